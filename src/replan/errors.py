@@ -1,0 +1,155 @@
+"""Every error that Replan raises on purpose, each with the problem and its mend in the message.
+
+```
+ReplanError
+├── UsageError                   the caller's to mend (exit code 2)
+│   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
+│   ├── InputError               what was handed to a run is wrong
+│   └── PlanDocumentError        a plan document has mistakes; all of them, with places
+├── PlanError                    the plan algebra refuses
+│   ├── UnknownStepError         no step has this id
+│   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
+├── DeserializationError         a text is not the value it should be
+├── ModelCallError               a model could not be reached or refused the call
+└── LimitReachedError            a limit of the run leaves no room for another call
+```
+
+`ReplanError` subclasses nothing but `Exception`; where a caller would already catch a builtin
+(`ValueError`, `LookupError`), the class is that builtin too.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+class ReplanError(Exception):
+    """The root of all errors of this package."""
+
+
+class UsageError(ReplanError, ValueError):
+    """Something that the caller wrote is wrong; nothing was started."""
+
+
+class ConfigurationError(UsageError):
+    """A field of the configuration cannot be used.
+
+    Attributes:
+        field: The path of the field, for example `specialists[1].name`.
+        value: What stood there.
+        mend: What to write instead.
+    """
+
+    def __init__(self, field: str, value: object, problem: str, mend: str) -> None:
+        self.field = field
+        self.value = value
+        self.mend = mend
+        super().__init__(f"{field}: {problem} (got {value!r}). {mend}")
+
+
+class InputError(UsageError):
+    """The input of a run cannot be used."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """One mistake of a document: where it is, what is wrong, how to mend it.
+
+    Lines and columns count from 1. `code` is a stable machine-readable name of the kind of mistake.
+    """
+
+    line: int
+    column: int
+    code: str
+    reason: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}: {self.reason} {self.mend}"
+
+
+class PlanDocumentError(UsageError):
+    """A plan document cannot be read; all its mistakes are told at once.
+
+    Attributes:
+        mistakes: Every mistake, in the order of the document.
+    """
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        count = len(self.mistakes)
+        head = "1 mistake in the plan" if count == 1 else f"{count} mistakes in the plan"
+        super().__init__("\n".join([f"{head}:", *(f"  {mistake}" for mistake in self.mistakes)]))
+
+
+class PlanError(ReplanError, ValueError):
+    """The plan algebra cannot do what was asked."""
+
+
+class UnknownStepError(PlanError, LookupError):
+    """No step of the plan has this id."""
+
+    def __init__(self, step_id: int, known: Iterable[int]) -> None:
+        self.step_id = step_id
+        self.known = tuple(known)
+        names = ", ".join(str(step) for step in self.known) or "none, the plan is empty"
+        super().__init__(f"No step {step_id} in this plan. Use one of: {names}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Why one change of a plan is refused.
+
+    `code` is machine-readable (`finished_step`, `unknown_step`, `unknown_dependency`, `cycle`,
+    `duplicate_step`, `unknown_specialist`, `not_allowed`); `step_id` names the step, if there is one.
+    """
+
+    code: str
+    step_id: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.reason}"
+
+
+class PlanChangeError(PlanError):
+    """One or more changes of a plan are refused; the plan is as it was.
+
+    Attributes:
+        refusals: A reason for each refused change.
+    """
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        self.refusals = tuple(refusals)
+        super().__init__("\n".join(str(refusal) for refusal in self.refusals))
+
+
+class DeserializationError(ReplanError, ValueError):
+    """A text cannot be read back as the value that it should hold."""
+
+    def __init__(self, kind: str, problem: str) -> None:
+        self.kind = kind
+        super().__init__(f"This text is not a {kind}: {problem}")
+
+
+class ModelCallError(ReplanError):
+    """A model could not be reached, refused the call, or broke off.
+
+    The message names the kind of failure, never the address's credentials nor the request.
+    """
+
+    def __init__(self, role: str, problem: str) -> None:
+        self.role = role
+        super().__init__(
+            f"The model for '{role}' did not answer: {problem} "
+            "Nothing of this call was kept; finished steps stay finished. "
+            "Check the model's name, its base URL and its key, then run again."
+        )
+
+
+class LimitReachedError(ReplanError):
+    """A limit of the run is reached; what would have gone past it was not started."""
+
+    def __init__(self, limit: str, value: float) -> None:
+        self.limit = limit
+        self.value = value
+        super().__init__(f"The limit {limit}={value:g} is reached.")

@@ -1,0 +1,173 @@
+"""Everything that happens in a run, as a closed union of frozen, numbered events."""
+
+from typing import Annotated, Literal
+
+from langchain_core.messages import AIMessage
+from pydantic import Field, JsonValue
+
+from replan.plan.model import Author, TaskPlan, Value
+from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
+from replan.state.usage import Usage
+
+
+class BaseEvent(Value):
+    """What all events share.
+
+    Attributes:
+        seq: Grows by one from event to event of a run, starting at 1.
+        run_id: The run.
+        round: The round; 0 before there is a plan.
+    """
+
+    seq: int
+    run_id: str
+    round: int = 0
+
+
+class StepEvent(BaseEvent):
+    """What all events of a step share; `attempt` counts from 1."""
+
+    step_id: int
+    specialist: str
+    attempt: int = 1
+
+
+class RunStarted(BaseEvent):
+    """A run begins; `request` is the text of its last message."""
+
+    type: Literal["run_started"] = "run_started"
+    request: str
+
+
+class ThinkingStarted(BaseEvent):
+    """The host begins to think."""
+
+    type: Literal["thinking_started"] = "thinking_started"
+
+
+class ThinkingCompleted(BaseEvent):
+    """The host has judged the request."""
+
+    type: Literal["thinking_completed"] = "thinking_completed"
+    thinking: ThinkingResult
+
+
+class PlanCreated(BaseEvent):
+    """There is a plan."""
+
+    type: Literal["plan_created"] = "plan_created"
+    plan: TaskPlan
+    markdown: str
+
+
+class PlanUpdated(BaseEvent):
+    """The plan changed: a revision (`changes` says what) or new statuses (`changes` is empty)."""
+
+    type: Literal["plan_updated"] = "plan_updated"
+    plan: TaskPlan
+    markdown: str
+    changes: dict[str, JsonValue] = Field(default_factory=dict)
+    by: Author = "model"
+
+
+class SpecialistInvoked(StepEvent):
+    """A try of a step really starts: its dependencies are done and there is a free place."""
+
+    type: Literal["specialist_invoked"] = "specialist_invoked"
+    task: str
+
+
+class SpecialistToken(StepEvent):
+    """A piece of a specialist's text."""
+
+    type: Literal["specialist_token"] = "specialist_token"  # noqa: S105 - a kind of event
+    text: str
+
+
+class SpecialistRetried(StepEvent):
+    """A try failed, and another one follows."""
+
+    type: Literal["specialist_retried"] = "specialist_retried"
+    error: str
+
+
+class SpecialistParked(StepEvent):
+    """A step cannot start in this round and stays pending."""
+
+    type: Literal["specialist_parked"] = "specialist_parked"
+    waiting_for: tuple[int, ...]
+
+
+class SpecialistCompleted(StepEvent):
+    """A step ended at a specialist, well or not."""
+
+    type: Literal["specialist_completed"] = "specialist_completed"
+    result: SpecialistResult
+
+
+class FeedbackGenerated(BaseEvent):
+    """A round was judged."""
+
+    type: Literal["feedback_generated"] = "feedback_generated"
+    feedback: FeedbackResult
+
+
+class LimitReached(BaseEvent):
+    """A limit of the run is reached; the run ends with what it has."""
+
+    type: Literal["limit_reached"] = "limit_reached"
+    limit: str
+    value: float
+
+
+class AnswerToken(BaseEvent):
+    """A piece of the answer."""
+
+    type: Literal["answer_token"] = "answer_token"  # noqa: S105 - a kind of event
+    text: str
+
+
+class AnswerRestarted(BaseEvent):
+    """The answer tokens so far do not count; the answer begins again."""
+
+    type: Literal["answer_restarted"] = "answer_restarted"
+
+
+class ReplyUnreadable(BaseEvent):
+    """A reply of a model could not be read; `fallback` says what is done instead."""
+
+    type: Literal["reply_unreadable"] = "reply_unreadable"
+    node: str
+    complaint: str
+    fallback: str
+
+
+class TaskCompleted(BaseEvent):
+    """The run is over."""
+
+    type: Literal["task_completed"] = "task_completed"
+    outcome: Outcome
+    answer: AIMessage
+    usage: Usage
+
+
+Event = Annotated[
+    RunStarted
+    | ThinkingStarted
+    | ThinkingCompleted
+    | PlanCreated
+    | PlanUpdated
+    | SpecialistInvoked
+    | SpecialistToken
+    | SpecialistRetried
+    | SpecialistParked
+    | SpecialistCompleted
+    | FeedbackGenerated
+    | LimitReached
+    | AnswerToken
+    | AnswerRestarted
+    | ReplyUnreadable
+    | TaskCompleted,
+    Field(discriminator="type"),
+]
+"""Any event of a run."""

@@ -1,0 +1,202 @@
+"""What a plan is: frozen values that are replaced, never changed.
+
+The names follow the Eino host multi-agent design that this project grew from.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from replan.errors import UnknownStepError
+
+Author = Literal["model", "person", "rule"]
+"""Who made a change of a plan."""
+
+
+class Value(BaseModel):
+    """A frozen value that knows only its declared fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def replace(self, **changes: Any) -> Self:
+        """Give a copy with some fields changed, validated like a new value.
+
+        Raises:
+            pydantic.ValidationError: A name is no field, or a value does not fit its field.
+        """
+        return type(self)(**{**dict(self), **changes})
+
+
+class StepStatus(StrEnum):
+    """Where a step stands."""
+
+    PENDING = "pending"
+    EXECUTING = "executing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class PlanUpdateType(StrEnum):
+    """What a revision of a plan did; `modify_plan` when it did more than one kind of thing."""
+
+    ADD_STEP = "add_step"
+    MODIFY_STEP = "modify_step"
+    REMOVE_STEP = "remove_step"
+    REORDER_STEPS = "reorder_steps"
+    MODIFY_PLAN = "modify_plan"
+
+
+class Condition(Value):
+    """A step runs only if another step ended in this way; else it is skipped."""
+
+    step: int
+    outcome: Literal["completed", "failed"]
+
+
+class PlanStep(Value):
+    """One step of a plan.
+
+    Attributes:
+        id: The step's number in the document; stable for ever.
+        description: The step's one line.
+        brief: Free Markdown under the line; what the specialist is told beside it.
+        parameters: The content of the fenced `yaml` block under the step.
+        status: Where the step stands.
+        assigned_to: The specialist that runs the step; empty: chosen when it is dispatched.
+        joined_by: Further specialists that run the same step beside the first.
+        result: An excerpt of the result; the whole text stands in the state's results.
+        feedback: Why the step failed or was skipped.
+        priority: A larger number starts earlier among steps that can run.
+        dependencies: The ids of the steps that must be settled first.
+        condition: Runs only if a named step completed or failed.
+        optional: A failure of this step neither blocks its dependents nor the plan.
+        max_retries: Tries beside the first; none: as the run's limits say.
+        timeout: Seconds that one try may take; none: as the run's limits say.
+        estimated_duration: Seconds that the step is thought to take.
+        actual_duration: Seconds that the step took.
+        retry_count: Tries beside the first that were used.
+    """
+
+    id: int = Field(ge=1)
+    description: str
+    brief: str = ""
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    status: StepStatus = StepStatus.PENDING
+    assigned_to: str = ""
+    joined_by: tuple[str, ...] = ()
+    result: str = ""
+    feedback: str = ""
+    priority: int = 0
+    dependencies: tuple[int, ...] = ()
+    condition: Condition | None = None
+    optional: bool = False
+    max_retries: int | None = Field(default=None, ge=0)
+    timeout: float | None = Field(default=None, gt=0)
+    estimated_duration: float | None = None
+    actual_duration: float | None = None
+    retry_count: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def specialists(self) -> tuple[str, ...]:
+        """All specialists that the step names, the first one first."""
+        return (self.assigned_to, *self.joined_by) if self.assigned_to else ()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the step is immutable: completed or skipped."""
+        return self.status in (StepStatus.COMPLETED, StepStatus.SKIPPED)
+
+    @property
+    def awaits(self) -> tuple[int, ...]:
+        """The ids of all steps that this one waits for: dependencies and the condition's step."""
+        extra = () if self.condition is None else (self.condition.step,)
+        return tuple(dict.fromkeys((*self.dependencies, *extra)))
+
+
+class PlanUpdate(Value):
+    """One revision in a plan's history.
+
+    `changes` holds the exact changes as JSON (`added`, `removed`, `modified`, `reordered`,
+    `title`), so that replaying the history from the first plan gives the current one.
+    """
+
+    version: int
+    update_type: PlanUpdateType
+    description: str
+    timestamp: datetime
+    changes: dict[str, JsonValue]
+    by: Author = "model"
+
+
+class TaskPlan(Value):
+    """A plan: the document and its typed projection.
+
+    Attributes:
+        content: The Markdown document, kept in step with the fields below.
+        title: The document's heading, or empty.
+        steps: The steps, in the order of the document.
+        current_step: The id of the step that leads the running round; 0 before the first.
+        version: 1 for a new plan, one more after each revision.
+        allow_dynamic_update: Whether a revision may change more than statuses.
+        update_history: Every revision. While a run goes on the state keeps them apart (in
+            `plan_history`), so that a checkpoint does not repeat them; the final plan has all.
+    """
+
+    content: str = ""
+    title: str = ""
+    steps: tuple[PlanStep, ...] = ()
+    current_step: int = 0
+    version: int = 1
+    allow_dynamic_update: bool = True
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    update_history: tuple[PlanUpdate, ...] = ()
+
+    @property
+    def total_steps(self) -> int:
+        """How many steps the plan has, open or finished."""
+        return len(self.steps)
+
+    @property
+    def completed_steps(self) -> tuple[int, ...]:
+        """The ids of the completed steps, in the order of the plan."""
+        return tuple(step.id for step in self.steps if step.status is StepStatus.COMPLETED)
+
+    @property
+    def by_id(self) -> Mapping[int, PlanStep]:
+        """The steps by id."""
+        return {step.id: step for step in self.steps}
+
+    def step(self, step_id: int) -> PlanStep:
+        """Find a step.
+
+        Raises:
+            UnknownStepError: No step has this id.
+        """
+        for step in self.steps:
+            if step.id == step_id:
+                return step
+        raise UnknownStepError(step_id, self.by_id)
+
+    def with_steps(self, *changed: PlanStep) -> Self:
+        """Give the plan with these steps in the place of those with the same ids.
+
+        Raises:
+            UnknownStepError: A changed step is not in the plan.
+        """
+        new = {step.id: step for step in changed}
+        for step_id in new:
+            self.step(step_id)
+        return self.replace(steps=tuple(new.get(step.id, step) for step in self.steps))
+
+    def open_steps(self) -> Iterator[PlanStep]:
+        """The steps that are neither completed, skipped nor failed."""
+        return (
+            step for step in self.steps if step.status in (StepStatus.PENDING, StepStatus.EXECUTING)
+        )

@@ -1,0 +1,17 @@
+"""Where chat models come from."""
+
+from typing import Protocol
+
+from langchain_core.language_models import BaseChatModel
+
+
+class ModelProvider(Protocol):
+    """Builds the chat model that a name stands for."""
+
+    def chat_model(self, name: str) -> BaseChatModel:
+        """Give the model for a name such as `openai:gpt-...` or `offline`.
+
+        Raises:
+            replan.errors.ConfigurationError: The name is unknown, or its key is missing.
+        """
+        ...

@@ -1,0 +1,57 @@
+"""The live things that the nodes work with, bound when the graph is built."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from replan.ports.chat import Chat
+from replan.ports.journal import Journal
+from replan.ports.specialist import SpecialistPort
+from replan.prompts.host import HostPrompts
+from replan.state.limits import RunSettings
+from replan.state.team import SpecialistCard
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostModels:
+    """Who thinks, plans, judges and answers; often one and the same."""
+
+    thinking: Chat
+    planning: Chat
+    feedback: Chat
+    answering: Chat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """Everything from outside that a node may use; never in the state nor in a checkpoint.
+
+    Attributes:
+        models: The host's models.
+        specialists: The specialists by name.
+        prompts: The host's prompts, with the team's cards.
+        journal: Where finished work is on record first.
+        settings: What a run may do, where its request does not say.
+        callbacks: Objects with some of the eight hooks.
+        workspace: The folder that specialists may use, or none.
+        clock: The time, with a zone.
+        new_id: A new unique id.
+        retry_wait: Seconds before the first retry; they double from try to try.
+    """
+
+    models: HostModels
+    specialists: Mapping[str, SpecialistPort]
+    prompts: HostPrompts
+    journal: Journal
+    settings: RunSettings
+    callbacks: Sequence[object] = ()
+    workspace: Path | None = None
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    retry_wait: float = 0.5
+
+    @property
+    def team(self) -> tuple[SpecialistCard, ...]:
+        """The cards of all specialists, in the order of the configuration."""
+        return self.prompts.team

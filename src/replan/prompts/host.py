@@ -1,0 +1,235 @@
+"""The prompts of the host: one function for each call that it makes, each gives messages.
+
+A prompt has two parts. The system message tells what to do: it can be replaced by configuration.
+The data (request, plan, results) is marked, stands in one message of the user's, and is ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
+
+from replan.plan.model import TaskPlan
+from replan.plan.rendering import render_for_model
+from replan.prompts.excerpt import excerpt
+from replan.prompts.sections import Call, Node, call_tag, section
+from replan.prompts.templates import load, render
+from replan.state.enhanced import EnhancedState
+from replan.state.results import (
+    CollectedResults,
+    FeedbackResult,
+    SpecialistResult,
+    ThinkingResult,
+)
+from replan.state.team import SpecialistCard
+
+RESULT_BUDGET = 12_000
+"""Characters of one result in a prompt of the host."""
+
+PLAN_TEMPLATE = """\
+# Title
+
+- [ ] 1. What to do first @specialist
+- [ ] 2. What can be done at the same time @specialist
+- [ ] 3. What needs both results @specialist (after 1, 2)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostPrompts:
+    """What the host's prompts are made of; an empty text means the built-in one.
+
+    Attributes:
+        team: The specialists' cards.
+        system: Precedes every prompt of the host.
+        thinking: In the place of the thinking prompt.
+        planning: In the place of the planning and the plan update prompt.
+        reflection: In the place of the feedback prompt.
+        plan_template: The shape of a plan.
+        merged_planning: Whether thinking and feedback carry the plan as their body.
+        merged_answer: Whether thinking carries the answer of a simple request.
+        merged_final_answer: Whether feedback carries the final answer.
+    """
+
+    team: tuple[SpecialistCard, ...]
+    system: str = ""
+    thinking: str = ""
+    planning: str = ""
+    reflection: str = ""
+    plan_template: str = ""
+    merged_planning: bool = True
+    merged_answer: bool = True
+    merged_final_answer: bool = True
+
+
+def build_thinking_prompt(
+    messages: Sequence[AnyMessage], state: EnhancedState, host: HostPrompts
+) -> list[BaseMessage]:
+    """Ask for a judgement of the last request, and with it for the answer or the plan."""
+    plan_format = _plan_format(state, host) if host.merged_planning else ""
+    reply_format = render(
+        load("thinking_format"),
+        simple_body="the whole answer, in Markdown." if host.merged_answer else "empty.",
+        complex_body="the plan." if host.merged_planning else "empty.",
+    )
+    text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host))
+    return [_system("think", host, *text, _unfinished(state)), *messages]
+
+
+def build_direct_answer_prompt(
+    thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
+) -> list[BaseMessage]:
+    """Ask for the answer to a simple request."""
+    thought = f"Your judgement so far: {thinking_result.reasoning}"
+    known = (thought,) if thinking_result.reasoning else ()
+    system = _system("direct_answer", host, load("direct_answer"), *known)
+    return [system, *state.get("messages", [])]
+
+
+def build_planning_prompt(
+    thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
+) -> list[BaseMessage]:
+    """Ask for the plan alone."""
+    text = (host.planning or load("planning"), _plan_format(state, host), _team(host))
+    parts = [_request(thinking_result.original_messages)]
+    if thinking_result.reasoning:
+        parts.append(section("feedback", thinking_result.reasoning))
+    return [_system("plan_creation", host, *text), HumanMessage("\n\n".join(parts))]
+
+
+def build_feedback_prompt(
+    collected_results: CollectedResults, state: EnhancedState, host: HostPrompts, *, missing: str
+) -> list[BaseMessage]:
+    """Ask for a judgement of the results, and with it for the answer or the revised plan.
+
+    `missing`, if not empty, says that the run must end now, and what is left undone.
+    """
+    plan_format = _plan_format(state, host) if host.merged_planning else ""
+    revision = "the whole revised plan; empty to go on with the plan as it is."
+    revision += " Finished steps stay; a failed step runs again only if its line changes."
+    reply_format = render(
+        load("feedback_format"),
+        answer_body="the whole answer to the request, in Markdown."
+        if host.merged_final_answer
+        else "empty.",
+        revision_body=revision if host.merged_planning else "empty.",
+    )
+    text = (host.reflection or load("feedback"), plan_format, reply_format, _team(host))
+    return [_system("feedback", host, *text), _data(state, missing=missing)]
+
+
+def build_plan_update_prompt(
+    feedback_result: FeedbackResult, state: EnhancedState, host: HostPrompts
+) -> list[BaseMessage]:
+    """Ask for the whole revised plan document."""
+    text = (host.planning, load("plan_update"), _plan_format(state, host), _team(host))
+    return [_system("plan_update", host, *text), _data(state, feedback=feedback_result)]
+
+
+def build_final_answer_prompt(
+    feedback_result: FeedbackResult | None,
+    state: EnhancedState,
+    host: HostPrompts,
+    *,
+    missing: str,
+) -> list[BaseMessage]:
+    """Ask for the answer from all results; `missing` says what was left undone."""
+    system = _system("final_answer", host, load("final_answer"))
+    return [system, _data(state, feedback=feedback_result, missing=missing)]
+
+
+def build_result_collector_prompt(
+    collected_results: CollectedResults, state: EnhancedState, host: HostPrompts
+) -> list[BaseMessage]:
+    """Ask for a summary of a round's results; the graph writes its own without a model."""
+    system = _system("result_collector", host, load("result_collector"))
+    parts = [_result(result) for result in collected_results.results.values()]
+    return [system, HumanMessage("\n\n".join([_request(request_messages(state)), *parts]))]
+
+
+def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
+    """The messages of this run's request: all after the last answer."""
+    messages = state.get("messages", [])
+    start = max((i + 1 for i, m in enumerate(messages) if m.type == "ai"), default=0)
+    return tuple(messages[start:] or messages[-1:])
+
+
+def request_text(messages: Sequence[BaseMessage]) -> str:
+    """The text of a request."""
+    return "\n\n".join(message.text for message in messages if message.type == "human")
+
+
+def _system(node: Node, host: HostPrompts, *parts: str) -> SystemMessage:
+    tag = call_tag(Call(node=node))
+    return SystemMessage("\n\n".join(part for part in (host.system, *parts, tag) if part))
+
+
+def _plan_format(state: EnhancedState, host: HostPrompts) -> str:
+    settings = state.get("settings")
+    return render(
+        load("plan_format"),
+        plan_template=host.plan_template or PLAN_TEMPLATE,
+        max_steps=settings.limits.max_steps if settings else 100,
+    )
+
+
+def _team(host: HostPrompts) -> str:
+    return section("team", "\n".join(_card(card) for card in host.team))
+
+
+def _card(card: SpecialistCard) -> str:
+    known = f" Capabilities: {'; '.join(card.capabilities)}" if card.capabilities else ""
+    return f"- @{card.name}: {card.intended_use}{known}"
+
+
+def _unfinished(state: EnhancedState) -> str:
+    """What an earlier run of the thread left open, so that "go on" means something."""
+    plan = state.get("current_plan")
+    if plan is None or state.get("is_completed"):
+        return ""
+    return "Earlier work on this conversation did not come to its end:\n" + section(
+        "plan", plan.content
+    )
+
+
+def _data(
+    state: EnhancedState, *, feedback: FeedbackResult | None = None, missing: str = ""
+) -> HumanMessage:
+    plan = state.get("current_plan") or TaskPlan()
+    parts = [_request(request_messages(state)), section("plan", render_for_model(plan).strip())]
+    results = state.get("current_specialist_results", {})
+    parts += [_result(result) for result in _in_plan_order(results, plan)]
+    if feedback is not None:
+        said = (feedback.feedback, feedback.plan_update_suggestion)
+        parts.append(section("feedback", "\n".join(text for text in said if text)))
+    if missing:
+        parts.append(section("missing", missing))
+        parts.append("The run ends now. Give the best answer there is, and say what is missing.")
+    return HumanMessage("\n\n".join(parts))
+
+
+def _in_plan_order(
+    results: dict[str, SpecialistResult], plan: TaskPlan
+) -> list[SpecialistResult]:
+    place = {step.id: index for index, step in enumerate(plan.steps)}
+    known = [result for result in results.values() if result.step_id in place]
+    return sorted(known, key=lambda result: place[result.step_id])
+
+
+def _request(messages: Sequence[BaseMessage]) -> str:
+    return section("request", request_text(messages))
+
+
+def _result(result: SpecialistResult) -> str:
+    text = excerpt(result.text or result.error, RESULT_BUDGET)
+    if result.text and result.error:
+        text += f"\n\nError: {result.error}"
+    if result.artifacts:
+        text += "\n\nFiles: " + ", ".join(artifact.path for artifact in result.artifacts)
+    return section(
+        "result",
+        text,
+        step=result.step_id,
+        specialist=result.specialist_name,
+        status=result.status.value,
+        confidence=f"{result.confidence:g}",
+    )

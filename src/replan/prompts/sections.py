@@ -1,0 +1,96 @@
+"""Data inside prompts: marked sections whose content can never close or open one.
+
+What users, documents, tools and other models wrote stands between tags, as data. The tags that end
+a section are disarmed inside it, so that a text cannot pretend to be the next section.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from langchain_core.messages import BaseMessage, SystemMessage
+
+from replan.plan.model import Value
+
+Node = Literal[
+    "think",
+    "direct_answer",
+    "plan_creation",
+    "specialist",
+    "feedback",
+    "plan_update",
+    "final_answer",
+    "result_collector",
+]
+"""Who calls a model."""
+
+_TAGS = ("request", "team", "plan", "step", "result", "feedback", "parameters", "missing", "call")
+_OPEN_OR_CLOSE = re.compile(rf"<(?=/?(?:{'|'.join(_TAGS)})\b)", re.IGNORECASE)
+_DISARMED = "<\u200b"
+_SECTION = re.compile(
+    rf"<(?P<tag>{'|'.join(_TAGS)})(?P<attributes>(?: [a-z]+=\"[^\"]*\")*)>\n"
+    r"(?P<text>.*?)\n?</(?P=tag)>",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r'([a-z]+)="([^"]*)"')
+_CALL = re.compile(r"<call((?: [a-z]+=\"[^\"]*\")+)/>\s*\Z")
+
+
+class Section(Value):
+    """A marked piece of data in a prompt."""
+
+    tag: str
+    attributes: dict[str, str]
+    text: str
+
+
+class Call(Value):
+    """Which node makes a call, and for a specialist, which one and for which step."""
+
+    node: Node
+    step: int | None = None
+    specialist: str | None = None
+
+
+def section(tag: str, text: str, **attributes: object) -> str:
+    """Mark a text as data of the kind `tag`; whatever in it looks like our tags is disarmed."""
+    marks = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items())
+    return f"<{tag}{marks}>\n{_OPEN_OR_CLOSE.sub(_DISARMED, text)}\n</{tag}>"
+
+
+def sections_of(text: str) -> tuple[Section, ...]:
+    """Find the sections of a prompt, as `section` wrote them, outermost ones only."""
+    return tuple(
+        Section(
+            tag=found["tag"],
+            attributes=dict(_ATTRIBUTE.findall(found["attributes"])),
+            text=found["text"].replace(_DISARMED, "<"),
+        )
+        for found in _SECTION.finditer(text)
+    )
+
+
+def call_tag(call: Call) -> str:
+    """The line that ends every system message of ours: it tells logs and tests who is calling."""
+    fields = call.model_dump(exclude_none=True)
+    return "<call" + "".join(f' {name}="{_attribute(v)}"' for name, v in fields.items()) + "/>"
+
+
+def call_of(messages: Sequence[BaseMessage]) -> Call | None:
+    """Who made a call, read from its system message; none if the prompt is not ours."""
+    for message in messages:
+        if isinstance(message, SystemMessage):
+            return call_in(message.text)
+    return None
+
+
+def call_in(system_text: str) -> Call | None:
+    """Who made a call, read from the text of its system message."""
+    found = _CALL.search(system_text)
+    if found is None:
+        return None
+    return Call.model_validate(dict(_ATTRIBUTE.findall(found[1])))
+
+
+def _attribute(value: object) -> str:
+    return str(value).replace('"', "'").replace("\n", " ").replace("<", "(").replace(">", ")")

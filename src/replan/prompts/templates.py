@@ -1,0 +1,32 @@
+"""Prompt files with named placeholders, whose values are text and never read as a template."""
+
+import re
+from functools import cache
+from importlib.resources import files
+
+_PLACEHOLDER = re.compile(r"\$(?:\{([a-z_]+)\}|([a-z_]+))")
+
+
+@cache
+def load(name: str) -> str:
+    """Read the built-in prompt `[name]_system_prompt.md`."""
+    return files(__package__).joinpath(f"{name}_system_prompt.md").read_text("utf-8").strip()
+
+
+def render(template: str, **values: object) -> str:
+    """Put values in the place of `$name` or `${name}`, in one pass.
+
+    A `$word` that is no placeholder stays as it is, so that a prompt of one's own may speak of
+    `$5` or `$HOME`; so does every `$` and brace inside a value.
+    """
+
+    def value_of(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return str(values[name]) if name in values else found[0]
+
+    return _PLACEHOLDER.sub(value_of, template)
+
+
+def placeholders(template: str) -> frozenset[str]:
+    """The names of a template's placeholders."""
+    return frozenset(found[1] or found[2] for found in _PLACEHOLDER.finditer(template))

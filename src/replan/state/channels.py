@@ -1,0 +1,160 @@
+"""Channels that check what is written and what is restored, and store only what is new.
+
+LangGraph checks nothing that a node returns, and a server's checkpointer gives plain dicts back. A
+checked channel turns dicts into our values once, where they enter, and refuses what does not fit:
+a wrong write is an error at the node or at the edit, never a thread that cannot be read again.
+"""
+
+import uuid
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import cache
+from typing import Any
+
+from langchain_core.messages import AnyMessage, BaseMessage
+from langgraph.channels import DeltaChannel, LastValue
+from langgraph.errors import InvalidUpdateError
+from langgraph.graph.message import add_messages
+from langgraph.types import Overwrite
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import Self
+
+_MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
+
+# What LangGraph keeps in a channel that was never written.
+_NOTHING = LastValue(object).value
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _checked(key: str, kind: Any, value: Any) -> Any:
+    try:
+        return _adapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise InvalidUpdateError(f"State key '{key}' cannot take this value. {error}") from error
+
+
+class Checked(LastValue[Any]):
+    """The last value written, checked against the type of the key."""
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the one value of a super-step."""
+        return super().update([_checked(self.key, self.typ, value) for value in values])
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Restore, turning plain dicts into values again."""
+        restored = super().from_checkpoint(checkpoint)
+        if restored.is_available():
+            restored.value = _checked(self.key, self.typ, restored.value)
+        return restored
+
+
+class CheckedDelta(DeltaChannel[Any]):
+    """A value that grows by reduction; a checkpoint stores the new writes only."""
+
+    __slots__ = ("kind",)
+
+    def __init__(
+        self,
+        reducer: Callable[[Any, Sequence[Any]], Any],
+        typ: Any = None,
+        *,
+        snapshot_frequency: int = 100,
+    ) -> None:
+        super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
+        # The parent keeps `dict` of `dict[str, X]`; the check needs the whole type.
+        self.kind = typ
+
+    def copy(self) -> Self:
+        """Copy, without sharing the container."""
+        twin = self._empty_twin()
+        twin.value = copy(self.value)
+        return twin
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Reduce the checked writes of a super-step into the value."""
+        if not self.is_available():
+            self.value = _empty(self.kind)
+        return super().update([self._write(value) for value in values])
+
+    def replay_writes(self, writes: Sequence[tuple[str, str, Any]]) -> None:
+        """Reduce stored writes, which a server may give back as plain dicts."""
+        super().replay_writes([(task, key, self._write(value)) for task, key, value in writes])
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Restore from a snapshot, or start empty for the writes that follow."""
+        restored = self._empty_twin()
+        if checkpoint is _NOTHING:
+            restored.value = _empty(self.kind)
+        else:
+            # The parent knows the forms of a snapshot, but calls the type to make an empty value.
+            snapshot = DeltaChannel(self.reducer, list).from_checkpoint(checkpoint)
+            restored.value = _checked(self.key, self.kind, snapshot.value)
+        return restored
+
+    def _empty_twin(self) -> Self:
+        twin = type(self)(self.reducer, self.kind, snapshot_frequency=self.snapshot_frequency)
+        twin.key = self.key
+        return twin
+
+    def _write(self, value: Any) -> Any:
+        if isinstance(value, Overwrite):
+            return Overwrite(_checked(self.key, self.kind, value.value))
+        if isinstance(value, dict) and "__overwrite__" in value:
+            return Overwrite(_checked(self.key, self.kind, value["__overwrite__"]))
+        return _checked(self.key, self.kind, value)
+
+
+def _empty(kind: Any) -> Any:
+    origin = getattr(kind, "__origin__", kind)
+    return origin() if origin in (list, dict) else None
+
+
+def merged(state: dict[str, Any], writes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Reduce by key: a later write of a key takes the place of an earlier one."""
+    result = dict(state)
+    for write in writes:
+        result.update(write)
+    return result
+
+
+def appended(state: list[Any], writes: Sequence[list[Any]]) -> list[Any]:
+    """Reduce by appending."""
+    return [*state, *(item for write in writes for item in write)]
+
+
+def latest(state: Any, writes: Sequence[Any]) -> Any:
+    """Reduce to the last write: a value that is stored once per change, not once per super-step."""
+    return writes[-1] if writes else state
+
+
+def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """Reduce messages as LangGraph's `add_messages` does, with ids that a replay gives again."""
+    for write in writes:
+        incoming = write if isinstance(write, list) else [write]
+        try:
+            new = add_messages([], incoming)
+            named = [
+                _identified(message, len(state) + index, given=_id_of(raw))
+                for index, (message, raw) in enumerate(zip(new, incoming, strict=True))
+            ]
+            state = add_messages(state, named)
+        except (ValueError, NotImplementedError, TypeError) as error:
+            raise InvalidUpdateError(f"State key 'messages': {error}") from error
+    return state
+
+
+def _id_of(raw: Any) -> str | None:
+    return raw.get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
+
+
+def _identified(message: BaseMessage, position: int, *, given: str | None) -> BaseMessage:
+    if given is not None:
+        return message
+    name = f"{position}:{message.type}:{message.text}"
+    return message.model_copy(update={"id": str(uuid.uuid5(_MESSAGE_IDS, name))})

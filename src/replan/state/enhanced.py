@@ -1,0 +1,123 @@
+"""The typed state of the graph: one key for everything that a run knows."""
+
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
+from langgraph.types import Overwrite
+from pydantic import Field
+
+from replan.plan.model import PlanUpdate, TaskPlan
+from replan.state.channels import Checked, CheckedDelta, appended, conversation, latest, merged
+from replan.state.limits import RunSettings
+from replan.state.results import (
+    Assignment,
+    CollectedResults,
+    ExecutionContext,
+    ExecutionRecord,
+    FeedbackResult,
+    Outcome,
+    SpecialistResult,
+    ThinkingResult,
+    UnreadableReply,
+)
+from replan.state.usage import Usage
+
+
+class GraphInput(TypedDict, total=False):
+    """What a caller hands to the graph.
+
+    Keys:
+        messages: The conversation, the request last.
+        plan: A plan document in Markdown; it is run as it is, without planning.
+    """
+
+    messages: Annotated[
+        list[AnyMessage],
+        DeltaChannel(conversation),
+        Field(description="The conversation; the request is the last message."),
+    ]
+    plan: Annotated[
+        str | None, Checked, Field(description="A plan document (Markdown) to run as it is.")
+    ]
+
+
+class EnhancedState(GraphInput, total=False):
+    """Everything that a run knows; the first four keys outlive it, the others belong to one run.
+
+    Keys:
+        messages: The conversation of the thread, answers included.
+        thinking_history: What the host thought, one entry a run.
+        execution_history: The rounds of all runs.
+        unreadable_replies: Replies that could not be read, and what was done instead.
+        run_id: The run.
+        settings: What the run may do, resolved once.
+        max_rounds: The bound of `current_round`.
+        current_round: Counted from 1; 0 before there is a plan.
+        stalls: Rounds in a row that finished no step.
+        event_seq: The number of the newest event.
+        is_simple_task: Whether the request was answered without a plan.
+        is_completed: Whether the run is over.
+        outcome: How it ended.
+        limit_reached: The limit that ended the run, or empty.
+        final_answer: The answer.
+        current_thinking_result: The newest thinking.
+        current_plan: The plan, one value a version.
+        plan_history: The revisions of the plan.
+        current_execution: The context of the step that leads the round, without the conversation.
+        dispatched: Every step and specialist that the round sends.
+        current_specialist_results: The newest result by `"<step id>/<specialist>"`, whole.
+        current_collected_results: The digest of the newest round.
+        current_feedback_result: The judgement of the newest round.
+        usage: Model calls and tokens of the run.
+    """
+
+    thinking_history: Annotated[list[ThinkingResult], CheckedDelta(appended)]
+    execution_history: Annotated[list[ExecutionRecord], CheckedDelta(appended)]
+    unreadable_replies: Annotated[list[UnreadableReply], CheckedDelta(appended)]
+    run_id: Annotated[str, Checked]
+    settings: Annotated[RunSettings, Checked]
+    max_rounds: Annotated[int, Checked]
+    current_round: Annotated[int, Checked]
+    stalls: Annotated[int, Checked]
+    event_seq: Annotated[int, BinaryOperatorAggregate(int, max)]
+    is_simple_task: Annotated[bool, Checked]
+    is_completed: Annotated[bool, Checked]
+    outcome: Annotated[Outcome | None, Checked]
+    limit_reached: Annotated[str, Checked]
+    final_answer: Annotated[AIMessage | None, CheckedDelta(latest)]
+    current_thinking_result: Annotated[ThinkingResult | None, CheckedDelta(latest)]
+    current_plan: Annotated[TaskPlan | None, CheckedDelta(latest)]
+    plan_history: Annotated[list[PlanUpdate], CheckedDelta(appended)]
+    current_execution: Annotated[ExecutionContext | None, CheckedDelta(latest)]
+    dispatched: Annotated[list[Assignment], CheckedDelta(latest)]
+    current_specialist_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
+    current_collected_results: Annotated[CollectedResults | None, CheckedDelta(latest)]
+    current_feedback_result: Annotated[FeedbackResult | None, CheckedDelta(latest)]
+    usage: Annotated[Usage, Checked]
+
+
+def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
+    """The update that starts a run on a thread: per-run keys anew, the histories kept."""
+    return {
+        "run_id": run_id,
+        "settings": settings,
+        "max_rounds": settings.limits.max_rounds,
+        "current_round": 0,
+        "stalls": 0,
+        "event_seq": Overwrite(0),
+        "is_simple_task": False,
+        "is_completed": False,
+        "outcome": None,
+        "limit_reached": "",
+        "final_answer": None,
+        "current_plan": None,
+        "plan_history": Overwrite([]),
+        "current_execution": None,
+        "dispatched": [],
+        "current_specialist_results": Overwrite({}),
+        "current_collected_results": None,
+        "current_feedback_result": None,
+        "usage": Usage(),
+        "plan": None,
+    }

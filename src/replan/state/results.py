@@ -1,0 +1,227 @@
+"""What the nodes produce: thinking, execution contexts, specialist results, feedback.
+
+The names follow the Eino host multi-agent design that this project grew from.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from langchain_core.messages import AIMessage, AnyMessage
+from pydantic import Field, JsonValue
+
+from replan.plan.model import PlanStep, PlanUpdateType, Value
+from replan.state.usage import TokenCount
+
+Outcome = Literal["answered", "completed", "partial", "failed"]
+"""How a run ended: a simple answer, a finished plan, a part of it, or nothing of it."""
+
+
+class TaskComplexity(StrEnum):
+    """How hard a request is."""
+
+    SIMPLE = "simple"
+    MODERATE = "moderate"
+    COMPLEX = "complex"
+
+
+class ActionType(StrEnum):
+    """What the host means to do next."""
+
+    DIRECT_ANSWER = "direct_answer"
+    CREATE_PLAN = "create_plan"
+    EXECUTE_STEP = "execute_step"
+    REFLECT = "reflect"
+    UPDATE_PLAN = "update_plan"
+
+
+class ExecutionStatus(StrEnum):
+    """How a specialist's work ended."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    PARTIAL = "partial"
+
+
+class ThinkingResult(Value):
+    """What the host thought of a request.
+
+    Attributes:
+        thought: The body of the reply: an answer (simple) or a plan (complex).
+        complexity: The judgement; it decides the route.
+        reasoning: Why.
+        next_action: What the host meant to do; shown, never followed against `complexity`.
+        original_messages: The messages of this request.
+        score: The numeric complexity, if the model gave one.
+    """
+
+    thought: str
+    complexity: TaskComplexity
+    reasoning: str = ""
+    next_action: ActionType | None = None
+    original_messages: tuple[AnyMessage, ...] = ()
+    score: float | None = None
+    timestamp: datetime
+
+
+class Artifact(Value):
+    """A file that a step left in the workspace.
+
+    Attributes:
+        path: The file, relative to the workspace.
+        title: What it is, for people.
+        media_type: For example `text/markdown`.
+    """
+
+    path: str
+    title: str = ""
+    media_type: str = "application/octet-stream"
+
+
+class ExecutionContext(Value):
+    """All that a specialist sees of a run.
+
+    Attributes:
+        task_description: The step's one line.
+        plan_step: A snapshot of the step; the plan itself is changed by id only.
+        messages: The messages of the request.
+        parameters: The step's parameters.
+        expected_format: The form of the answer that is wished for.
+        inputs: The result text of each step that this one depends on, by step id.
+        workspace: The folder that the specialist may read and write, or none.
+        idempotency_key: The same over retries, rounds and resumes of the same step.
+        run_id: The run.
+        round: The round, counted from 1.
+        attempt: The try, counted from 1.
+    """
+
+    task_description: str
+    plan_step: PlanStep
+    messages: tuple[AnyMessage, ...] = ()
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    expected_format: str = "markdown"
+    inputs: dict[int, str] = Field(default_factory=dict)
+    workspace: str | None = None
+    idempotency_key: str = ""
+    run_id: str = ""
+    round: int = 1
+    attempt: int = 1
+
+
+class SpecialistResult(Value):
+    """What came of one step at one specialist.
+
+    Attributes:
+        specialist_name: Who did it; filled in where an output processor leaves it out.
+        result: The answer, or none.
+        status: success, failed or partial.
+        error: Why it failed.
+        duration: Seconds, waiting for dependencies not counted.
+        confidence: 0 to 1.
+        step_id: The step.
+        round: The round it ran in.
+        retry_count: Tries beside the first that were used.
+        replan_needed: Asks the host to revise the plan before anything else starts.
+        retry: Whether another try can help; false ends the retries of a failed step.
+        artifacts: Files left in the workspace.
+        usage: What its model calls used.
+    """
+
+    specialist_name: str = ""
+    result: AIMessage | None = None
+    status: ExecutionStatus = ExecutionStatus.SUCCESS
+    error: str = ""
+    duration: float = 0.0
+    confidence: float = Field(default=1.0, ge=0, le=1)
+    step_id: int = 0
+    round: int = 0
+    retry_count: int = 0
+    replan_needed: bool = False
+    retry: bool = True
+    artifacts: tuple[Artifact, ...] = ()
+    usage: TokenCount = TokenCount()
+
+    @property
+    def key(self) -> str:
+        """The key of this result wherever results are kept: `"<step id>/<specialist>"`."""
+        return result_key(self.step_id, self.specialist_name)
+
+    @property
+    def text(self) -> str:
+        """The text of the answer, empty without one."""
+        return "" if self.result is None else self.result.text
+
+
+class CollectedResults(Value):
+    """A digest of one round's results; the whole texts stand in `current_specialist_results`.
+
+    Attributes:
+        results: The round's results by key, each text cut to an excerpt.
+        successful_results: The keys of those with status success.
+        failed_results: The keys of all others, partial ones too.
+        summary: One line a result, for people and for the host.
+    """
+
+    results: dict[str, SpecialistResult] = Field(default_factory=dict)
+    successful_results: tuple[str, ...] = ()
+    failed_results: tuple[str, ...] = ()
+    summary: str = ""
+
+
+class FeedbackResult(Value):
+    """The host's judgement of a round.
+
+    Attributes:
+        feedback: What the host says of the results.
+        should_continue: Whether another round follows; the rules have the last word.
+        suggested_action: What the host would do next.
+        plan_update_suggestion: What should change in the plan.
+        plan_update_type: The kind of change, if the host named one.
+        revised_plan: The whole revised document, or empty.
+        final_answer: The answer, only if the work is done.
+        collected_results: What was judged.
+        by: Whether a model or a rule gave this judgement.
+    """
+
+    feedback: str = ""
+    should_continue: bool
+    suggested_action: ActionType | None = None
+    plan_update_suggestion: str = ""
+    plan_update_type: PlanUpdateType | None = None
+    revised_plan: str = ""
+    final_answer: AIMessage | None = None
+    collected_results: CollectedResults | None = None
+    by: Literal["model", "rule"] = "model"
+
+
+class ExecutionRecord(Value):
+    """One round in the history."""
+
+    round: int
+    results: CollectedResults
+    timestamp: datetime
+
+
+class Assignment(Value):
+    """One step at one specialist, to be dispatched in a round."""
+
+    step_id: int
+    specialist: str
+
+    @property
+    def key(self) -> str:
+        """The key of the result that will come of it."""
+        return result_key(self.step_id, self.specialist)
+
+
+class UnreadableReply(Value):
+    """A reply of a model that the host could not read, and what was done instead."""
+
+    node: str
+    complaint: str
+    fallback: str
+
+
+def result_key(step_id: int, specialist: str) -> str:
+    """The key under which a result is kept everywhere: `"<step id>/<specialist>"`."""
+    return f"{step_id}/{specialist}"

@@ -1,0 +1,72 @@
+"""The team as the host sees it: one card a specialist, and the choice of the best card for a task."""
+
+import re
+from collections.abc import Sequence
+
+from replan.plan.model import Value
+
+_WORD = re.compile(r"[^\W_]+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_NAME_WEIGHT, _CAPABILITY_WEIGHT, _USE_WEIGHT = 3, 2, 1
+
+
+class SpecialistCard(Value):
+    """What is known of a specialist without running it.
+
+    Attributes:
+        name: Unique in the team; the node is called `specialist_<name>`.
+        intended_use: When to choose it.
+        capabilities: What it can do.
+    """
+
+    name: str
+    intended_use: str
+    capabilities: tuple[str, ...] = ()
+
+
+def select_specialists_by_task(
+    task_description: str, team: Sequence[SpecialistCard]
+) -> tuple[str, ...]:
+    """Choose the one specialist whose card fits a task best.
+
+    The score counts words shared with the name, the capabilities and the intended use, in this
+    order of weight; ties, and a task that fits nobody, go to the first of the team.
+
+    Raises:
+        ValueError: The team is empty.
+    """
+    task = _words(task_description)
+    return (max(team, key=lambda card: _score(task, card)).name,)
+
+
+def find_specialist(name: str, team: Sequence[SpecialistCard]) -> str | None:
+    """Match a written name without regard to case and surrounding blanks; none if nobody has it."""
+    wanted = name.strip().casefold()
+    return next((card.name for card in team if card.name.casefold() == wanted), None)
+
+
+def _score(task: frozenset[str], card: SpecialistCard) -> int:
+    return (
+        _NAME_WEIGHT * len(task & _words(card.name))
+        + _CAPABILITY_WEIGHT * len(task & _words(" ".join(card.capabilities)))
+        + _USE_WEIGHT * len(task & _words(card.intended_use))
+    )
+
+
+def _words(text: str) -> frozenset[str]:
+    """Words without endings; scripts that do not divide words give pairs of characters."""
+    found: set[str] = set()
+    for word in _WORD.findall(text.casefold()):
+        if _CJK.search(word):
+            found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        else:
+            found.add(_stem(word))
+    return frozenset(found)
+
+
+def _stem(word: str) -> str:
+    """Cut common English endings, so that "tables" meets "table" and "writing" meets "write"."""
+    for ending in ("ing", "ers", "er", "es", "ed", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

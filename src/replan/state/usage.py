@@ -1,0 +1,50 @@
+"""What a run has used: model calls and tokens, in all and by whom."""
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from replan.plan.model import Value
+
+
+class TokenCount(Value):
+    """Model calls and the tokens that the servers reported for them (0 where none were)."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens in and out."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "TokenCount") -> "TokenCount":
+        return TokenCount(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
+class Usage(TokenCount):
+    """The usage of a run: the sum, and its parts by node or specialist."""
+
+    by: dict[str, TokenCount] = Field(default_factory=dict)
+
+    def plus(self, *parts: tuple[str, TokenCount]) -> "Usage":
+        """Add what somebody used, under their name."""
+        by = dict(self.by)
+        for name, count in parts:
+            if count != TokenCount():
+                by[name] = by.get(name, TokenCount()) + count
+        total = sum_counts(by.values())
+        return Usage(**dict(total), by=by)
+
+
+def sum_counts(counts: Iterable[TokenCount]) -> TokenCount:
+    """Add up counts."""
+    total = TokenCount()
+    for count in counts:
+        total += count
+    return total
