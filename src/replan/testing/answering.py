@@ -1,0 +1,148 @@
+"""Put one reply, or the way it fails, on the wire of an HTTP server."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from replan.ports.failures import describe, status_of
+from replan.testing.faults import Empty, Hang, HttpFault, Malformed, Raised, Reset, Truncated
+from replan.testing.replies import Reply
+from replan.testing.wire import ChatRequest, chunks, chunks_end, completion, error_body
+
+_JSON = "application/json"
+_EVENTS = "text/event-stream"
+_SERVER_ERROR = 500
+_BROKEN_JSON = b'{"id": "chatcmpl-0", "object": "chat.completion", "choices": [{"index": 0, "mes'
+# On, with no time to linger: closing the socket sends a reset instead of an orderly end.
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """A request, its reply, and where both stand.
+
+    Attributes:
+        http: The request as the HTTP server knows it.
+        request: The request as the protocol knows it.
+        reply: What to answer.
+        number: Counts the server's answers.
+        report: Called just before the usage is written, so that no client knows it earlier.
+    """
+
+    http: web.Request
+    request: ChatRequest
+    reply: Reply
+    number: int
+    report: Callable[[], None]
+
+
+async def answer(exchange: Exchange) -> web.StreamResponse:
+    """Send the reply of an exchange, or fail as it says."""
+    await asyncio.sleep(exchange.reply.latency)
+    match exchange.reply.fault:
+        case HttpFault() as fault:
+            return refusal(fault.status, fault.text, retry_after=fault.retry_after)
+        case Raised(error):
+            return refusal(status_of(error) or _SERVER_ERROR, describe(error))
+        case Hang():
+            await asyncio.Event().wait()
+        case Reset(after=0):
+            _reset(exchange.http)
+            return web.Response()
+        case Malformed():
+            return _malformed(stream=exchange.request.stream)
+        case _:
+            pass
+    return await (_stream(exchange) if exchange.request.stream else _whole(exchange))
+
+
+def refusal(
+    status: int, message: str, *, parameter: str | None = None, retry_after: float | None = None
+) -> web.Response:
+    """An error with an HTTP status, as OpenAI writes it."""
+    kind = _KINDS.get(
+        status, "server_error" if status >= _SERVER_ERROR else "invalid_request_error"
+    )
+    headers = {} if retry_after is None else {"Retry-After": f"{retry_after:g}"}
+    body = error_body(message, kind=kind, parameter=parameter)
+    return web.Response(status=status, body=body, content_type=_JSON, headers=headers)
+
+
+async def _whole(exchange: Exchange) -> web.StreamResponse:
+    body = completion(exchange.request, _with_content(exchange.reply), exchange.number)
+    match exchange.reply.fault:
+        case Reset():
+            return await _broken_off(exchange.http, body, _reset)
+        case Truncated(how="cut"):
+            return await _broken_off(exchange.http, body, _hang_up)
+        case _:
+            exchange.report()
+            return web.Response(body=body, content_type=_JSON)
+
+
+async def _broken_off(
+    http: web.Request, body: bytes, end: Callable[[web.Request], None]
+) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": _JSON})
+    response.content_length = len(body)
+    await response.prepare(http)
+    await response.write(body[: len(body) // 2])
+    end(http)
+    return response
+
+
+async def _stream(exchange: Exchange) -> web.StreamResponse:
+    http, request, number = exchange.http, exchange.request, exchange.number
+    reply = _with_content(exchange.reply)
+    left = reply.fault.after if isinstance(reply.fault, Reset) else None
+    response = web.StreamResponse(headers={"Content-Type": _EVENTS, "Cache-Control": "no-cache"})
+    await response.prepare(http)
+    for index, chunk in enumerate(chunks(request, reply, number)):
+        # The first chunk tells the role, the second has the first piece of the text.
+        if left is not None and index > left:
+            break
+        await asyncio.sleep(reply.chunk_delay if index > 1 else 0)
+        await response.write(chunk)
+    if left is not None:
+        _reset(http)
+        return response
+    return await _end(exchange, response)
+
+
+async def _end(exchange: Exchange, response: web.StreamResponse) -> web.StreamResponse:
+    last = tuple(chunks_end(exchange.request, exchange.reply, exchange.number))
+    if last and exchange.request.wants_usage:
+        exchange.report()
+    for chunk in last:
+        await response.write(chunk)
+    await response.write_eof()
+    return response
+
+
+def _with_content(reply: Reply) -> Reply:
+    return Reply(usage=reply.usage) if isinstance(reply.fault, Empty) else reply
+
+
+def _malformed(*, stream: bool) -> web.Response:
+    if stream:
+        return web.Response(body=b"data: " + _BROKEN_JSON + b"\n\n", content_type=_EVENTS)
+    return web.Response(body=_BROKEN_JSON, content_type=_JSON)
+
+
+def _reset(http: web.Request) -> None:
+    transport = http.transport
+    if transport is None:
+        return
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+    transport.abort()
+
+
+def _hang_up(http: web.Request) -> None:
+    if http.transport is not None:
+        http.transport.close()

@@ -1,0 +1,71 @@
+"""How a scripted model or server can fail, as values."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class HttpFault:
+    """The server refuses with an HTTP status; `retry_after` is sent as the header, in seconds."""
+
+    status: int
+    retry_after: float | None = None
+    message: str = ""
+
+    @property
+    def text(self) -> str:
+        """What the server says."""
+        return self.message or f"This server was told to answer with {self.status}."
+
+
+@dataclass(frozen=True)
+class Reset:
+    """The connection is torn down after `after` chunks of the text; 0: before the first byte."""
+
+    after: int = 1
+
+
+@dataclass(frozen=True)
+class Hang:
+    """No answer comes until the client goes away or the server closes."""
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """The reply is no JSON."""
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """The reply stops early.
+
+    `length`: it says so, with the finish reason of a model that ran out of tokens. `cut`: it ends
+    without a finish reason, without usage, without an end mark.
+    """
+
+    how: Literal["length", "cut"] = "length"
+
+
+@dataclass(frozen=True)
+class Empty:
+    """The reply is well-formed and has no content."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """A scripted model raises this error; a server answers with its HTTP status, or with 500."""
+
+    error: Exception
+
+
+Fault = HttpFault | Reset | Hang | Malformed | Truncated | Empty | Raised
+"""Any way to fail."""
+
+
+class ScriptedHttpError(Exception):
+    """What a scripted model raises for an `HttpFault`, with the status where clients put it."""
+
+    def __init__(self, fault: HttpFault) -> None:
+        self.status_code = fault.status
+        self.retry_after = fault.retry_after
+        super().__init__(f"Error code: {fault.status} - {fault.text}")

@@ -1,0 +1,213 @@
+"""The OpenAI chat protocol as JSON: what a request says, and how replies and errors look."""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import BaseMessage, convert_to_messages
+
+from replan.prompts.sections import Call, call_of
+from replan.state.usage import TokenCount
+from replan.testing.faults import Truncated
+from replan.testing.playing import finish_reason
+from replan.testing.replies import Reply
+
+_HIDDEN = frozenset({"authorization", "api-key", "x-api-key", "cookie"})
+_END = b"data: [DONE]\n\n"
+
+
+class BadRequest(Exception):  # noqa: N818 - named as the protocol does
+    """A request that the server refuses with status 400.
+
+    Attributes:
+        parameter: The field of the request that is at fault.
+    """
+
+    def __init__(self, message: str, parameter: str | None = None) -> None:
+        self.parameter = parameter
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """One request that a server got.
+
+    Attributes:
+        body: The parsed JSON.
+        headers: Its headers, names in lower case; keys and cookies are replaced by `***`.
+        time: When it arrived, in seconds of the monotonic clock.
+        messages: Its messages, as LangChain's.
+        call: Who made it, if the prompt is Replan's.
+    """
+
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+    time: float
+    messages: tuple[BaseMessage, ...]
+    call: Call | None
+
+    @property
+    def model(self) -> str:
+        """The name of the model that was asked for."""
+        return str(self.body.get("model", ""))
+
+    @property
+    def stream(self) -> bool:
+        """Whether a stream was asked for."""
+        return self.body.get("stream") is True
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether usage is to be reported: always, unless a stream does not ask for it."""
+        options: Mapping[str, Any] = self.body.get("stream_options") or {}
+        return not self.stream or options.get("include_usage") is True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a server can do; it refuses the rest with status 400, as real ones do.
+
+    Attributes:
+        streaming: It can stream.
+        tools: It knows tools.
+        json_mode: It knows `response_format`.
+        strict_roles: It insists on one system message, at the beginning, and on turns: no two
+            messages of the same role in a row, but for the results of tools.
+    """
+
+    streaming: bool = True
+    tools: bool = True
+    json_mode: bool = True
+    strict_roles: bool = False
+
+    def check(self, body: Mapping[str, Any]) -> None:
+        """Check a request against them.
+
+        Raises:
+            BadRequest: The request asks for more.
+        """
+        asked = (
+            ("stream", self.streaming),
+            ("tools", self.tools),
+            ("response_format", self.json_mode),
+        )
+        for parameter, allowed in asked:
+            if body.get(parameter) and not allowed:
+                msg = f"'{parameter}' is not supported by this server."
+                raise BadRequest(msg, parameter)
+        if self.strict_roles:
+            _check_roles([message.get("role") for message in body["messages"]])
+
+
+def read_request(raw: bytes, headers: Mapping[str, str], time: float) -> ChatRequest:
+    """Read a request.
+
+    Raises:
+        BadRequest: It is no JSON, or its messages cannot be read.
+    """
+    try:
+        body = json.loads(raw)
+        messages = tuple(convert_to_messages(body["messages"]))
+    except (ValueError, KeyError, TypeError, NotImplementedError) as error:
+        msg = f"The request cannot be read: {error}"
+        raise BadRequest(msg) from error
+    shown = {k.lower(): "***" if k.lower() in _HIDDEN else v for k, v in headers.items()}
+    return ChatRequest(body, shown, time, messages, call_of(messages))
+
+
+def completion(request: ChatRequest, reply: Reply, number: int) -> bytes:
+    """A reply in one piece."""
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+    if reply.tool_calls:
+        message["tool_calls"] = _tool_calls(reply)
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason(reply)}
+    whole = _envelope(request, number, "chat.completion", [choice])
+    return _json({**whole, "usage": _usage(reply.counted(request.messages))})
+
+
+def chunks(request: ChatRequest, reply: Reply, number: int) -> Iterator[bytes]:
+    """The text of a reply as server-sent events, the role first; then `chunks_end` is due."""
+    yield _delta(request, number, {"role": "assistant", "content": ""})
+    for piece in reply.pieces:
+        yield _delta(request, number, {"content": piece})
+
+
+def chunks_end(request: ChatRequest, reply: Reply, number: int) -> Iterator[bytes]:
+    """What follows the text in a stream: tools, finish reason, usage if asked for, end mark."""
+    if isinstance(reply.fault, Truncated) and reply.fault.how == "cut":
+        return
+    calls = _tool_calls(reply)
+    for index, call in enumerate(calls):
+        yield _delta(request, number, {"tool_calls": [{"index": index, **call}]})
+    yield _delta(request, number, {}, finish_reason(reply))
+    if request.wants_usage:
+        last = _envelope(request, number, "chat.completion.chunk", [])
+        yield _event({**last, "usage": _usage(reply.counted(request.messages))})
+    yield _END
+
+
+def error_body(message: str, *, kind: str, parameter: str | None = None) -> bytes:
+    """An error as OpenAI writes it."""
+    error = {"message": message, "type": kind, "param": parameter, "code": None}
+    return _json({"error": error})
+
+
+def models_body(names: tuple[str, ...]) -> bytes:
+    """The list of a server's models."""
+    data = [{"id": name, "object": "model", "created": 0, "owned_by": "replan"} for name in names]
+    return _json({"object": "list", "data": data})
+
+
+def _check_roles(roles: list[str | None]) -> None:
+    # `developer` is what OpenAI's newer models call the system.
+    named = ["system" if role == "developer" else role for role in roles]
+    if "system" in named[1:]:
+        msg = "The system message must be the first and only one."
+        raise BadRequest(msg, "messages")
+    for before, after in itertools.pairwise(named):
+        if before == after != "tool":
+            msg = f"Roles must alternate, but two '{after}' messages follow each other."
+            raise BadRequest(msg, "messages")
+
+
+def _tool_calls(reply: Reply) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": call["id"] or f"call_{index}",
+            "type": "function",
+            "function": {"name": call["name"], "arguments": json.dumps(call["args"])},
+        }
+        for index, call in enumerate(reply.tool_calls)
+    ]
+
+
+def _usage(count: TokenCount) -> dict[str, int]:
+    return {
+        "prompt_tokens": count.input_tokens,
+        "completion_tokens": count.output_tokens,
+        "total_tokens": count.total_tokens,
+    }
+
+
+def _envelope(
+    request: ChatRequest, number: int, kind: str, choices: list[dict[str, Any]]
+) -> dict[str, Any]:
+    name = f"chatcmpl-{number}"
+    return {"id": name, "object": kind, "created": 0, "model": request.model, "choices": choices}
+
+
+def _delta(
+    request: ChatRequest, number: int, delta: dict[str, Any], finish: str | None = None
+) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return _event(_envelope(request, number, "chat.completion.chunk", [choice]))
+
+
+def _event(data: dict[str, Any]) -> bytes:
+    return b"data: " + _json(data) + b"\n\n"
+
+
+def _json(data: dict[str, Any]) -> bytes:
+    return json.dumps(data, ensure_ascii=False).encode()

@@ -1,0 +1,188 @@
+"""Tests of what can pass, and of errors told without secrets."""
+
+import asyncio
+import string
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import assume, given, strategies as st
+from langgraph.errors import GraphInterrupt
+
+from replan.errors import ConfigurationError, LimitReachedError, ModelCallError
+from replan.ports.failures import can_pass, describe, mask_secrets, status_of
+from replan.testing.faults import HttpFault, ScriptedHttpError
+from replan.testing.script import UnexpectedModelCall
+
+
+class WithResponse(Exception):  # noqa: N818
+    def __init__(self, status: int) -> None:
+        self.response = SimpleNamespace(status_code=status)
+        super().__init__("refused")
+
+
+class WithStatus(Exception):  # noqa: N818
+    def __init__(self, status: object) -> None:
+        self.status = status
+        super().__init__("refused")
+
+
+class Unprintable(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def caused(error: Exception, cause: BaseException) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionError(),
+        ConnectionResetError(),
+        TimeoutError(),
+        RuntimeError("event loop is closed"),
+        ValueError("no JSON"),
+        OSError(),
+        Exception("unknown"),
+        ModelCallError("think", "it broke off."),
+        ExceptionGroup("both", [TimeoutError(), ConnectionError()]),
+        *(ScriptedHttpError(HttpFault(status)) for status in (408, 409, 425, 429, 500, 503, 529)),
+        WithResponse(502),
+        WithStatus(429),
+        WithStatus("a word"),
+        WithStatus(0),
+    ],
+    ids=repr,
+)
+def test_what_may_be_better_next_time_can_pass(error: Exception):
+    assert can_pass(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TypeError(),
+        AttributeError(),
+        NameError(),
+        ModuleNotFoundError(),
+        NotImplementedError(),
+        AssertionError(),
+        UnexpectedModelCall(None, {}),
+        ConfigurationError("model", "x", "it is unknown", "Use another."),
+        LimitReachedError("max_rounds", 3),
+        *(ScriptedHttpError(HttpFault(status)) for status in (400, 401, 403, 404, 413, 422)),
+        WithResponse(404),
+        WithStatus(401),
+        ExceptionGroup("one of them", [TimeoutError(), TypeError()]),
+        caused(ModelCallError("think", "401."), ScriptedHttpError(HttpFault(401))),
+        asyncio.CancelledError(),
+        KeyboardInterrupt(),
+        GraphInterrupt(),
+    ],
+    ids=repr,
+)
+def test_faults_refusals_and_signals_cannot_pass(error: BaseException):
+    assert not can_pass(error)
+
+
+def test_a_wrapped_model_error_passes_as_its_cause_does():
+    assert can_pass(caused(ModelCallError("think", "busy."), ScriptedHttpError(HttpFault(503))))
+
+
+def test_a_flag_is_no_status():
+    assert status_of(WithStatus(True)) is None  # noqa: FBT003
+
+
+def test_an_error_is_told_by_class_and_message_in_one_line():
+    assert describe(ValueError("a\n  b\tc")) == "ValueError: a b c"
+
+
+def test_an_error_without_a_message_is_told_by_its_class():
+    assert describe(TimeoutError()) == "TimeoutError"
+
+
+def test_the_first_cause_is_told_unless_it_says_the_same():
+    middle = caused(RuntimeError("Connection error."), ConnectionResetError("reset by peer"))
+    outer = caused(RuntimeError("Connection error."), middle)
+    same = caused(RuntimeError("refused: busy"), ValueError("busy"))
+
+    assert describe(outer) == (
+        "RuntimeError: Connection error. (because of ConnectionResetError: reset by peer)"
+    )
+    assert describe(same) == "RuntimeError: refused: busy"
+
+
+def test_an_error_that_is_its_own_cause_is_told():
+    error = RuntimeError("round")
+    error.__cause__ = error
+
+    assert describe(error) == "RuntimeError: round"
+
+
+def test_a_message_that_cannot_be_read_is_no_second_error():
+    assert describe(Unprintable()) == "Unprintable: (its message cannot be read)"
+
+
+def test_a_long_message_is_cut_at_500_characters():
+    told = describe(ValueError("x" * 100_000))
+
+    assert len(told) == 500
+    assert told.endswith("…")
+
+
+KEY = "Zx9" * 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Incorrect API key provided: sk-{KEY}.",
+        f"Authorization: Bearer {KEY}",
+        f"{{'Authorization': 'Bearer {KEY}'}}",
+        f"authorization=Basic {KEY}",
+        f"{{'Authorization': '{KEY}'}}",
+        f"https://user:{KEY}@host.example/v1?x=1",
+        f"postgresql://{KEY}@host/db",
+        f"GET /v1?api_key={KEY}&x=1",
+        f'{{"api_key": "{KEY}"}}',
+        f"OPENAI_API_KEY={KEY}",
+        f"password='{KEY} with blanks'",
+        f"passwd: {KEY}",
+        f"client_secret={KEY}",
+        f"access_token={KEY}",
+        f"ghp_{KEY} and xoxb-{KEY} and hf_{KEY}",
+        f"github_pat_{KEY}",
+        f"eyJ{KEY}.{KEY}.{KEY}",
+        f"AIza{KEY}",
+        "AKIA" + KEY.upper(),
+    ],
+)
+def test_secrets_are_masked(text: str):
+    masked = mask_secrets(text)
+
+    assert KEY not in masked
+    assert KEY.upper() not in masked
+    assert "***" in masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This model's maximum context length is 4096 tokens: you asked for 5000.",
+        "The limit max_tokens=100 is reached.",
+        "See https://host.example/v1/chat or mail me@example.org.",
+        "A basic understanding of task-oriented, risk-free work.",
+    ],
+)
+def test_plain_words_are_not_masked(text: str):
+    assert mask_secrets(text) == text
+
+
+@given(st.text(alphabet=string.ascii_letters + string.digits, min_size=12, max_size=60), st.text())
+def test_a_key_never_survives_wherever_it_stands(key: str, around: str):
+    assume(key not in around)
+    error = ValueError(f"{around} sk-{key} {around} api_key={key} https://u:{key}@h {around}")
+
+    assert key not in describe(error)
