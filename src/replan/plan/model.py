@@ -27,7 +27,7 @@ class Value(BaseModel):
         Raises:
             pydantic.ValidationError: A name is no field, or a value does not fit its field.
         """
-        return type(self)(**{**dict(self), **changes})
+        return type(self)(**{**dict(iter(self)), **changes})
 
 
 class StepStatus(StrEnum):

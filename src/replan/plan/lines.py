@@ -1,0 +1,80 @@
+"""The lines of a text as Markdown counts them, each with the line end that it came with."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Markdown ends a line at these and at nothing else; `str.splitlines` would also cut at form feeds.
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
+_TAB_STOP = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: its text, and the line end that followed it (empty at the end of the text)."""
+
+    text: str
+    end: str
+
+    def __str__(self) -> str:
+        return self.text + self.end
+
+
+def split_lines(text: str) -> list[Line]:
+    """Cut a text into lines; joined again they are the text, byte for byte."""
+    pieces = _LINE_END.split(text)
+    pieces.append("")
+    lines = [Line(pieces[at], pieces[at + 1]) for at in range(0, len(pieces), 2)]
+    return lines if lines[-1].text else lines[:-1]
+
+
+def unify_line_ends(text: str) -> str:
+    r"""Give the text with every line end written as `\n`."""
+    return _LINE_END.sub("\n", text)
+
+
+def usual_line_end(lines: Sequence[Line]) -> str:
+    r"""Tell which line end the lines use most; `\n` if they show none."""
+    ends = Counter(line.end for line in lines if line.end)
+    return ends.most_common(1)[0][0] if ends else "\n"
+
+
+def is_blank(text: str) -> bool:
+    """Whether Markdown sees nothing in the line."""
+    return not text.strip(" \t")
+
+
+def indent_of(text: str) -> int:
+    """Count the columns that a line is indented by, with tabs stopping at every fourth."""
+    column = 0
+    for character in text:
+        if character == " ":
+            column += 1
+        elif character == "\t":
+            column += _TAB_STOP - column % _TAB_STOP
+        else:
+            break
+    return column
+
+
+def cut_indent(text: str, columns: int) -> str:
+    """Remove up to so many columns of indentation; a tab that is cut in two leaves spaces."""
+    column = 0
+    for at, character in enumerate(text):
+        if column >= columns or character not in " \t":
+            return " " * max(0, column - columns) + text[at:]
+        column += 1 if character == " " else _TAB_STOP - column % _TAB_STOP
+    return " " * max(0, column - columns)
+
+
+def dedent(texts: Sequence[str]) -> list[str]:
+    """Remove the indentation that all lines share; blank lines do not count."""
+    margin = min((indent_of(text) for text in texts if not is_blank(text)), default=0)
+    return [cut_indent(text, margin) for text in texts]
+
+
+def trim_blank(texts: Sequence[str]) -> list[str]:
+    """Remove the blank lines at both ends."""
+    full = [at for at, text in enumerate(texts) if not is_blank(text)]
+    return list(texts[full[0] : full[-1] + 1]) if full else []

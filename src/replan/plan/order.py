@@ -1,0 +1,123 @@
+"""In which order the steps of a plan can run, and how long and how wide it is."""
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+
+
+def find_cycle(plan: TaskPlan | Iterable[PlanStep]) -> tuple[int, ...] | None:
+    """Find steps that wait for each other.
+
+    Args:
+        plan: A plan or its steps; a dependency on a step that is not among them is ignored.
+
+    Returns:
+        The ids around the cycle, each waiting for the next one and the last for the first.
+    """
+    edges = closing_edges(_steps(plan))
+    return edges[0][1] if edges else None
+
+
+def closing_edges(steps: Sequence[PlanStep]) -> list[tuple[tuple[int, int], tuple[int, ...]]]:
+    """Find the dependencies that close cycles; without them the steps have none.
+
+    Returns:
+        For each such edge the waiting step, the awaited step, and the cycle that it closes.
+    """
+    awaits = {step.id: step.awaits for step in steps}
+    found: list[tuple[tuple[int, int], tuple[int, ...]]] = []
+    done: set[int] = set()
+    for root, first in awaits.items():
+        stack = [] if root in done else [(root, iter(first))]
+        path = {root: 0} if stack else {}
+        while stack:
+            current, rest = stack[-1]
+            following = next(
+                (other for other in rest if other in awaits and other not in done), None
+            )
+            if following is None:
+                stack.pop()
+                del path[current]
+                done.add(current)
+            elif following in path:
+                cycle = tuple(path)[path[following] :]
+                found.append(((current, following), cycle))
+            else:
+                path[following] = len(path)
+                stack.append((following, iter(awaits[following])))
+    return found
+
+
+def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
+    """Order steps so that each stands after all that it waits for; ties by priority, then id.
+
+    Steps in a cycle, and those that wait for them, stand last in their given order.
+    """
+    steps = _steps(plan)
+    by_id = {step.id: step for step in steps}
+    missing = {step.id: sum(other in by_id for other in step.awaits) for step in steps}
+    dependents: dict[int, list[int]] = {step.id: [] for step in steps}
+    for step in steps:
+        for other in step.awaits:
+            if other in by_id:
+                dependents[other].append(step.id)
+    ready = [_urgency(step) for step in steps if not missing[step.id]]
+    heapq.heapify(ready)
+    ordered: dict[int, PlanStep] = {}
+    while ready:
+        step_id = heapq.heappop(ready)[1]
+        ordered[step_id] = by_id[step_id]
+        for dependent in dependents[step_id]:
+            missing[dependent] -= 1
+            if not missing[dependent]:
+                heapq.heappush(ready, _urgency(by_id[dependent]))
+    return (*ordered.values(), *(step for step in steps if step.id not in ordered))
+
+
+def critical_path(plan: TaskPlan, durations: Mapping[int, float] | None = None) -> tuple[int, ...]:
+    """Find the longest chain of steps that wait for each other; failed steps do not count.
+
+    Args:
+        plan: A plan without cycles.
+        durations: Seconds by step id; else a step's estimated duration, else 1.
+    """
+    return _longest_chain(plan, durations)[1]
+
+
+def critical_length(plan: TaskPlan, durations: Mapping[int, float] | None = None) -> float:
+    """Tell how long the critical path takes, however many steps run at once."""
+    return _longest_chain(plan, durations)[0]
+
+
+def _longest_chain(
+    plan: TaskPlan, durations: Mapping[int, float] | None
+) -> tuple[float, tuple[int, ...]]:
+    length: dict[int, float] = {}
+    before: dict[int, int | None] = {}
+    for step in run_order(plan):
+        if step.status is StepStatus.FAILED:
+            continue
+        awaited = [other for other in step.awaits if other in length]
+        before[step.id] = max(awaited, key=lambda other: (length[other], -other), default=None)
+        own = (durations or {}).get(step.id, _estimate(step))
+        length[step.id] = own + max((length[other] for other in awaited), default=0.0)
+    last = max(length, key=lambda step_id: (length[step_id], -step_id), default=None)
+    total = 0.0 if last is None else length[last]
+    chain: list[int] = []
+    while last is not None:
+        chain.append(last)
+        last = before[last]
+    return total, tuple(reversed(chain))
+
+
+def _estimate(step: PlanStep) -> float:
+    return 1.0 if step.estimated_duration is None else step.estimated_duration
+
+
+def _urgency(step: PlanStep) -> tuple[int, int]:
+    return -step.priority, step.id
+
+
+def _steps(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
+    return plan.steps if isinstance(plan, TaskPlan) else tuple(plan)

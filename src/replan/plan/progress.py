@@ -1,0 +1,52 @@
+"""Whether a run gets anywhere: steps that finish, and revisions that are new."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from replan.plan.changes import PlanChange, to_record
+from replan.plan.model import PlanUpdate, TaskPlan
+
+_ABOUT_THE_WORK = ("description", "brief", "parameters", "assigned_to", "joined_by")
+
+
+def made_progress(before: TaskPlan, after: TaskPlan) -> bool:
+    """Whether a step became completed or skipped between two states of a plan."""
+    finished = {step.id for step in before.steps if step.is_finished}
+    return any(step.is_finished and step.id not in finished for step in after.steps)
+
+
+def repeats_revision(
+    history: Sequence[PlanUpdate], revision: PlanUpdate | Sequence[PlanChange]
+) -> bool:
+    """Whether the same changes were made before in a history.
+
+    An added step is the same as an earlier one if it asks the same work of the same specialists,
+    whatever its number and its place; removals and modifications are the same if they are about
+    the same step.
+
+    Args:
+        history: The revisions so far; the revision itself may be the last of them.
+        revision: A revision, or the changes that one would make.
+    """
+    if isinstance(revision, PlanUpdate):
+        wanted = _signature(revision.changes)
+        earlier = [update for update in history if update.version < revision.version]
+    else:
+        wanted = _signature(to_record(revision))
+        earlier = list(history)
+    return any(_signature(update.changes) == wanted for update in earlier)
+
+
+def _signature(record: Mapping[str, JsonValue]) -> str:
+    """Write changes so that equal work gives equal texts."""
+    added = record.get("added")
+    works = sorted(_work(each) for each in added) if isinstance(added, list) else []
+    return json.dumps({**record, "added": works}, sort_keys=True)
+
+
+def _work(addition: JsonValue) -> str:
+    step = addition.get("step") if isinstance(addition, dict) else None
+    fields = step if isinstance(step, dict) else {}
+    return json.dumps({name: fields.get(name) for name in _ABOUT_THE_WORK}, sort_keys=True)

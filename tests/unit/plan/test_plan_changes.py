@@ -1,0 +1,346 @@
+"""How a plan is revised: comparing, applying, refusing, merging, replaying."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from replan.errors import PlanChangeError, UnknownStepError
+from replan.plan import (
+    AddStep,
+    ModifyPlan,
+    ModifyStep,
+    PlanChange,
+    PlanDocument,
+    PlanStep,
+    PlanUpdateType,
+    RemoveStep,
+    ReorderSteps,
+    StepStatus,
+    TaskPlan,
+    apply,
+    apply_valid,
+    as_new_plan,
+    compare,
+    excerpt,
+    extract_plan_changes,
+    made_progress,
+    merge_revision,
+    next_free_id,
+    parse_plan_from_markdown,
+    repeats_revision,
+    replay,
+    update_step_status,
+    with_statuses,
+)
+
+NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
+LATER = datetime(2026, 8, 1, 13, tzinfo=UTC)
+
+TEXT = """\
+# EV policy
+
+- [x] 1. Find the EU's policy @researcher
+
+  > Found.
+
+- [!] 2. Find the US's policy @researcher (retries 1)
+
+  > **Failed:** The site was down.
+
+- [ ] 3. Compare both @analyst (after 1, 2)
+- [ ] 4. Write a brief @writer (after 3)
+"""
+
+
+@pytest.fixture
+def plan() -> TaskPlan:
+    return parse_plan_from_markdown(TEXT)
+
+
+def refusals(
+    plan: TaskPlan, *changes: PlanChange, team: tuple[str, ...] | None = None
+) -> list[str]:
+    with pytest.raises(PlanChangeError) as caught:
+        apply(plan, changes, at=NOON, team=team)
+    return [refusal.code for refusal in caught.value.refusals]
+
+
+def revised(text: str, known: TaskPlan) -> TaskPlan:
+    return merge_revision(known, PlanDocument.parse(text, known=known.by_id.keys()).plan)
+
+
+def test_an_applied_change_is_a_new_version_with_a_history(plan: TaskPlan) -> None:
+    step = PlanStep(id=5, description="Send it", dependencies=(4,))
+    after = apply(plan, [AddStep(step=step, index=4)], at=NOON, by="person", description="Forgot.")
+    assert (after.version, after.updated_at, after.total_steps) == (2, NOON, 5)
+    assert after.step(5) == step.replace(created_at=NOON)
+    update = after.update_history[-1]
+    assert update.update_type is PlanUpdateType.ADD_STEP
+    assert (update.version, update.by, update.description) == (2, "person", "Forgot.")
+    assert update.changes["added"] == [
+        {
+            "index": 4,
+            "step": {
+                "id": 5,
+                "description": "Send it",
+                "dependencies": [4],
+                "created_at": "2026-08-01T12:00:00Z",
+            },
+        }
+    ]
+    assert after.content == TEXT + "- [ ] 5. Send it (after 4)\n"
+    assert plan == parse_plan_from_markdown(TEXT)
+
+
+def test_no_change_gives_the_same_plan_back(plan: TaskPlan) -> None:
+    same = ModifyStep(step_id=1, fields={"description": "Find the EU's policy"})
+    there_and_back = [ReorderSteps(order=(2, 1)), ReorderSteps(order=(1, 2))]
+    assert apply(plan, [], at=NOON) is plan
+    assert apply(plan, [same], at=NOON) is plan
+    assert apply(plan, there_and_back, at=NOON) is plan
+
+
+def test_several_kinds_of_change_are_a_change_of_the_plan(plan: TaskPlan) -> None:
+    changes = [ModifyPlan(title="EVs"), ReorderSteps(order=(2, 1))]
+    update = apply(plan, changes, at=NOON).update_history[-1]
+    assert update.update_type is PlanUpdateType.MODIFY_PLAN
+    assert update.changes == {"reordered": [2, 1, 3, 4], "title": "EVs"}
+
+
+def test_a_failed_step_that_is_changed_is_tried_again(plan: TaskPlan) -> None:
+    tired = with_statuses(plan, [plan.step(2).replace(retry_count=2, actual_duration=3.0)], NOON)
+    after = apply(tired, [ModifyStep(step_id=2, fields={"brief": "Use the mirror."})], at=LATER)
+    step = after.step(2)
+    assert step.status is StepStatus.PENDING
+    assert (step.feedback, step.retry_count, step.actual_duration) == ("", 0, None)
+    assert step.updated_at == LATER
+    assert "- [ ] 2. Find the US's policy" in after.content
+    assert "site was down" not in after.content
+
+
+def test_what_was_not_changed_keeps_how_it_went(plan: TaskPlan) -> None:
+    after = apply(plan, [RemoveStep(step_id=4)], at=NOON)
+    assert after.steps == plan.steps[:3]
+
+
+def test_a_model_cannot_add_a_finished_step_but_a_person_can(plan: TaskPlan) -> None:
+    step = PlanStep(id=5, description="x", status=StepStatus.COMPLETED, result="Trust me.")
+    change = AddStep(step=step, index=0)
+    assert apply(plan, [change], at=NOON).step(5).status is StepStatus.PENDING
+    assert apply(plan, [change], at=NOON).step(5).result == ""
+    assert apply(plan, [change], at=NOON, by="person").step(5).status is StepStatus.COMPLETED
+
+
+def test_every_refusal_has_its_code(plan: TaskPlan) -> None:
+    assert refusals(plan, RemoveStep(step_id=1)) == ["finished_step"]
+    assert refusals(plan, ModifyStep(step_id=1, fields={"brief": "x"})) == ["finished_step"]
+    assert refusals(plan, RemoveStep(step_id=9)) == ["unknown_step"]
+    assert refusals(plan, ModifyStep(step_id=9, fields={})) == ["unknown_step"]
+    assert refusals(plan, ReorderSteps(order=(9, 1, 1))) == ["unknown_step", "duplicate_step"]
+    assert refusals(plan, RemoveStep(step_id=3)) == ["unknown_dependency"]
+    assert refusals(plan, ModifyStep(step_id=3, fields={"dependencies": [9]})) == [
+        "unknown_dependency"
+    ]
+    assert refusals(plan, ModifyStep(step_id=3, fields={"dependencies": [3]})) == [
+        "self_dependency"
+    ]
+    assert refusals(plan, ModifyStep(step_id=3, fields={"dependencies": [4]})) == ["cycle"]
+    assert refusals(plan, AddStep(step=PlanStep(id=4, description="x"), index=0)) == [
+        "duplicate_step"
+    ]
+    assert refusals(
+        plan, ModifyStep(step_id=3, fields={"assigned_to": "bob"}), team=("analyst",)
+    ) == ["unknown_specialist"]
+    assert refusals(plan.replace(allow_dynamic_update=False), ModifyPlan(title="x")) == [
+        "not_allowed"
+    ]
+
+
+def test_all_refusals_come_at_once_and_tell_the_mend(plan: TaskPlan) -> None:
+    with pytest.raises(PlanChangeError) as caught:
+        apply(plan, [RemoveStep(step_id=1), RemoveStep(step_id=9)], at=NOON)
+    assert [refusal.reason for refusal in caught.value.refusals] == [
+        "Step 1 is completed and cannot change. Add a new step; the next free number is 5.",
+        "This plan has no step 9. Use one of: 1, 2, 3, 4.",
+    ]
+
+
+def test_a_number_is_never_given_twice_even_after_a_removal(plan: TaskPlan) -> None:
+    again = AddStep(step=PlanStep(id=4, description="Another"), index=3)
+    assert refusals(plan, RemoveStep(step_id=4), again) == ["duplicate_step"]
+    assert next_free_id(plan) == 5
+
+
+def test_the_valid_part_of_a_revision_is_applied(plan: TaskPlan) -> None:
+    changes: list[PlanChange] = [
+        RemoveStep(step_id=1),
+        ModifyStep(step_id=3, fields={"brief": "Look well.", "dependencies": [9]}),
+        AddStep(step=PlanStep(id=5, description="Send", assigned_to="bob"), index=9),
+        ModifyStep(step_id=4, fields={"description": "Write a page", "assigned_to": "bob"}),
+        RemoveStep(step_id=3),
+    ]
+    after, refused = apply_valid(plan, changes, at=NOON, team=("researcher", "analyst", "writer"))
+    assert [refusal.code for refusal in refused] == [
+        *("finished_step", "unknown_specialist", "unknown_specialist"),
+        *("unknown_dependency", "unknown_dependency"),
+    ]
+    assert [step.id for step in after.steps] == [1, 2, 3, 4, 5]
+    assert after.step(3).brief == "Look well."
+    assert after.step(3).dependencies == (1, 2)
+    assert (after.step(4).description, after.step(4).assigned_to) == ("Write a page", "writer")
+    assert after.step(5).assigned_to == ""
+
+
+def test_applying_nothing_valid_gives_the_same_plan(plan: TaskPlan) -> None:
+    after, refused = apply_valid(plan, [RemoveStep(step_id=1)], at=NOON)
+    assert after is plan
+    assert [refusal.code for refusal in refused] == ["finished_step"]
+
+
+def test_steps_are_matched_by_number_then_by_title(plan: TaskPlan) -> None:
+    new = parse_plan_from_markdown(
+        "# EV policy\n\n- [ ] 1. Find the EU's policy @researcher\n"
+        "- [ ] 2. Find a US rule (retries 1)\n"
+        "- [ ] 7. **compare  BOTH** @analyst (after 1, 2)\n- [ ] 8. Print it (after 7)\n"
+    )
+    changes = compare(plan, new)
+    assert changes == (
+        RemoveStep(step_id=4),
+        AddStep(step=PlanStep(id=8, description="Print it", dependencies=(3,)), index=3),
+        ModifyStep(step_id=2, fields={"description": "Find a US rule", "assigned_to": ""}),
+        ModifyStep(step_id=3, fields={"description": "compare  BOTH"}),
+    )
+
+
+def test_changes_survive_json(plan: TaskPlan) -> None:
+    adapter: TypeAdapter[list[PlanChange]] = TypeAdapter(list[PlanChange])
+    new = revised("# New\n\n- [ ] 4. Write more (after 1)\n- [ ] Send it (if 4 failed)\n", plan)
+    changes = list(compare(plan, new))
+    assert {change.kind for change in changes} >= {"add_step", "remove_step", "modify_plan"}
+    assert adapter.validate_json(adapter.dump_json(changes)) == changes
+
+
+@pytest.mark.parametrize(
+    "fields", [{"status": "completed"}, {"id": 3}, {"colour": "blue"}, {"timeout": -1}]
+)
+def test_a_modification_has_only_fields_and_values_that_fit(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        ModifyStep.model_validate({"step_id": 3, "fields": fields})
+
+
+def test_the_difference_of_two_versions_is_json(plan: TaskPlan) -> None:
+    new = plan.with_steps(plan.step(3).replace(priority=2)).replace(title="EVs")
+    assert extract_plan_changes(plan, new) == {"modified": {"3": {"priority": 2}}, "title": "EVs"}
+    assert extract_plan_changes(plan, plan) == {}
+
+
+def test_a_revised_document_keeps_what_is_finished(plan: TaskPlan) -> None:
+    new = revised("- [ ] 3. Compare both @analyst (after 1)\n- [x] 5. Send it (after 3)\n", plan)
+    assert [step.id for step in new.steps] == [1, 3, 5]
+    assert new.step(1) == plan.step(1)
+    assert new.title == "EV policy"
+    assert new.step(5).status is StepStatus.PENDING
+    after = apply(plan, compare(plan, new), at=NOON)
+    assert [step.id for step in after.steps] == [1, 3, 5]
+
+
+def test_marks_and_results_in_a_models_document_do_not_count(plan: TaskPlan) -> None:
+    text = TEXT.replace("[ ]", "[x]").replace("[!]", "[x]").replace("Found.", "Forged.")
+    assert compare(plan, revised(text, plan)) == ()
+    assert revised(text, plan).steps == plan.steps
+
+
+def test_a_finished_step_under_another_title_is_refused_not_overwritten(plan: TaskPlan) -> None:
+    new = revised("- [ ] 1. Something new\n- [ ] 3. Compare both @analyst (after 1)\n", plan)
+    with pytest.raises(PlanChangeError) as caught:
+        apply(plan, compare(plan, new), at=NOON)
+    assert [refusal.code for refusal in caught.value.refusals] == ["finished_step"]
+
+
+def test_steps_without_numbers_are_found_by_their_titles(plan: TaskPlan) -> None:
+    new = revised("- [ ] Compare both @analyst (after 1, 2)\n- [ ] Print it\n- [ ] 2. x\n", plan)
+    assert [step.id for step in new.steps] == [1, 3, 6, 2]
+
+
+def test_a_first_plan_starts_fresh_whatever_its_marks_say(plan: TaskPlan) -> None:
+    fresh = as_new_plan(plan, NOON)
+    assert {step.status for step in fresh.steps} == {StepStatus.PENDING}
+    assert {step.result + step.feedback for step in fresh.steps} == {""}
+    assert (fresh.created_at, fresh.version) == (NOON, 1)
+    assert "[x]" not in fresh.content
+    assert "Found." not in fresh.content
+
+
+def test_a_history_replays_to_the_present_structure(plan: TaskPlan) -> None:
+    second = apply(plan, [ModifyStep(step_id=2, fields={"brief": "Mirror."})], at=NOON)
+    done = with_statuses(second, [second.step(2).replace(status=StepStatus.COMPLETED)], NOON)
+    third = apply(done, compare(done, revised("- [ ] 9. End it (after 1, 2)\n", done)), at=LATER)
+    again = replay(plan, third.update_history)
+    assert again.version == third.version == 3
+    assert again.update_history == third.update_history
+    assert compare(again, third) == ()
+    assert replay(plan, ()) is plan
+
+
+def test_an_outcome_is_written_into_plan_and_document(plan: TaskPlan) -> None:
+    after = update_step_status(
+        *(plan, 3),
+        succeeded=True,
+        result="word " * 999,
+        error="",
+        duration=2.5,
+        retry_count=1,
+        at=NOON,
+    )
+    step = after.step(3)
+    assert step.status is StepStatus.COMPLETED
+    assert len(step.result) <= 600
+    assert step.result.endswith("word…")
+    assert (step.actual_duration, step.retry_count, step.updated_at) == (2.5, 1, NOON)
+    assert after.completed_steps == (1, 3)
+    assert after.version == plan.version
+    assert PlanDocument.parse(after.content).plan.step(3).result == step.result
+    failed = update_step_status(
+        *(plan, 3), succeeded=False, result="", error="No.", duration=1, retry_count=0, at=NOON
+    )
+    assert (failed.step(3).status, failed.step(3).feedback) == (StepStatus.FAILED, "No.")
+    assert "[!] 3." in failed.content
+
+
+def test_an_outcome_of_an_unknown_step_is_an_error(plan: TaskPlan) -> None:
+    with pytest.raises(UnknownStepError):
+        with_statuses(plan, [PlanStep(id=9, description="x")], NOON)
+
+
+def test_unchanged_statuses_give_the_same_plan(plan: TaskPlan) -> None:
+    assert with_statuses(plan, plan.steps, NOON) is plan
+    assert with_statuses(plan, [], NOON) is plan
+
+
+def test_an_excerpt_is_cut_at_a_blank_and_shows_it() -> None:
+    assert excerpt("  short ") == "short"
+    assert excerpt("one two three", 9) == "one two…"
+    assert excerpt("x" * 20, 10) == "x" * 9 + "…"
+
+
+def test_progress_is_a_step_that_finished(plan: TaskPlan) -> None:
+    done = plan.with_steps(plan.step(3).replace(status=StepStatus.COMPLETED))
+    skipped = plan.with_steps(plan.step(4).replace(status=StepStatus.SKIPPED))
+    failed = plan.with_steps(plan.step(4).replace(status=StepStatus.FAILED))
+    assert made_progress(plan, done)
+    assert made_progress(plan, skipped)
+    assert not made_progress(plan, failed)
+    assert not made_progress(done, done)
+
+
+def test_the_same_work_added_again_is_a_repetition(plan: TaskPlan) -> None:
+    first = AddStep(step=PlanStep(id=5, description="Search again", dependencies=(1,)), index=4)
+    second = AddStep(step=PlanStep(id=6, description="Search again", dependencies=(5,)), index=5)
+    other = AddStep(step=PlanStep(id=6, description="Search elsewhere"), index=5)
+    once = apply(plan, [first], at=NOON)
+    twice = apply(once, [second], at=LATER)
+    assert repeats_revision(once.update_history, [second])
+    assert not repeats_revision(once.update_history, [other])
+    assert not repeats_revision(once.update_history, once.update_history[-1])
+    assert repeats_revision(twice.update_history, twice.update_history[-1])

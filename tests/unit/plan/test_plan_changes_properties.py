@@ -1,0 +1,256 @@
+"""Laws of the plan algebra, over random plans and random changes."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given, strategies as st
+
+from replan.errors import PlanChangeError
+from replan.plan import (
+    AddStep,
+    Condition,
+    ModifyPlan,
+    ModifyStep,
+    PlanChange,
+    PlanDocument,
+    PlanStep,
+    RemoveStep,
+    ReorderSteps,
+    StepStatus,
+    TaskPlan,
+    apply,
+    apply_valid,
+    compare,
+    find_cycle,
+    made_progress,
+    merge_revision,
+    refresh_content,
+    render_for_model,
+    repeats_revision,
+    replay,
+)
+from replan.plan.changes import STRUCTURAL
+
+NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
+LATER = datetime(2026, 8, 1, 13, tzinfo=UTC)
+TEAM = ("researcher", "analyst", "writer")
+WORDS = st.sampled_from(["Find", "Compare", "Write", "Check (again)", "Ask @home", "> quote"])
+
+
+@st.composite
+def steps(draw: st.DrawFn, step_id: int, before: tuple[int, ...]) -> PlanStep:
+    awaited = st.sampled_from(before) if before else st.nothing()
+    conditions = st.builds(
+        Condition, step=awaited, outcome=st.sampled_from(["completed", "failed"])
+    )
+    status = draw(st.sampled_from(StepStatus))
+    return PlanStep(
+        id=step_id,
+        description=" ".join(draw(st.lists(WORDS, min_size=1, max_size=3))),
+        brief=draw(st.sampled_from(["", "Look well.", "- depends on: 1", "a\n\nb"])),
+        parameters=draw(st.sampled_from([{}, {"limit": 3}, {"tags": ["a", "b"]}])),
+        status=status,
+        result="Done." if status is StepStatus.COMPLETED else "",
+        feedback="No." if status is StepStatus.FAILED else "",
+        assigned_to=draw(st.sampled_from(["", *TEAM])),
+        priority=draw(st.integers(-1, 2)),
+        dependencies=tuple(draw(st.lists(awaited, max_size=2, unique=True))) if before else (),
+        condition=draw(st.none() | conditions) if before else None,
+        optional=draw(st.booleans()),
+        timeout=draw(st.sampled_from([None, 30.0])),
+        retry_count=draw(st.integers(0, 2)),
+    )
+
+
+@st.composite
+def plans(draw: st.DrawFn, largest: int = 9) -> TaskPlan:
+    order = draw(st.lists(st.integers(1, largest), unique=True, min_size=1, max_size=6))
+    made = [draw(steps(step_id, tuple(order[:at]))) for at, step_id in enumerate(order)]
+    title = draw(st.sampled_from(["", "The plan", "Another plan"]))
+    shuffled = draw(st.permutations(made))
+    return refresh_content(TaskPlan(title=title, steps=tuple(shuffled), created_at=NOON))
+
+
+@st.composite
+def plans_with_successors(draw: st.DrawFn) -> tuple[TaskPlan, TaskPlan]:
+    """A plan, and another one that has all its finished steps as they are."""
+    old, new = draw(plans()), draw(plans(largest=14))
+    finished = {step.id: step for step in old.steps if step.is_finished}
+    needed = set(finished)
+    while missing := {
+        other for step_id in needed for other in old.step(step_id).awaits if other not in needed
+    }:
+        needed |= missing
+    kept = [step for step in old.steps if step.id in needed]
+    ids = {step.id for step in kept}
+    others = [step for step in new.steps if step.id not in ids]
+    every = tuple(draw(st.permutations([*kept, *others])))
+    wanted = new.replace(steps=every)
+    cut = [
+        step
+        if step.id in ids
+        else step.replace(
+            dependencies=tuple(d for d in step.dependencies if d in {o.id for o in every}),
+            condition=step.condition
+            if step.condition and step.condition.step in {o.id for o in every}
+            else None,
+        )
+        for step in every
+    ]
+    wanted = wanted.replace(steps=tuple(cut))
+    if find_cycle(wanted):
+        wanted = wanted.replace(
+            steps=tuple(
+                step if step.id in ids else step.replace(dependencies=(), condition=None)
+                for step in cut
+            )
+        )
+    return old, wanted
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> PlanChange:
+    """Any change, most of them impossible for most plans."""
+    ids = st.integers(1, 12)
+    fields = st.fixed_dictionaries(
+        {},
+        optional={
+            "description": WORDS,
+            "dependencies": st.lists(ids, max_size=2),
+            "condition": st.none()
+            | st.fixed_dictionaries({"step": ids, "outcome": st.just("failed")}),
+            "assigned_to": st.sampled_from([*TEAM, "nobody", ""]),
+            "priority": st.integers(0, 3),
+            "brief": st.sampled_from(["", "New."]),
+        },
+    )
+    added = st.builds(
+        PlanStep,
+        id=ids,
+        description=WORDS,
+        status=st.sampled_from(StepStatus),
+        assigned_to=st.sampled_from([*TEAM, "nobody", ""]),
+        dependencies=st.lists(ids, max_size=2).map(tuple),
+    )
+    return draw(
+        st.one_of(
+            st.builds(AddStep, step=added, index=st.integers(0, 9)),
+            st.builds(RemoveStep, step_id=ids),
+            st.builds(ModifyStep, step_id=ids, fields=fields),
+            st.builds(ReorderSteps, order=st.lists(ids, max_size=5).map(tuple)),
+            st.builds(ModifyPlan, title=st.sampled_from(["", "Renamed"])),
+        )
+    )
+
+
+def structure(plan: TaskPlan) -> tuple[object, ...]:
+    fields = ("id", *STRUCTURAL)
+    return plan.title, [tuple(getattr(step, name) for name in fields) for step in plan.steps]
+
+
+def finished(plan: TaskPlan) -> dict[int, PlanStep]:
+    return {step.id: step for step in plan.steps if step.is_finished}
+
+
+def assert_valid(plan: TaskPlan) -> None:
+    ids = [step.id for step in plan.steps]
+    assert len(ids) == len(set(ids))
+    assert all(other in ids for step in plan.steps for other in step.awaits)
+    assert find_cycle(plan) is None
+
+
+@given(plans_with_successors())
+def test_applying_the_comparison_gives_the_new_structure(pair: tuple[TaskPlan, TaskPlan]) -> None:
+    old, new = pair
+    found = compare(old, new)
+    applied = apply(old, found, at=LATER)
+    renamed = dict(
+        zip((step.id for step in new.steps), (step.id for step in applied.steps), strict=True)
+    )
+    expected = new.replace(
+        steps=tuple(
+            step.replace(
+                id=renamed[step.id],
+                dependencies=tuple(renamed[other] for other in step.dependencies),
+                condition=step.condition
+                and step.condition.replace(step=renamed[step.condition.step]),
+            )
+            for step in new.steps
+        )
+    )
+    assert structure(applied) == structure(expected)
+    assert finished(applied).items() >= finished(old).items()
+    assert (applied is old) == (not found)
+
+
+@given(plans_with_successors())
+def test_a_plan_compared_with_itself_has_no_changes(pair: tuple[TaskPlan, TaskPlan]) -> None:
+    old, new = pair
+    applied = apply(old, compare(old, new), at=LATER)
+    assert compare(applied, applied) == ()
+    assert apply(applied, (), at=LATER) is applied
+
+
+@given(plans(), st.lists(st.lists(changes(), max_size=4), max_size=5))
+def test_no_sequence_of_changes_makes_an_invalid_plan(
+    first: TaskPlan, revisions: list[list[PlanChange]]
+) -> None:
+    plan = first
+    for revision in revisions:
+        before = plan
+        plan, refusals = apply_valid(before, revision, at=LATER, team=TEAM)
+        assert_valid(plan)
+        assert finished(plan) == finished(before)
+        assert plan.version == before.version + (plan is not before)
+        assert (
+            PlanDocument.parse(plan.content).plan.total_steps == plan.total_steps
+            if plan.steps
+            else True
+        )
+        if not refusals:
+            assert plan == apply(before, revision, at=LATER, team=TEAM)
+    assert structure(replay(first, plan.update_history)) == structure(plan)
+    assert [update.version for update in plan.update_history] == [
+        *range(first.version + 1, plan.version + 1)
+    ]
+
+
+@given(plans(), st.lists(changes(), max_size=4))
+def test_a_refused_revision_leaves_the_plan_as_it_is(
+    plan: TaskPlan, revision: list[PlanChange]
+) -> None:
+    before = plan.model_dump_json()
+    try:
+        apply(plan, revision, at=LATER, team=TEAM)
+    except PlanChangeError:
+        assert apply_valid(plan, revision, at=LATER, team=TEAM)[1]
+    else:
+        assert apply_valid(plan, revision, at=LATER, team=TEAM)[1] == ()
+    assert plan.model_dump_json() == before
+
+
+@given(plans())
+def test_a_model_that_repeats_the_plan_changes_nothing(plan: TaskPlan) -> None:
+    repeated = PlanDocument.parse(render_for_model(plan)).plan
+    assert compare(plan, merge_revision(plan, repeated)) == ()
+
+
+@given(plans(), plans(largest=14))
+def test_a_merged_revision_keeps_every_finished_step(old: TaskPlan, new: TaskPlan) -> None:
+    merged = merge_revision(old, new)
+    assert finished(merged).keys() >= finished(old).keys()
+    revised, _ = apply_valid(old, compare(old, merged), at=LATER)
+    assert_valid(revised)
+    assert finished(revised) == finished(old)
+    assert not made_progress(old, revised)
+
+
+@given(plans_with_successors())
+def test_the_second_time_a_revision_is_a_repetition(pair: tuple[TaskPlan, TaskPlan]) -> None:
+    old, new = pair
+    found = compare(old, new)
+    history = apply(old, found, at=LATER).update_history
+    assert not repeats_revision((), found)
+    assert not found or not repeats_revision(history, history[-1])
+    if len(history) == 1:
+        again = history[0].replace(version=history[0].version + 1)
+        assert repeats_revision(history, again)

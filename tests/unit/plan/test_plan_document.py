@@ -1,0 +1,410 @@
+"""What a plan document refuses, recovers and keeps when a plan is written into it."""
+
+from datetime import UTC, datetime
+from time import process_time
+
+import pytest
+
+from replan.errors import PlanDocumentError
+from replan.plan import (
+    Condition,
+    PlanDocument,
+    PlanStep,
+    StepStatus,
+    TaskPlan,
+    looks_like_plan,
+    normalised,
+    parse_plan_from_markdown,
+    refresh_content,
+    render,
+    render_for_model,
+    with_statuses,
+)
+
+NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
+
+EXAMPLE = """\
+# Compare the EU's and the US's EV policy
+
+<!-- Ask Ann before you send it. -->
+
+- [x] 1. Find the EU's current EV policy @researcher
+- [~] 2. Find the US's current EV policy @researcher
+- [ ] 3. Compare subsidies, tariffs and charging @analyst (after 1, 2; priority 2; retries 1)
+
+  Free text under a step is its brief. A fenced `yaml` block holds parameters.
+
+- [ ] 4. Write a one-page brief @writer (after 3)
+
+## Notes
+
+Nothing yet.
+"""
+
+
+def codes(text: str) -> list[tuple[int, int, str]]:
+    return [
+        (mistake.line, mistake.column, mistake.code)
+        for mistake in PlanDocument.recover(text).mistakes
+    ]
+
+
+def written(text: str, *steps: PlanStep) -> str:
+    document = PlanDocument.parse(text)
+    return str(document.write(document.plan.with_steps(*steps)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", [(1, 1, "no_steps")]),
+        ("Just an answer.\n", [(1, 1, "no_steps")]),
+        ("- [ ] 1. a\n- [?] 2. b\n", [(2, 3, "bad_mark")]),
+        ("- [ ] 1. a\n- [ ] 0. b\n", [(2, 7, "bad_number")]),
+        ("- [ ] 1. a (priority high)\n", [(1, 13, "bad_number")]),
+        ("- [ ] 1. a (retries -1)\n", [(1, 13, "bad_number")]),
+        ("- [ ] 1. a (timeout 0s)\n", [(1, 13, "bad_number")]),
+        ("- [ ] 1. a\n  - timeout: 5 parsecs\n", [(2, 3, "bad_number")]),
+        ("- [ ] 1. a\n- [ ] 2. b (after 1.1)\n", [(2, 13, "bad_number")]),
+        ("- [ ] 1. a\n- [ ] 2. b (depends on: a)\n", [(2, 13, "bad_number")]),
+        ("- [ ] 1. a (after " + "9" * 400 + ")\n", [(1, 13, "bad_number")]),
+        ("- [ ] 1. a (if " + "9" * 400 + " failed)\n", [(1, 13, "bad_number")]),
+        ("- [ ] 1. a (priority 1) (priority 2)\n", [(1, 10, "repeated_attribute")]),
+        ("- [ ] 1. a\n  - priority: 1\n  - priority: 2\n", [(3, 3, "repeated_attribute")]),
+        ("- [ ] 1. a (optional; blue)\n", [(1, 23, "unknown_attribute")]),
+        ("- [ ] 1. @a\n", [(1, 3, "empty_description")]),
+        ("- [ ] 1. a\n- [ ] 1. b\n", [(2, 7, "duplicate_step")]),
+        ("- [ ] 1. a (after 7)\n", [(1, 19, "unknown_dependency")]),
+        ("- [ ] 1. a (after 1)\n", [(1, 19, "self_dependency")]),
+        ("- [ ] 1. a (if 7 failed)\n", [(1, 16, "unknown_condition")]),
+        ("- [ ] 1. a (after 2)\n- [ ] 2. b (after 1)\n", [(2, 19, "cycle")]),
+        ("- [ ] 1. a (if 2 failed)\n- [ ] 2. b (after 1)\n", [(2, 19, "cycle")]),
+        ("- [ ] 1. a (priority 1)\n  - priority: 2\n", [(1, 3, "repeated_attribute")]),
+        ("- [ ] 1. a\n  ```yaml\n  just text\n  ```\n", [(3, 3, "bad_parameters")]),
+        ("- [ ] 1. a\n  ```yaml\n  a: 1\n  b: [\n  ```\n", [(5, 3, "bad_parameters")]),
+        ("- [ ] 1. a\n  ```yaml\n  x: .nan\n  ```\n", [(3, 3, "bad_parameters")]),
+        (
+            "- [ ] 1. a\n  ```yaml\n  a: 1\n  ```\n  ```yaml\n  b: 1\n  ```\n",
+            [(5, 3, "several_parameters")],
+        ),
+        ("- [ ] 1. a\ud800\n", [(1, 11, "bad_character")]),
+    ],
+)
+def test_a_mistake_has_a_place_and_a_code(text: str, expected: list[tuple[int, int, str]]) -> None:
+    assert codes(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "specialist", "dependencies"),
+    [
+        (
+            "2. **Compare** – *Assigned to:* `analyst` – *Depends on:* Steps 1 & 3",
+            "analyst",
+            (1, 3),
+        ),
+        ("2. Compare after #1", "", (1,)),
+        ("2. Compare @analyst (after: none)", "analyst", ()),
+        ("2. Compare (@analyst, after step 1)", "analyst", (1,)),
+        ("2. Compare（依赖：第1步）@分析师", "分析师", (1,)),
+        ("2. Compare\n   _Depends on:_ 1\n   Dependencies: numpy 2.0", "", (1,)),
+    ],
+)
+def test_attributes_are_read_in_many_manners(
+    line: str, specialist: str, dependencies: tuple[int, ...]
+) -> None:
+    step = parse_plan_from_markdown(f"1. Find\n{line}\n3. Read\n").step(2)
+    assert (step.assigned_to, step.dependencies) == (specialist, dependencies)
+
+
+def test_tags_around_a_plan_do_not_hide_it() -> None:
+    text = "<plan>\n- [ ] 1. Find it @a\n- [ ] 2. Compare (after 1)\n</plan>\n"
+    plan = parse_plan_from_markdown(text)
+    assert [step.id for step in plan.steps] == [1, 2]
+    done = plan.step(2).replace(status=StepStatus.COMPLETED)
+    assert written(text, done) == text.replace("[ ] 2", "[x] 2")
+
+
+def test_all_mistakes_are_told_at_once_with_their_mends() -> None:
+    text = "- [ ] 1. a (after 3)\n- [?] 2. b (after 9)\n- [ ] 3. c (after 1; soon)\n- [ ] 3. d\n"
+    with pytest.raises(PlanDocumentError) as caught:
+        PlanDocument.parse(text)
+    assert {mistake.code for mistake in caught.value.mistakes} == {
+        *("cycle", "bad_mark", "unknown_dependency", "unknown_attribute", "duplicate_step")
+    }
+    assert all(mistake.reason and mistake.mend for mistake in caught.value.mistakes)
+    message = str(caught.value)
+    assert "1 -> 3 -> 1" in message
+    assert "Lines 3 and 4 both have step 3." in message
+    assert "after 1, 2; if 2 failed" in message
+
+
+def test_recovering_mends_the_plan_and_leaves_the_text() -> None:
+    text = "- [ ] 1. a (after 2, 9)\n- [?] 2. b (after 1; blue)\n- [ ] 2. c (after 2)\n"
+    document = PlanDocument.recover(text)
+    assert str(document) == text
+    assert [(step.id, step.dependencies) for step in document.plan.steps] == [
+        (1, (2,)),
+        (2, ()),
+        (3, (2,)),
+    ]
+
+
+def test_writing_a_recovered_plan_mends_the_text_too() -> None:
+    document = PlanDocument.recover("Hello.\n\n- [ ] 1. a\n- [?] 2. b (after 1, 9; blue)\n")
+    assert str(document.write(document.plan)) == "Hello.\n\n- [ ] 1. a\n- [ ] 2. b (after 1)\n"
+
+
+def test_a_document_without_steps_recovers_to_a_plan_without_steps() -> None:
+    document = PlanDocument.recover("# Only a title\n\nSome prose.\n")
+    assert (document.plan.title, document.plan.steps) == ("Only a title", ())
+    grown = document.write(document.plan.replace(steps=(PlanStep(id=1, description="Begin"),)))
+    assert str(grown) == "# Only a title\n\nSome prose.\n\n- [ ] 1. Begin\n"
+
+
+def test_a_revision_may_wait_for_steps_that_it_leaves_out() -> None:
+    text = "- [ ] 5. Write it (after 1, 2)\n- [ ] Send it (after 5)\n"
+    plan = PlanDocument.parse(text, known={1, 2, 3}).plan
+    assert [(step.id, step.dependencies) for step in plan.steps] == [(5, (1, 2)), (4, (5,))]
+    with pytest.raises(PlanDocumentError):
+        PlanDocument.parse(text)
+
+
+def test_a_mark_is_one_changed_character() -> None:
+    plan = parse_plan_from_markdown(EXAMPLE)
+    after = written(EXAMPLE, plan.step(2).replace(status=StepStatus.COMPLETED))
+    assert after == EXAMPLE.replace("[~]", "[x]")
+
+
+def test_an_executing_mark_stays_while_the_step_is_pending() -> None:
+    plan = parse_plan_from_markdown(EXAMPLE)
+    assert written(EXAMPLE, plan.step(2).replace(status=StepStatus.PENDING)) == EXAMPLE
+    assert written(EXAMPLE, plan.step(2).replace(status=StepStatus.EXECUTING)) == EXAMPLE
+    assert "[~] 4." in written(EXAMPLE, plan.step(4).replace(status=StepStatus.EXECUTING))
+
+
+def test_a_result_stands_under_its_step() -> None:
+    plan = parse_plan_from_markdown(EXAMPLE)
+    step = plan.step(3).replace(
+        status=StepStatus.FAILED, result="Half.\n\n> x", feedback="No data."
+    )
+    after = written(EXAMPLE, step)
+    lines = (
+        "block holds parameters.\n\n  > Half.\n  >\n  > > x\n\n  > **Failed:** No data.\n\n- [ ] 4."
+    )
+    assert lines in after
+    assert written(after, plan.step(3)) == EXAMPLE
+
+
+def test_a_changed_attribute_rewrites_one_line() -> None:
+    plan = parse_plan_from_markdown(EXAMPLE)
+    after = written(EXAMPLE, plan.step(4).replace(priority=3, assigned_to="editor"))
+    assert after == EXAMPLE.replace("@writer (after 3)", "@editor (after 3; priority 3)")
+
+
+def test_a_removed_step_takes_its_lines_along() -> None:
+    document = PlanDocument.parse(EXAMPLE)
+    after = document.write(document.plan.replace(steps=document.plan.steps[:3]))
+    expected = EXAMPLE.replace("- [ ] 4. Write a one-page brief @writer (after 3)\n\n", "")
+    assert str(after) == expected
+
+
+def test_a_new_step_stands_where_the_plan_has_it() -> None:
+    document = PlanDocument.parse("# T\r\n\r\n* [x] 1. a\r\n* [ ] 2. b\r\n\r\nEnd.\r\n")
+    first, second = document.plan.steps
+    new = PlanStep(id=7, description="c", dependencies=(1,), brief="Look.")
+    after = str(document.write(document.plan.replace(steps=(first, new, second))))
+    assert after == (
+        "# T\r\n\r\n* [x] 1. a\r\n\r\n* [ ] 7. c (after 1)\r\n\r\n  Look.\r\n\r\n"
+        "* [ ] 2. b\r\n\r\nEnd.\r\n"
+    )
+
+
+def test_reordering_moves_blocks_and_leaves_what_is_between() -> None:
+    document = PlanDocument.parse("- [ ] 1. a\n\n  Brief.\n\n<!-- here -->\n\n- [ ] 2. b\n")
+    after = str(document.write(document.plan.replace(steps=document.plan.steps[::-1])))
+    assert after == "- [ ] 2. b\n\n<!-- here -->\n\n- [ ] 1. a\n\n  Brief.\n"
+
+
+def test_the_title_is_written_where_it_stands_or_at_the_top() -> None:
+    document = PlanDocument.parse(EXAMPLE)
+    renamed = str(document.write(document.plan.replace(title="EV # policy #")))
+    assert renamed.startswith("# EV # policy &#35;\n\n<!--")
+    untitled = document.write(document.plan.replace(title=""))
+    assert str(untitled).startswith("<!-- Ask Ann")
+    assert str(untitled.write(document.plan)) == EXAMPLE
+
+
+def test_the_first_mark_in_a_list_without_marks_touches_no_other_line_if_it_can() -> None:
+    numbered, bullets = "1. a\n2. b\n", "- a\n- b\n"
+    step = PlanStep(id=1, description="a", status=StepStatus.COMPLETED)
+    assert written(numbered, step) == "1. [x] a\n2. b\n"
+    assert written(bullets, step) == "- [x] 1. a\n- [ ] 2. b\n"
+
+
+def test_a_fence_around_the_whole_stays_around_it() -> None:
+    text = "Here:\n```markdown\n- [ ] 1. a\n```\nBye.\n"
+    step = PlanStep(id=1, description="a", status=StepStatus.COMPLETED, result="Done.")
+    assert written(text, step) == "Here:\n```markdown\n- [x] 1. a\n\n  > Done.\n```\nBye.\n"
+
+
+def test_text_that_would_be_misread_is_written_so_that_it_is_not() -> None:
+    step = PlanStep(
+        id=1,
+        description="Tell @bob (after 1)\nand Ann",
+        brief="- depends on: 9\n\n> quoted\n\n```yaml\na: 1\n```",
+        result="**Failed:** is a word",
+        joined_by=("b",),
+        assigned_to="Data Analyst",
+    )
+    text = render(TaskPlan(steps=(step,)))
+    assert PlanDocument.parse(text).plan.steps == (step,)
+    assert len([line for line in text.splitlines() if line.startswith("- [")]) == 1
+
+
+def test_what_a_document_cannot_hold_is_normalised_up_front() -> None:
+    step = PlanStep(
+        id=3,
+        description="",
+        brief="a\r\nb",
+        joined_by=("a", "", "a"),
+        dependencies=(1, 1),
+        timeout=float("inf"),
+        parameters={"x": float("nan")},
+    )
+    plan = TaskPlan(steps=(PlanStep(id=1, description="a"), step))
+    expected = PlanStep(
+        id=3,
+        description="Step 3",
+        brief="a\nb",
+        assigned_to="a",
+        dependencies=(1,),
+        parameters={"x": None},
+    )
+    assert normalised(plan).step(3) == expected
+    assert PlanDocument.parse(render(plan)).plan.step(3) == expected
+
+
+def test_a_prompt_gets_the_plan_without_results() -> None:
+    plan = parse_plan_from_markdown(EXAMPLE)
+    plan = with_statuses(
+        plan,
+        [
+            plan.step(1).replace(result="Long."),
+            plan.step(2).replace(status=StepStatus.FAILED, feedback="Down."),
+        ],
+        NOON,
+    )
+    text = render_for_model(plan)
+    assert "> **Failed:** Down." in text
+    assert "Long." not in text
+    assert "Ask Ann" not in text
+
+
+def test_two_readers_of_one_text_do_not_share_parameters() -> None:
+    text = "- [ ] 1. a\n  ```yaml\n  tags: [x]\n  ```\n"
+    parse_plan_from_markdown(text).step(1).parameters["tags"] = "spoilt"
+    assert parse_plan_from_markdown(text).step(1).parameters == {"tags": ["x"]}
+
+
+def test_the_content_follows_the_plan() -> None:
+    plan = parse_plan_from_markdown(EXAMPLE)
+    assert refresh_content(plan) is plan
+    bare = TaskPlan(title="T", steps=(PlanStep(id=1, description="a"),))
+    assert refresh_content(bare).content == "# T\n\n- [ ] 1. a\n"
+
+
+def test_a_plan_that_no_document_can_hold_is_still_written_somehow() -> None:
+    cyclic = TaskPlan(
+        steps=(
+            PlanStep(id=1, description="a", dependencies=(2,)),
+            PlanStep(id=2, description="b", condition=Condition(step=1, outcome="failed")),
+        )
+    )
+    assert render(cyclic) == "- [ ] 1. a (after 2)\n- [ ] 2. b (if 1 failed)\n"
+    document = PlanDocument.parse(EXAMPLE).write(cyclic)
+    assert [mistake.code for mistake in document.mistakes] == ["cycle"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        EXAMPLE,
+        "- [ ] Find it\n- [ ] Compare it\n",
+        "1. Find it @a\n2. Compare it\n",
+        "1. Find it\n2. Compare it (after 1)\n",
+        "Here is the plan:\n\n```markdown\n- [ ] 1. Find it @a\n```\n",
+        "## Step 1: Find it @a\n\n## Step 2: Compare it @b\n",
+        "1. 查找 @研究员\n2. 比较（依赖：1）\n",
+    ],
+)
+def test_strong_evidence_makes_a_plan(text: str) -> None:
+    assert looks_like_plan(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The answer is 42.",
+        "Three things matter:\n\n- price\n- speed\n- care\n",
+        "1. Boil water.\n2. Add the tea.\n3. Wait after the first minute.\n",
+        "Write to bob@example.com:\n\n1. your name\n2. your age (optional)\n",
+        "Sources:\n\n- [1] Smith 2020\n- [2] Miller 2021\n",
+        "- [a link](http://example.com)\n- [x](http://example.com)\n",
+        "1. Ask @someone.\n",
+        "A task list looks like this:\n\n```markdown\n- [ ] milk\n- [x] bread\n```\n",
+        "> - [ ] 1. quoted @a\n",
+        "```python\n- [ ] 1. x @a\n```\n",
+    ],
+)
+def test_an_ordinary_answer_is_no_plan(text: str) -> None:
+    assert not looks_like_plan(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- [ ] 1. a\n  ```yaml\n  a: &a [*a]\n  ```\n",
+        "- [ ] 1. a\n  ```yaml\n  a: " + "[" * 3000 + "\n  ```\n",
+        "- [ ] 1. a\n  ```yaml\n  a: 2024-13-45\n  b: " + "9" * 5000 + "\n  ```\n",
+        "- [ ] 1. a\n  ```yaml\n  ? [a, b]\n  : !!binary eA==\n  ```\n",
+        "- [ ] 1. a (after " + "9" * 5000 + ")\n",
+        "- [ ] 1. a (after 1-99999999)\n",
+        "- [ ] " + "9" * 5000 + ". a\n",
+        "- [ ] 1. a " + "@b " * 3000 + "x\n",
+        "- [ ] 1. a" + " " * 50_000 + "b\n",
+        "- [ ] 1. " + "(" * 3000 + ")" * 3000 + "\n",
+        "> " * 2000 + "- [ ] 1. a\n",
+        "  - " * 500 + "[ ] 1. a\n",
+        "- [ ] 1. a\n" + "".join(f"{'  ' * at}- b\n" for at in range(1, 300)),
+        "*" * 5000 + "1. a\n",
+        "\x00\ufeff\u2028\x85",
+    ],
+)
+def test_hostile_documents_are_read_quickly(text: str) -> None:
+    start = process_time()
+    document = PlanDocument.recover(text)
+    document.write(document.plan)
+    assert process_time() - start < 2
+
+
+def test_an_exploding_alias_is_a_mistake() -> None:
+    rows = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    rows += [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]" for at in range(1, 10)]
+    block = "".join(f"  {row}\n" for row in rows)
+    assert codes(f"- [ ] 1. a\n  ```yaml\n{block}  ```\n") == [(3, 3, "bad_parameters")]
+
+
+def test_a_thousand_steps_are_read_and_written_in_a_moment() -> None:
+    text = "# T\n\n" + "".join(
+        f"- [ ] {at}. Do the thing number {at} @a (after {at - 1}; retries 1)\n\n  A brief.\n\n"
+        for at in range(2, 1002)
+    ).replace("(after 1;", "(")
+    start = process_time()
+    document = PlanDocument.parse(text)
+    plan = document.plan
+    half = [step.replace(status=StepStatus.COMPLETED, result="ok") for step in plan.steps[:500]]
+    after = document.write(plan.with_steps(*half))
+    # Each takes about 0.2 s on a slow machine; the bound is for one that is busy besides.
+    assert process_time() - start < 2
+    assert len(after.plan.completed_steps) == 500
