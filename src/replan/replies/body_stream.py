@@ -1,0 +1,148 @@
+"""Showing the body of a reply while it still arrives, and nothing of its front matter."""
+
+from collections.abc import Callable, Collection
+
+from replan.replies.front_matter import DELIMITER, MAX_LINES, Header, read_header
+from replan.replies.reply import HOST_KEYS
+from replan.replies.wrapping import (
+    BLANK,
+    MARKDOWN,
+    opens_fence,
+    plain,
+    skip_blank,
+    thinking_closes,
+    thinking_opens,
+)
+
+_FENCES = ("```", "~~~")
+_FENCE_BEGINNINGS = ("", "`", "``", "~", "~~")
+_LONGEST_FENCE = 200
+
+
+class BodyStream:
+    """Gives the body of a streamed reply piece by piece.
+
+    Only the plain form is shown as it arrives: a front matter between two delimiters at the start,
+    after blank lines and closed thinking at most. Any other form is held back; `is_streaming` stays
+    false, and `read_reply` reads the whole at the end. If anything was given, all that `feed` and
+    `finish` gave is the body that `read_reply` finds in the whole reply, however it was cut.
+
+    Attributes:
+        fields: The front matter; none until the first text of the body arrives.
+        is_streaming: Whether the body is being given.
+    """
+
+    def __init__(self, known: Collection[str] = HOST_KEYS) -> None:
+        self.fields: dict[str, str] | None = None
+        self.is_streaming = False
+        self._known = frozenset(known)
+        self._is_open = True
+        self._return = ""
+        self._line: list[str] = []
+        self._lines: list[str] = []
+        self._header: Header | None = None
+        self._held: list[str] = []
+        self._take: Callable[[str], None] = self._take_start
+
+    def feed(self, chunk: str) -> str:
+        """Take the next piece of the reply, and give what is certain to be shown of the body."""
+        text = self._plain(chunk)
+        at = 0
+        while self._is_open and not self.is_streaming:
+            end = text.find("\n", at)
+            self._line.append(text[at : end if end >= 0 else len(text)])
+            at = end + 1 if end >= 0 else len(text)
+            if end < 0:
+                self._peek()
+                break
+            line = "".join(self._line)
+            self._line = []
+            self._take(line)
+            if self.is_streaming:  # the first line of the body is shown with its end
+                self._line = [line, "\n"]
+        if not self.is_streaming:
+            return ""
+        given = self._given("".join(self._line) + text[at:])
+        self._line = []
+        return given
+
+    def finish(self) -> str:
+        """End the reply; what is still held back is blank, so nothing of it is shown."""
+        self._is_open = False
+        self._held = []
+        return ""
+
+    def _plain(self, chunk: str) -> str:
+        """Normalize a piece; a carriage return at its end may be half of a line end."""
+        text = self._return + chunk
+        self._return = "\r" if text.endswith("\r") else ""
+        return plain(text.removesuffix("\r"))
+
+    def _take_start(self, line: str) -> None:
+        line = line[skip_blank(line) :]
+        end = thinking_opens(line)
+        if end is not None:
+            self._take = self._take_thinking
+            self._take_thinking(line[end:])
+        elif DELIMITER.fullmatch(line):
+            self._take = self._take_header
+        elif line.strip(BLANK):
+            self._is_open = False
+
+    def _take_thinking(self, line: str) -> None:
+        end = thinking_closes(line)
+        if end is not None:
+            self._take = self._take_start
+            self._take_start(line[end:])
+
+    def _take_header(self, line: str) -> None:
+        if not DELIMITER.fullmatch(line):
+            self._lines.append(line)
+            self._is_open = len(self._lines) <= MAX_LINES
+            return
+        self._header = read_header(self._lines, self._known, text_follows=True)
+        header = self._header
+        self._is_open = bool(header and header.end == len(self._lines) and not header.body)
+        self._take = self._take_body
+
+    def _take_body(self, line: str) -> None:
+        text = line.strip(BLANK)
+        # A body that is wholly a block of Markdown is unwrapped, which needs its end.
+        shown = line[skip_blank(line) :].rstrip(BLANK)
+        if opens_fence(shown) in MARKDOWN or _is_long_fence(text):
+            self._is_open = False
+        elif text:
+            self._begin()
+
+    def _peek(self) -> None:
+        """See whether the body begins with a line that is not complete yet."""
+        if self._take != self._take_body or not self._line[-1].strip(BLANK):
+            return
+        line = "".join(self._line)
+        self._line = [line]
+        text = line.strip(BLANK)
+        if _is_long_fence(text):
+            self._is_open = False
+        elif not text.startswith(_FENCES) and text not in _FENCE_BEGINNINGS:
+            self._begin()
+
+    def _begin(self) -> None:
+        self.is_streaming = True
+        self.fields = self._header.fields if self._header else {}
+
+    def _given(self, text: str) -> str:
+        """Give a piece of the body without the blanks at its end: the body may end there."""
+        if not self._held:
+            text = text[skip_blank(text) :]
+        shown = text.rstrip(BLANK)
+        if not shown:
+            self._held.append(text)
+            return ""
+        given = "".join(self._held) + shown
+        self._held = [text[len(shown) :]]
+        return given
+
+
+def _is_long_fence(text: str) -> bool:
+    """Whether to wait for the end of this line would take too long."""
+    return text.startswith(_FENCES) and len(text) > _LONGEST_FENCE

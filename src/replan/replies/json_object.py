@@ -1,0 +1,94 @@
+"""A reply that came as a JSON object, bare or inside the markup of a tool call."""
+
+import re
+from collections.abc import Collection, Mapping
+
+from replan.replies.front_matter import DELIMITER, Parts
+from replan.replies.json_steps import plan_text
+from replan.replies.json_text import as_text, decode, unwrap
+from replan.replies.keys import BODY_KEYS, LABEL_KEYS, find_key, fits, spelled_out, squeezed
+from replan.replies.labels import complexity_of, verdict_of
+from replan.replies.wrapping import BLANK, few_lines, plain, skip_blank, unless_talk
+
+_MARKUP = tuple(
+    re.compile(pattern)
+    for pattern in (r"\s*[\]})`~\"']+", r"\s*<(?:/|\|)[^<>\n]{1,40}>", r"\s*\[/[A-Z_]{1,20}\]")
+)
+
+
+def read_object(text: str, known: Collection[str]) -> Parts | None:
+    """Read a JSON object with the known keys at the start of a text, after a line of talk at most.
+
+    The body stands under `answer`, `plan` or `body`; else it is the text after the object, else the
+    text before it.
+    """
+    start = text.find("{")
+    if start < 0 or not few_lines(text[:start]):
+        return None
+    before = text[:start].rstrip()
+    if before.endswith("["):
+        start = len(before) - 1
+    value, end = decode(text, start)
+    if value == {} and not text[:start].strip(BLANK) and not text[end:].strip(BLANK):
+        return Parts({}, "")  # nothing is in it, or it was cut off at once
+    found = unwrap(value, lambda fields: _is_reply(fields, known))
+    if found is None:
+        return None
+    fields = _fields(found, known)
+    body = _body(found, fields)
+    if not body and fields:
+        body = _without_markup(text[end:]) or unless_talk(text[:start])
+    return Parts(fields, body)
+
+
+def _is_reply(fields: Mapping[str, object], known: Collection[str]) -> bool:
+    """Whether an object is a reply and not an answer that happens to be JSON.
+
+    Two of the known keys, or one and nothing else, make it one. Another word for a label counts
+    only with one of the label's own values.
+    """
+    count = 0
+    for name, value in fields.items():
+        key = find_key(name, known)
+        if key:
+            is_certain = key[1] or key[0] not in LABEL_KEYS
+            count += is_certain or fits(key[0], spelled_out(name, as_text(value)))
+        elif squeezed(name) in BODY_KEYS:
+            count += 1
+    return count > 1 or (count == 1 and len(fields) == 1)
+
+
+def _fields(found: Mapping[str, object], known: Collection[str]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for name, value in found.items():
+        key = find_key(name, known)
+        if key and (key[1] or key[0] not in fields):
+            fields[key[0]] = spelled_out(name, plain(as_text(value)).strip(BLANK))
+    return fields
+
+
+def _body(found: Mapping[str, object], fields: Mapping[str, str]) -> str:
+    """Give the body under `answer`, `plan` or `body`: of both the one that is wanted."""
+    is_plan = complexity_of(fields.get("complexity", "")) in ("moderate", "complex") or (
+        verdict_of(fields.get("verdict", "")) == "continue"
+    )
+    bodies = {squeezed(name): value for name, value in found.items()}
+    bodies = {name: value for name, value in bodies.items() if name in BODY_KEYS and value}
+    plans = [name for name in bodies if "plan" in name or name in ("steps", "tasks")]
+    others = [name for name in bodies if name not in plans]
+    order = [*plans, *others] if is_plan else [*others, *plans]
+    if not order:
+        return ""
+    value = bodies[order[0]]
+    steps = plan_text(value) if order[0] in plans else None
+    return plain(steps or as_text(value))
+
+
+def _without_markup(rest: str) -> str:
+    """Give the text after a JSON object without the closing markup of a tool call or a fence."""
+    for pattern in _MARKUP:
+        found = pattern.match(rest)
+        rest = rest[found.end() :] if found else rest
+    rest = rest[skip_blank(rest) :]
+    closed = DELIMITER.match(rest)
+    return rest[closed.end() :] if closed else rest

@@ -1,0 +1,85 @@
+"""A body is shown as it arrives, and nothing of the front matter with it."""
+
+import pytest
+
+from replan.replies.body_stream import BodyStream
+
+HEAD = "---\ncomplexity: simple\nreasoning: known\n---\n"
+
+
+def test_nothing_is_shown_before_the_first_text_of_the_body() -> None:
+    stream = BodyStream()
+    assert [stream.feed(part) for part in ("---\ncomplex", "ity: simple\n--", "-\n", "\n  \n")] == [
+        ""
+    ] * 4
+    assert stream.fields is None
+    assert stream.feed("Li") == "Li"
+    assert stream.fields == {"complexity": "simple"}
+    assert stream.is_streaming
+
+
+def test_blanks_at_the_end_are_held_back_until_more_comes() -> None:
+    stream = BodyStream()
+    assert stream.feed(HEAD + "One.\n") == "One."
+    assert stream.feed("\n\r") == ""
+    assert stream.feed("\nTwo. ") == "\n\n\nTwo."
+    assert stream.finish() == ""
+
+
+def test_line_ends_are_the_same_however_they_are_cut() -> None:
+    text = HEAD + "a\r\r\nb\r\nc\rd\r"
+    for parts in ([text], list(text)):
+        assert "".join(map(BodyStream().feed, parts)) == "a\r\nb\nc\rd"
+
+
+def test_a_later_delimiter_is_shown() -> None:
+    stream = BodyStream()
+    assert stream.feed(HEAD + "One.\n---\nverdict: complete\n---\n.") == (
+        "One.\n---\nverdict: complete\n---\n."
+    )
+
+
+def test_closed_thinking_before_is_not_shown() -> None:
+    stream = BodyStream()
+    parts = ["<thi", "nk>complexity: complex\n---\n", "</thi", "nk>\n", HEAD, "Hi"]
+    assert "".join(map(stream.feed, parts)) == "Hi"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Lima.",
+        "complexity: simple\n\nLima.",
+        "```markdown\n" + HEAD + "Lima.\n```",
+        '{"complexity": "simple", "answer": "Lima."}',
+        "Sure:\n" + HEAD + "Lima.",
+        "<think>" + HEAD + "Lima.",
+        "---\nmood: good\n---\nLima.",
+        "---\ncomplexity: simple\n\nLima.\n\n---\n\nMore.",
+        "---\ncomplexity: simple\nanswer: Lima.\n---\nMore.",
+        HEAD + "```markdown\nLima.\n```",
+        HEAD + "```" + "x" * 500,
+        HEAD,
+        HEAD + "\n \n",
+        HEAD + "``",
+        HEAD + "\u200b```markdown\n",
+        HEAD + "```markdown\u200b\n",
+        "---\n" + "x\n" * 500 + "complexity: simple\n---\nLima.",
+        "",
+    ],
+)
+def test_any_other_form_is_held_back(text: str) -> None:
+    for parts in ([text], list(text)):
+        stream = BodyStream()
+        assert "".join(map(stream.feed, parts)) + stream.finish() == ""
+        assert not stream.is_streaming
+        assert stream.fields is None
+
+
+@pytest.mark.parametrize(
+    "body", ["```python\nx\n```", "`code` here", "~ about", "~~~js\nx", "    x"]
+)
+def test_a_body_that_begins_with_code_is_shown(body: str) -> None:
+    for parts in ([HEAD + body], list(HEAD + body)):
+        stream = BodyStream()
+        assert "".join(map(stream.feed, parts)) + stream.finish() == body

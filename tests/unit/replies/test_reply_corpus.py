@@ -1,0 +1,41 @@
+"""Each reply of the corpus means what a person takes it to mean."""
+
+import re
+
+import pytest
+from reply_corpus import Case, load
+
+from replan.replies.readings import Complaint, read_feedback, read_specialist, read_think
+
+_STEP = re.compile(r"^\s*(?:[-*+]\s+\[.\]\s|\d+[.)]\s+\S)", re.MULTILINE)
+
+
+def has_steps(text: str) -> bool:
+    return _STEP.search(text) is not None
+
+
+READERS = {
+    "think": lambda text: read_think(text, has_steps),
+    "feedback": lambda text: read_feedback(text, has_steps),
+    "specialist": read_specialist,
+}
+CASES = [case for node in READERS for case in load(node)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_reply_is_read_as_a_person_would(case: Case) -> None:
+    reading = READERS[case.node](case.text)
+    assert isinstance(reading, Complaint) is not case.is_readable, reading
+    if isinstance(reading, Complaint):
+        assert (reading.reading is not None) is case.has_reading, reading
+        reading = reading.reading
+    if reading is not None:
+        assert case.differences(reading) == []
+
+
+def test_the_corpus_has_many_replies_of_the_host_and_none_twice() -> None:
+    texts = [case.text for case in CASES if case.node != "specialist"]
+    names = [str(case) for case in CASES]
+    assert len(texts) >= 120
+    assert len(set(texts)) == len(texts)
+    assert len(set(names)) == len(names)

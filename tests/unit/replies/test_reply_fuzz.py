@@ -1,0 +1,194 @@
+"""Reading is total and quick, whatever a model writes, and a body that streams is the body."""
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from reply_corpus import load
+
+from replan.replies.body_stream import BodyStream
+from replan.replies.readings import read_feedback, read_plan, read_specialist, read_think
+from replan.replies.reply import HOST_KEYS, THINK_KEYS, read_reply
+
+TEXTS = [case.text for node in ("think", "feedback", "specialist") for case in load(node)]
+PIECES = [
+    *(
+        "---",
+        "\n",
+        "\r\n",
+        "\n\n",
+        "```",
+        "```markdown",
+        "~~~",
+        "`",
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        "=",
+        "|",
+    ),
+    *("<think>", "</think>", "<answer>", "complexity", "complexity: simple", "score: 0.9", "***"),
+    *(
+        "verdict: complete",
+        "feedback: well",
+        "status: failed",
+        "plan: |",
+        "answer:",
+        "- [ ] 1. a @b",
+    ),
+    *("reasoning: because", "x: y", "text", " ", "\t", "\u200b", "\ufeff", "\x00", "\r", "\ud800"),
+    *(
+        '"',
+        "'",
+        "\\",
+        "\\n",
+        "# heading",
+        '{"complexity": "simple", "answer": "a"}',
+        "\x1c",
+        "\u2028",
+    ),
+]
+
+anything = st.text(alphabet=st.characters(codec=None), max_size=200)
+
+
+def always(_: str) -> bool:
+    return True
+
+
+def never(_: str) -> bool:
+    return False
+
+
+pieces = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> str:
+    """A reply of the corpus, cut off, with pieces put in and characters left out."""
+    text = draw(st.sampled_from(TEXTS))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(text)))
+        gone = draw(st.integers(0, 5))
+        text = text[:at] + draw(st.sampled_from(PIECES)) + text[at + gone :]
+    return text[: draw(st.integers(0, len(text)))] if draw(st.booleans()) else text
+
+
+@st.composite
+def streamed(draw: st.DrawFn) -> str:
+    """A reply in the plain form, more or less."""
+    before = draw(
+        st.sampled_from(["", "\n", "\ufeff", "<think>a\nb</think>", "<think>x</think>\r\n", " \n"])
+    )
+    fence = draw(st.sampled_from(["---", "---\r", "----", "***"]))
+    header = draw(st.lists(st.sampled_from(PIECES), max_size=4).map("\n".join))
+    body = draw(st.one_of(pieces, anything))
+    return f"{before}{fence}\ncomplexity: simple\n{header}\n{fence}\n{body}"
+
+
+def chunked(text: str, cuts: list[int]) -> list[str]:
+    places = sorted({cut % (len(text) + 1) for cut in cuts} | {0, len(text)})
+    return [text[a:b] for a, b in pairwise(places)]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(anything, pieces, mutations()), st.sampled_from([always, never]))
+def test_any_text_at_all_is_read(text: str, looks_like_plan: Callable[[str], bool]) -> None:
+    read_think(text, looks_like_plan)
+    read_feedback(text, looks_like_plan)
+    read_specialist(text)
+    read_plan(text, looks_like_plan)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(anything, pieces, mutations()))
+def test_a_reply_without_known_keys_has_no_fields(text: str) -> None:
+    reply = read_reply(text, ())
+    assert reply.fields == {}
+    assert not reply.has_front_matter
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(pieces, mutations()))
+def test_fields_and_front_matter_go_together(text: str) -> None:
+    reply = read_reply(text, THINK_KEYS)
+    assert reply.has_front_matter is bool(reply.fields)
+    assert set(reply.fields) <= THINK_KEYS
+    assert reply.body == reply.body.rstrip()
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.one_of(streamed(), mutations(), pieces),
+    st.lists(st.integers(0, 2000), max_size=20),
+    st.sampled_from([HOST_KEYS, THINK_KEYS]),
+)
+def test_what_streams_is_the_body_however_it_is_cut(
+    text: str, cuts: list[int], known: frozenset[str]
+) -> None:
+    reply = read_reply(text, known)
+    outcomes = set[tuple[bool, str]]()
+    for chunks in (chunked(text, cuts), list(text), [text]):
+        stream = BodyStream(known)
+        shown = "".join(stream.feed(chunk) for chunk in chunks) + stream.finish()
+        outcomes.add((stream.is_streaming, shown))
+        if stream.is_streaming:
+            assert shown == reply.body
+            assert stream.fields == reply.fields
+        else:
+            assert shown == ""
+            assert stream.fields is None
+    assert len(outcomes) == 1
+
+
+HUGE = {
+    "an answer": "---\ncomplexity: simple\n---\n" + "a word or two \n" * 340_000,
+    "an answer in a fence": "```markdown\n---\ncomplexity: simple\n---\n"
+    + "word\n" * 900_000
+    + "```",
+    "json": '{"complexity": "simple", "answer": "' + "word\\n" * 800_000 + '"}',
+    "cut off json": "{'complexity': 'simple', 'answer': '" + "it's \\'so\\' " * 400_000,
+    "fences": "```\n" * 1_200_000,
+    "delimiters": "---\n" * 1_200_000,
+    "keys": "complexity: x\n" * 350_000,
+    "header without end": "---\ncomplexity: simple\n" + "reasoning: more\n" * 300_000,
+    "thinking": "<think></think>" * 330_000,
+    "opened thinking": "<think>" * 700_000,
+    "blanks": " " * 5_000_000,
+    "braces": '{"a":' * 1_000_000,
+    "brackets": "[" * 5_000_000,
+    "quotes": '{"complexity": "' + '"' * 5_000_000,
+    "backslashes": '{"a":"' + "\\" * 5_000_000,
+    "nested fences": "```yaml\n~~~\n````\n" * 300_000,
+    "bullets": "- " * 2_500_000,
+    "tags": "<complexity>" * 400_000,
+    "nothing special": "a" * 5_000_000,
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
+def test_a_huge_reply_is_read_in_a_moment(text: str) -> None:
+    start = time.perf_counter()
+    read_reply(text, HOST_KEYS)
+    # About a tenth of it is usual; a reader that is not linear takes minutes.
+    assert time.perf_counter() - start < 5
+
+
+def test_a_huge_reply_streams_in_a_moment() -> None:
+    thinking = "<think>\n" + "word\n" * 200_000 + "</think>\n"
+    text = (
+        thinking
+        + "---\ncomplexity: simple\nreasoning: "
+        + "r" * 100_000
+        + "\n---\n"
+        + " `\n word" * 50_000
+    )
+    start = time.perf_counter()
+    stream = BodyStream()
+    shown = "".join(map(stream.feed, [thinking, *text.removeprefix(thinking)]))
+    assert shown == read_reply(text, HOST_KEYS).body
+    assert time.perf_counter() - start < 5
