@@ -100,7 +100,7 @@ class Refusal:
     """Why one change of a plan is refused.
 
     `code` is machine-readable (`finished_step`, `unknown_step`, `unknown_dependency`, `cycle`,
-    `duplicate_step`, `unknown_specialist`, `not_allowed`); `step_id` names the step, if there is one.
+    `duplicate_step`, `unknown_specialist`, `not_allowed`); `step_id` names the step, if any.
     """
 
     code: str

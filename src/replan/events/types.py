@@ -80,7 +80,7 @@ class SpecialistInvoked(StepEvent):
 class SpecialistToken(StepEvent):
     """A piece of a specialist's text."""
 
-    type: Literal["specialist_token"] = "specialist_token"  # noqa: S105 - a kind of event
+    type: Literal["specialist_token"] = "specialist_token"
     text: str
 
 
@@ -123,7 +123,7 @@ class LimitReached(BaseEvent):
 class AnswerToken(BaseEvent):
     """A piece of the answer."""
 
-    type: Literal["answer_token"] = "answer_token"  # noqa: S105 - a kind of event
+    type: Literal["answer_token"] = "answer_token"
     text: str
 
 

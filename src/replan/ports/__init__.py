@@ -1,0 +1,1 @@
+"""What we need from outside, as protocols, and the services that bundle it."""

@@ -114,7 +114,7 @@ def build_feedback_prompt(
         revision_body=revision if host.merged_planning else "empty.",
     )
     text = (host.reflection or load("feedback"), plan_format, reply_format, _team(host))
-    return [_system("feedback", host, *text), _data(state, missing=missing)]
+    return [_system("feedback", host, *text), _data(state, collected_results, missing=missing)]
 
 
 def build_plan_update_prompt(
@@ -192,11 +192,16 @@ def _unfinished(state: EnhancedState) -> str:
 
 
 def _data(
-    state: EnhancedState, *, feedback: FeedbackResult | None = None, missing: str = ""
+    state: EnhancedState,
+    collected: CollectedResults | None = None,
+    *,
+    feedback: FeedbackResult | None = None,
+    missing: str = "",
 ) -> HumanMessage:
     plan = state.get("current_plan") or TaskPlan()
     parts = [_request(request_messages(state)), section("plan", render_for_model(plan).strip())]
-    results = state.get("current_specialist_results", {})
+    digest = {} if collected is None else collected.results
+    results = digest | state.get("current_specialist_results", {})
     parts += [_result(result) for result in _in_plan_order(results, plan)]
     if feedback is not None:
         said = (feedback.feedback, feedback.plan_update_suggestion)
@@ -207,9 +212,7 @@ def _data(
     return HumanMessage("\n\n".join(parts))
 
 
-def _in_plan_order(
-    results: dict[str, SpecialistResult], plan: TaskPlan
-) -> list[SpecialistResult]:
+def _in_plan_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[SpecialistResult]:
     place = {step.id: index for index, step in enumerate(plan.steps)}
     known = [result for result in results.values() if result.step_id in place]
     return sorted(known, key=lambda result: place[result.step_id])

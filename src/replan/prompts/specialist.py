@@ -33,9 +33,7 @@ def build_specialist_prompt(
         load("specialist"), name=specialist.name, intended_use=specialist.intended_use
     )
     first, _, rest = built_in.partition("\n\n")
-    tag = call_tag(
-        Call(node="specialist", step=context.plan_step.id, specialist=specialist.name)
-    )
+    tag = call_tag(Call(node="specialist", step=context.plan_step.id, specialist=specialist.name))
     system = "\n\n".join((system_prompt or first, rest, tag))
     text = "\n\n".join(_data(context))
     return [SystemMessage(system), HumanMessage(_with_images(text, context.messages))]

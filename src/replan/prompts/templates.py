@@ -10,7 +10,7 @@ _PLACEHOLDER = re.compile(r"\$(?:\{([a-z_]+)\}|([a-z_]+))")
 @cache
 def load(name: str) -> str:
     """Read the built-in prompt `[name]_system_prompt.md`."""
-    return files(__package__).joinpath(f"{name}_system_prompt.md").read_text("utf-8").strip()
+    return files("replan.prompts").joinpath(f"{name}_system_prompt.md").read_text("utf-8").strip()
 
 
 def render(template: str, **values: object) -> str:

@@ -9,20 +9,19 @@ import uuid
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache
-from typing import Any
+from typing import Any, Self, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel, LastValue
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
-from typing_extensions import Self
 
 _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
 
 # What LangGraph keeps in a channel that was never written.
-_NOTHING = LastValue(object).value
+_NOTHING: object = LastValue[Any](object).value
 
 
 @cache
@@ -93,7 +92,7 @@ class CheckedDelta(DeltaChannel[Any]):
             restored.value = _empty(self.kind)
         else:
             # The parent knows the forms of a snapshot, but calls the type to make an empty value.
-            snapshot = DeltaChannel(self.reducer, list).from_checkpoint(checkpoint)
+            snapshot = DeltaChannel[Any](self.reducer, list).from_checkpoint(checkpoint)
             restored.value = _checked(self.key, self.kind, snapshot.value)
         return restored
 
@@ -111,8 +110,9 @@ class CheckedDelta(DeltaChannel[Any]):
 
 
 def _empty(kind: Any) -> Any:
-    origin = getattr(kind, "__origin__", kind)
-    return origin() if origin in (list, dict) else None
+    origin: Any = getattr(kind, "__origin__", kind)
+    makes: dict[Any, Callable[[], Any]] = {list: list, dict: dict}
+    return makes[origin]() if origin in makes else None
 
 
 def merged(state: dict[str, Any], writes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -136,25 +136,27 @@ def latest(state: Any, writes: Sequence[Any]) -> Any:
 def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
     """Reduce messages as LangGraph's `add_messages` does, with ids that a replay gives again."""
     for write in writes:
-        incoming = write if isinstance(write, list) else [write]
+        incoming: list[Any] = cast("list[Any]", write) if isinstance(write, list) else [write]
         try:
-            new = add_messages([], incoming)
+            new = _added([], incoming)
             named = [
-                _identified(message, len(state) + index, given=_id_of(raw))
+                message if _id_of(raw) else _identified(message, len(state) + index)
                 for index, (message, raw) in enumerate(zip(new, incoming, strict=True))
             ]
-            state = add_messages(state, named)
+            state = _added(state, named)
         except (ValueError, NotImplementedError, TypeError) as error:
             raise InvalidUpdateError(f"State key 'messages': {error}") from error
     return state
 
 
+def _added(left: list[AnyMessage], right: list[Any]) -> list[AnyMessage]:
+    return cast("list[AnyMessage]", add_messages(cast("Any", left), right))
+
+
 def _id_of(raw: Any) -> str | None:
-    return raw.get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
+    return cast("Any", raw).get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
 
 
-def _identified(message: BaseMessage, position: int, *, given: str | None) -> BaseMessage:
-    if given is not None:
-        return message
+def _identified(message: AnyMessage, position: int) -> AnyMessage:
     name = f"{position}:{message.type}:{message.text}"
     return message.model_copy(update={"id": str(uuid.uuid5(_MESSAGE_IDS, name))})

@@ -97,6 +97,16 @@ class EnhancedState(GraphInput, total=False):
     usage: Annotated[Usage, Checked]
 
 
+def settings_of(state: EnhancedState) -> RunSettings:
+    """What the run may do; `think` resolves it before anything else."""
+    return state.get("settings", RunSettings())
+
+
+def rounds_of(state: EnhancedState) -> int:
+    """The bound of the run's rounds."""
+    return state.get("max_rounds", settings_of(state).limits.max_rounds)
+
+
 def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
     """The update that starts a run on a thread: per-run keys anew, the histories kept."""
     return {

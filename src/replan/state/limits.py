@@ -1,4 +1,4 @@
-"""What a run may spend and what a run may set: frozen values, resolved once and kept in the state."""
+"""What a run may spend and what it may set: resolved once, then kept in the state."""
 
 from typing import Literal
 

@@ -100,7 +100,7 @@ class ExecutionContext(Value):
     messages: tuple[AnyMessage, ...] = ()
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     expected_format: str = "markdown"
-    inputs: dict[int, str] = Field(default_factory=dict)
+    inputs: dict[int, str] = Field(default_factory=dict[int, str])
     workspace: str | None = None
     idempotency_key: str = ""
     run_id: str = ""

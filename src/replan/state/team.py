@@ -1,4 +1,4 @@
-"""The team as the host sees it: one card a specialist, and the choice of the best card for a task."""
+"""The team as the host sees it: a card for each specialist, and the best card for a task."""
 
 import re
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from replan.plan.model import Value
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_SHORTEST_STEM = 3
 _NAME_WEIGHT, _CAPABILITY_WEIGHT, _USE_WEIGHT = 3, 2, 1
 
 
@@ -67,6 +68,6 @@ def _words(text: str) -> frozenset[str]:
 def _stem(word: str) -> str:
     """Cut common English endings, so that "tables" meets "table" and "writing" meets "write"."""
     for ending in ("ing", "ers", "er", "es", "ed", "s", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
             return word[: -len(ending)]
     return word

@@ -1,0 +1,139 @@
+"""Replan: plan-driven multi-agent work on LangGraph.
+
+Names are loaded when they are first asked for, so that `from replan.plan import TaskPlan` loads no
+framework.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from replan.app import build_graph
+    from replan.errors import (
+        ConfigurationError,
+        DeserializationError,
+        InputError,
+        LimitReachedError,
+        ModelCallError,
+        PlanChangeError,
+        PlanDocumentError,
+        PlanError,
+        ReplanError,
+        UnknownStepError,
+        UsageError,
+    )
+    from replan.events.callbacks import MultiAgentCallback
+    from replan.graph.config import Host, MultiAgentConfig, Specialist
+    from replan.plan.document import PlanDocument
+    from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
+    from replan.running import run, run_sync, stream
+    from replan.state.enhanced import EnhancedState
+    from replan.state.limits import Limits, RunSettings
+    from replan.state.results import (
+        ActionType,
+        Artifact,
+        CollectedResults,
+        ExecutionContext,
+        ExecutionRecord,
+        ExecutionStatus,
+        FeedbackResult,
+        SpecialistResult,
+        TaskComplexity,
+        ThinkingResult,
+    )
+    from replan.state.usage import Usage
+
+_PLACES = {
+    "replan.app": ("build_graph",),
+    "replan.errors": (
+        "ConfigurationError",
+        "DeserializationError",
+        "InputError",
+        "LimitReachedError",
+        "ModelCallError",
+        "PlanChangeError",
+        "PlanDocumentError",
+        "PlanError",
+        "ReplanError",
+        "UnknownStepError",
+        "UsageError",
+    ),
+    "replan.events.callbacks": ("MultiAgentCallback",),
+    "replan.graph.config": ("Host", "MultiAgentConfig", "Specialist"),
+    "replan.plan.document": ("PlanDocument",),
+    "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
+    "replan.state.enhanced": ("EnhancedState",),
+    "replan.state.limits": ("Limits", "RunSettings"),
+    "replan.state.results": (
+        "ActionType",
+        "Artifact",
+        "CollectedResults",
+        "ExecutionContext",
+        "ExecutionRecord",
+        "ExecutionStatus",
+        "FeedbackResult",
+        "SpecialistResult",
+        "TaskComplexity",
+        "ThinkingResult",
+    ),
+    "replan.state.usage": ("Usage",),
+    "replan.running": ("run", "run_sync", "stream"),
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "ActionType",
+    "Artifact",
+    "CollectedResults",
+    "ConfigurationError",
+    "DeserializationError",
+    "EnhancedState",
+    "ExecutionContext",
+    "ExecutionRecord",
+    "ExecutionStatus",
+    "FeedbackResult",
+    "Host",
+    "InputError",
+    "LimitReachedError",
+    "Limits",
+    "ModelCallError",
+    "MultiAgentCallback",
+    "MultiAgentConfig",
+    "PlanChangeError",
+    "PlanDocument",
+    "PlanDocumentError",
+    "PlanError",
+    "PlanStep",
+    "PlanUpdate",
+    "PlanUpdateType",
+    "ReplanError",
+    "RunSettings",
+    "Specialist",
+    "SpecialistResult",
+    "StepStatus",
+    "TaskComplexity",
+    "TaskPlan",
+    "ThinkingResult",
+    "UnknownStepError",
+    "Usage",
+    "UsageError",
+    "build_graph",
+    "run",
+    "run_sync",
+    "stream",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("replan")
+    if name not in _PLACE_OF:
+        raise AttributeError(f"module 'replan' has no attribute {name!r}")
+    value = getattr(import_module(_PLACE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

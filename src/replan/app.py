@@ -1,0 +1,170 @@
+"""The one place that chooses adapters: from a configuration to a compiled graph."""
+# LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
+# pyright: reportUnknownMemberType=false
+
+import os
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, overload
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.graph.state import CompiledStateGraph
+
+from replan.adapters.journal import MemoryJournal
+from replan.adapters.models import LangChainModels
+from replan.graph.build import host_graph
+from replan.graph.config import Host, MultiAgentConfig, Specialist
+from replan.nodes.run_start import recursion_limit
+from replan.ports.chat import Chat
+from replan.ports.models import ModelProvider
+from replan.ports.services import HostModels, Services
+from replan.ports.specialist import SpecialistPort
+from replan.prompts.host import HostPrompts
+from replan.specialists.chat import ChatSpecialist
+from replan.specialists.function import FunctionSpecialist
+from replan.specialists.local import local_specialists
+from replan.specialists.runnable import RunnableSpecialist
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Chats:
+    """One `Chat` a model, so that a model given twice is known to be the same."""
+
+    def __init__(self, provider: ModelProvider) -> None:
+        self._provider = provider
+        self._chats: dict[str | int, Chat] = {}
+
+    @overload
+    def of(self, model: BaseChatModel | str) -> Chat: ...
+    @overload
+    def of(self, model: BaseChatModel | str | None) -> Chat | None: ...
+    def of(self, model: BaseChatModel | str | None) -> Chat | None:
+        """The chat of a model or of a model's name; none for none."""
+        if model is None:
+            return None
+        key = model if isinstance(model, str) else id(model)
+        if key not in self._chats:
+            built = self._provider.chat_model(model) if isinstance(model, str) else model
+            self._chats[key] = Chat(built)
+        return self._chats[key]
+
+
+def build_graph(
+    config: MultiAgentConfig, *, checkpointer: Any = None, models: ModelProvider | None = None
+) -> Graph:
+    """Compile the host graph of a team.
+
+    Args:
+        config: The team.
+        checkpointer: A LangGraph saver for threads that outlive a call; none on a server, which
+            brings its own.
+        models: Builds models from names; else OpenAI-compatible servers by the environment.
+
+    Raises:
+        ConfigurationError: Names the field, the value and the mend.
+    """
+    config.check()
+    graph = host_graph(services_of(config, models or models_from_environment()))
+    compiled = graph.compile(checkpointer=checkpointer, name=config.name)
+    return compiled.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})
+
+
+def services_of(config: MultiAgentConfig, provider: ModelProvider) -> Services:
+    """Bind a configuration to live models, specialists, journal, clock and ids."""
+    host, chats = config.host, Chats(provider)
+    answering = chats.of(host.tool_calling_model)
+    thinking = chats.of(host.thinking_model) or answering
+    planning = chats.of(host.planning_model) or thinking
+    feedback = chats.of(host.feedback_model) or thinking
+    merged = config.calls == "merged"
+    return Services(
+        models=HostModels(
+            thinking=thinking, planning=planning, feedback=feedback, answering=answering
+        ),
+        specialists={s.name: _specialist(s, chats) for s in config.specialists},
+        prompts=HostPrompts(
+            team=tuple(specialist.card for specialist in config.specialists),
+            system=host.system_prompt,
+            thinking=host.thinking_prompt or config.thinking_prompt_template,
+            planning=host.planning_prompt,
+            reflection=host.reflection_prompt or config.reflection_prompt_template,
+            plan_template=config.plan_template,
+            # What has a model or a prompt of its own is asked in a call of its own.
+            merged_planning=merged and planning is thinking and not host.planning_prompt,
+            merged_answer=merged and answering is thinking,
+            merged_final_answer=merged and answering is feedback,
+        ),
+        journal=MemoryJournal(),
+        settings=config.settings,
+        callbacks=tuple(config.callbacks),
+        workspace=None if config.workspace is None else Path(config.workspace),
+        clock=lambda: datetime.now(UTC),
+        new_id=lambda: uuid.uuid4().hex,
+    )
+
+
+def local_graph(
+    *,
+    directory: Path,
+    out: Path | None = None,
+    model: str = "offline",
+    base_url: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Graph:
+    """Compile the host graph of the local team, whose specialists need no model.
+
+    Args:
+        directory: The folder whose files they read.
+        out: The folder for reports; else `directory`.
+        model: The host's model.
+        base_url: An OpenAI-compatible server.
+        environment: Where the model's key stands.
+
+    Raises:
+        ConfigurationError: The model is unknown or its key is missing.
+    """
+    team = [
+        Specialist(
+            name=port.card.name,
+            intended_use=port.card.intended_use,
+            capabilities=port.card.capabilities,
+            run=port.run,
+        )
+        for port in local_specialists(directory, out)
+    ]
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=model), specialists=team, workspace=directory
+    )
+    return build_graph(config, models=models_from_environment(base_url, environment))
+
+
+def models_from_environment(
+    base_url: str | None = None, environment: Mapping[str, str] = os.environ
+) -> ModelProvider:
+    """Build models by name, with keys from the environment."""
+    return LangChainModels(base_url=base_url, environment=environment)
+
+
+def _specialist(given: Specialist, chats: Chats) -> SpecialistPort:
+    if given.run is not None:
+        return FunctionSpecialist(given.card, given.run)
+    chat = chats.of(given.chat_model)
+    if chat is not None:
+        return ChatSpecialist(
+            card=given.card,
+            chat=chat,
+            system_prompt=given.system_prompt,
+            input_processor=given.input_processor,
+            output_processor=given.output_processor,
+        )
+    return RunnableSpecialist(
+        card=given.card,
+        invokable=given.invokable,
+        streamable=given.streamable,
+        system_prompt=given.system_prompt,
+        input_processor=given.input_processor,
+        output_processor=given.output_processor,
+    )

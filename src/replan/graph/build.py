@@ -1,0 +1,79 @@
+r"""The graph, top to bottom.
+
+```
+START -> think -> [complexity_branch] -> direct_answer -> END
+                                     \-> plan_creation -> plan_execution
+plan_execution -> [specialist_branch] -> specialist_<name> (one node each) -> result_collector
+result_collector -> feedback -> [reflection_branch] -> plan_update -> plan_execution
+                                                   \-> final_answer -> END
+```
+"""
+# LangGraph leaves some type arguments of StateGraph open, so its methods read as partly unknown,
+# and declares no node that takes both the runtime and the configuration, though it runs them.
+# pyright: reportUnknownMemberType=false, reportArgumentType=false, reportCallIssue=false
+
+from functools import partial
+
+from langgraph.graph import END, START, StateGraph
+
+from replan.graph.branches import (
+    complexity_branch,
+    reflection_branch,
+    specialist_branch,
+    specialist_node,
+)
+from replan.nodes.board import Boards
+from replan.nodes.direct_answer import direct_answer
+from replan.nodes.feedback import feedback
+from replan.nodes.final_answer import final_answer
+from replan.nodes.plan_creation import plan_creation
+from replan.nodes.plan_execution import plan_execution
+from replan.nodes.plan_update import plan_update
+from replan.nodes.result_collector import result_collector
+from replan.nodes.specialist import specialist
+from replan.nodes.superstep import Sent
+from replan.nodes.think import think
+from replan.ports.services import Services
+from replan.state.enhanced import EnhancedState, GraphInput
+from replan.state.limits import RunSettings
+
+HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
+
+
+def host_graph(services: Services) -> HostGraph:
+    """Put the graph together: nodes in running order, then edges in running order."""
+    # No output schema: a server filters what Studio shows by it.
+    graph: HostGraph = StateGraph(EnhancedState, RunSettings, input_schema=GraphInput)
+    specialists = {card.name: specialist_node(card.name) for card in services.team}
+
+    graph.add_node("think", partial(think, services=services), input_schema=EnhancedState)
+    graph.add_node("direct_answer", partial(direct_answer, services=services))
+    graph.add_node("plan_creation", partial(plan_creation, services=services))
+    graph.add_node("plan_execution", partial(plan_execution, services=services))
+    boards = Boards()
+    for card in services.team:
+        graph.add_node(
+            specialists[card.name],
+            partial(specialist, services=services, boards=boards),
+            input_schema=Sent,
+            metadata={"specialist": card.name, "intended_use": card.intended_use},
+        )
+    graph.add_node("result_collector", partial(result_collector, services=services))
+    graph.add_node("feedback", partial(feedback, services=services))
+    graph.add_node("plan_update", partial(plan_update, services=services))
+    graph.add_node("final_answer", partial(final_answer, services=services))
+
+    graph.add_edge(START, "think")
+    graph.add_conditional_edges("think", complexity_branch)
+    graph.add_edge("direct_answer", END)
+    graph.add_edge("plan_creation", "plan_execution")
+    graph.add_conditional_edges(
+        "plan_execution", specialist_branch, [*specialists.values(), "result_collector"]
+    )
+    for node in specialists.values():
+        graph.add_edge(node, "result_collector")
+    graph.add_edge("result_collector", "feedback")
+    graph.add_conditional_edges("feedback", reflection_branch)
+    graph.add_edge("plan_update", "plan_execution")
+    graph.add_edge("final_answer", END)
+    return graph

@@ -1,0 +1,1 @@
+"""The host's steps: one node, one file, one async function."""

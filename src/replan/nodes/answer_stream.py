@@ -1,0 +1,68 @@
+"""Shows the answer as it is written: as events, and as chunks in LangGraph's `messages` mode."""
+
+from collections.abc import Callable, Mapping
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langgraph.graph.message import push_message
+
+from replan.events.emitter import Emitter
+from replan.events.types import AnswerRestarted, AnswerToken
+from replan.replies.body_stream import BodyStream
+
+Gate = Callable[[Mapping[str, str]], bool]
+"""Whether a reply with this front matter carries an answer that may be shown."""
+
+
+class AnswerStream:
+    """The answer of one node, without front matter, shown once.
+
+    The host's own calls are hidden from the `messages` mode; what stands here takes their place.
+    """
+
+    def __init__(self, emitter: Emitter, gate: Gate | None) -> None:
+        """Show an answer; without a gate the reply is all answer, without front matter."""
+        self._emitter = emitter
+        self._gate = gate
+        self._shown = ""
+        self._restarts = 0
+        self._body = BodyStream()
+
+    def feed(self, chunk: str) -> None:
+        """Take the next piece of the reply."""
+        if self._gate is None:
+            self._show(chunk if self._shown else chunk.lstrip())
+            return
+        text = self._body.feed(chunk)
+        if text and self._gate(self._body.fields or {}):
+            self._show(text)
+
+    def restart(self) -> None:
+        """Take back what was shown: the reply broke off and is asked for again."""
+        self._body = BodyStream()
+        if self._shown:
+            self._shown = ""
+            self._restarts += 1
+            self._emitter.stream(AnswerRestarted)
+
+    def finish(self, answer: str) -> AIMessage:
+        """Show what is not shown yet, and give the whole answer as a message."""
+        if not answer.startswith(self._shown):
+            self.restart()
+        self._show(answer[len(self._shown) :])
+        return AIMessage(answer, id=self._message_id)
+
+    @property
+    def _message_id(self) -> str:
+        suffix = f"-{self._restarts}" if self._restarts else ""
+        return f"{self._emitter.run_id}-answer{suffix}"
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._shown += text
+            show(self._emitter, text, self._message_id)
+
+
+def show(emitter: Emitter, text: str, message_id: str) -> None:
+    """Show one piece of an answer."""
+    emitter.stream(AnswerToken, text=text)
+    push_message(AIMessageChunk(content=text, id=message_id), state_key=None)

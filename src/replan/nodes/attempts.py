@@ -1,0 +1,181 @@
+"""The one retry loop of a step: every try is on record, timed, counted and told."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs, var_child_runnable_config
+from langgraph.errors import GraphBubbleUp
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
+from tenacity.wait import wait_exponential_jitter
+
+from replan.events.emitter import Emitter
+from replan.events.types import SpecialistInvoked, SpecialistRetried, SpecialistToken
+from replan.nodes.meter import Meter
+from replan.ports.failures import can_pass, describe
+from replan.ports.journal import Attempt
+from replan.ports.services import Services
+from replan.ports.specialist import SpecialistPort
+from replan.state.limits import Limits
+from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
+from replan.state.usage import TokenCount
+
+GRACE = 1.0
+"""Seconds that a try which ran out of time has to end by itself before it is abandoned."""
+
+
+@dataclass
+class Tries:
+    """All tries of one step at one specialist.
+
+    Attributes:
+        specialist: Who does the step.
+        context: What the specialist sees.
+        limits: The run's bounds, for what the step does not say itself.
+        services: The live things.
+        emitter: Tells of the tries.
+        config: The caller's configuration, for callbacks, tags and metadata.
+    """
+
+    specialist: SpecialistPort
+    context: ExecutionContext
+    limits: Limits
+    services: Services
+    emitter: Emitter
+    config: RunnableConfig
+    used: TokenCount = field(default_factory=TokenCount)
+
+    async def run(self) -> SpecialistResult:
+        """Try until the step succeeds, cannot be helped, or has no try left."""
+        step = self.context.plan_step
+        retries = self.limits.step_retries if step.max_retries is None else step.max_retries
+        loop = AsyncRetrying(
+            retry=retry_if_result(_can_be_retried),
+            stop=stop_after_attempt(retries + 1),
+            wait=wait_exponential_jitter(multiplier=self.services.retry_wait, max=30),
+            before_sleep=self._tell_retry,
+            retry_error_callback=_last_result,
+        )
+        numbers = count(1)
+
+        async def next_try() -> SpecialistResult:
+            return await self._one(next(numbers))
+
+        result: SpecialistResult = await loop(next_try)
+        return result.replace(usage=self.used)
+
+    async def _one(self, number: int) -> SpecialistResult:
+        """Make one try; everything but a question to the user and a cancellation is a result."""
+        context = self.context.replace(attempt=number)
+        await self.emitter.emit(
+            SpecialistInvoked, **self._names(number), task=context.task_description
+        )
+        await self.services.journal.started(attempt_of(context, self.name, self.services))
+        meter = self._meter(number)
+        started = time.monotonic()
+        try:
+            result = await self._within_time(lambda: self._call(context, meter))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # noqa: BLE001 - foreign code; its failure is a result
+            result = SpecialistResult(
+                status=ExecutionStatus.FAILED,
+                error=describe(error),
+                confidence=0.0,
+                retry=can_pass(error),
+            )
+        finally:
+            self.used += meter.count
+        return self._completed(result, number, time.monotonic() - started)
+
+    @property
+    def name(self) -> str:
+        """The specialist's name."""
+        return self.specialist.card.name
+
+    async def _call(self, context: ExecutionContext, meter: Meter) -> SpecialistResult:
+        config = merge_configs(self.config, {"callbacks": [meter]})
+        # What runs without being handed the configuration finds it here.
+        token = var_child_runnable_config.set(config)
+        try:
+            return SpecialistResult.model_validate(await self.specialist.run(context, config))
+        finally:
+            var_child_runnable_config.reset(token)
+
+    async def _within_time(
+        self, work: Callable[[], Awaitable[SpecialistResult]]
+    ) -> SpecialistResult:
+        """Wait as long as the step may take, and not much longer for one that will not stop."""
+        seconds = self.context.plan_step.timeout or self.limits.step_timeout
+        task = asyncio.ensure_future(work())
+        try:
+            await asyncio.wait({task}, timeout=seconds)
+        finally:
+            in_time = task.done()
+            if not in_time:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({task}, timeout=GRACE)
+        if not in_time:
+            raise TimeoutError(f"no answer within {seconds:g} s")
+        return task.result()
+
+    def _completed(self, result: SpecialistResult, number: int, seconds: float) -> SpecialistResult:
+        """Fill in what the specialist left out."""
+        failed = result.status is ExecutionStatus.FAILED
+        return result.replace(
+            specialist_name=self.name,
+            step_id=self.context.plan_step.id,
+            round=self.context.round,
+            retry_count=number - 1,
+            duration=result.duration or seconds,
+            confidence=0.0 if failed else result.confidence,
+            error=result.error or (result.text or "no reason given" if failed else ""),
+        )
+
+    def _meter(self, number: int) -> Meter:
+        def tell(text: str) -> None:
+            self.emitter.stream(SpecialistToken, **self._names(number), text=text)
+
+        # The last call of a run is kept back for the answer.
+        limit = self.limits.max_model_calls - 1
+        return Meter(self.services.journal, self.context.run_id, limit, tell)
+
+    async def _tell_retry(self, state: RetryCallState) -> None:
+        result = _last_result(state)
+        await self.emitter.emit(
+            SpecialistRetried, **self._names(state.attempt_number), error=result.error
+        )
+
+    def _names(self, number: int) -> dict[str, object]:
+        return {
+            "step_id": self.context.plan_step.id,
+            "specialist": self.name,
+            "attempt": number,
+        }
+
+
+def attempt_of(context: ExecutionContext, specialist: str, services: Services) -> Attempt:
+    """The journal's row of a try."""
+    return Attempt(
+        run_id=context.run_id,
+        step_id=context.plan_step.id,
+        specialist=specialist,
+        number=context.attempt,
+        key=context.idempotency_key,
+        started_at=services.clock(),
+    )
+
+
+def _can_be_retried(result: SpecialistResult) -> bool:
+    return result.status is ExecutionStatus.FAILED and result.retry
+
+
+def _last_result(state: RetryCallState) -> SpecialistResult:
+    if state.outcome is None:
+        raise RuntimeError("a retry loop ended without a try")
+    return state.outcome.result()

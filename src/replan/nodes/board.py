@@ -1,0 +1,124 @@
+"""The board of a round: where a step waits for the results of its siblings.
+
+LangGraph ends a super-step only when its slowest task ends. So a round sends every unfinished
+step at once, and the order between them is kept here, in the memory of the one process that runs
+the round. Truth is the journal and the state: a board that is lost is only filled again.
+"""
+
+import asyncio
+import heapq
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Literal
+from weakref import WeakValueDictionary
+
+from replan.events.emitter import Counter
+from replan.ports.journal import Journal
+from replan.state.results import SpecialistResult
+
+Outcome = SpecialistResult | Literal["skipped"] | None
+"""What came of a seat: a result, a condition that does not hold, or nothing in this round."""
+
+
+class Slots:
+    """Places for steps that run at the same time; a more urgent step gets the next free one."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._arrivals = 0
+
+    @asynccontextmanager
+    async def take(self, priority: int) -> AsyncGenerator[None]:
+        """Hold a place; wait for one by priority, then by arrival."""
+        await self._acquire(priority)
+        try:
+            yield
+        finally:
+            self._release()
+
+    async def _acquire(self, priority: int) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        self._arrivals += 1
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (-priority, self._arrivals, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._release()
+            raise
+
+    def _release(self) -> None:
+        while self._waiting:
+            turn = heapq.heappop(self._waiting)[2]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
+class Board:
+    """The seats of one round: one for each step at each specialist that was sent.
+
+    Attributes:
+        slots: Bounds the steps that run at the same time.
+        counter: The numbers of the round's events.
+    """
+
+    def __init__(self, slots: int, newest_event: int) -> None:
+        self.slots = Slots(slots)
+        self.counter = Counter(newest_event)
+        self._seats: dict[str, asyncio.Future[Outcome]] = {}
+        self._recorded: Mapping[str, SpecialistResult] | None = None
+        self._recalling = asyncio.Lock()
+
+    @contextmanager
+    def seat(self, key: str) -> Generator[None]:
+        """Take a seat; leaving it publishes nothing if nothing was published, so nobody hangs."""
+        self._seats[key] = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            self.publish(key, None)
+
+    def publish(self, key: str, outcome: Outcome) -> None:
+        """Show what came of a seat; the first word counts."""
+        if not self._seats[key].done():
+            self._seats[key].set_result(outcome)
+
+    async def recall(self, journal: Journal, run_id: str) -> Mapping[str, SpecialistResult]:
+        """What the journal has of this run, read once a round; by idempotency key."""
+        async with self._recalling:
+            if self._recorded is None:
+                self._recorded = await journal.results(run_id)
+        return self._recorded
+
+    async def outcome(self, key: str) -> Outcome:
+        """Wait for a seat that is taken in this round; none if it is not."""
+        seat = self._seats.get(key)
+        # Shielded: a waiter that is cancelled must not take the result from the others.
+        return None if seat is None else await asyncio.shield(seat)
+
+    def published(self) -> list[SpecialistResult]:
+        """The results that stand on the board now."""
+        done = (seat.result() for seat in self._seats.values() if seat.done())
+        return [outcome for outcome in done if isinstance(outcome, SpecialistResult)]
+
+
+class Boards:
+    """The boards of the rounds that run in this process, one by run and checkpoint."""
+
+    def __init__(self) -> None:
+        # The tasks of a round hold its board; when the last one ends, it is gone.
+        self._boards: WeakValueDictionary[tuple[str, str], Board] = WeakValueDictionary()
+
+    def join(self, run_id: str, checkpoint_id: str, slots: int, newest_event: int) -> Board:
+        """Give the round's board; the first task of the round makes it."""
+        board = self._boards.get((run_id, checkpoint_id))
+        if board is None:
+            board = Board(slots, newest_event)
+            self._boards[run_id, checkpoint_id] = board
+        return board

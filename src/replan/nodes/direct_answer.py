@@ -1,0 +1,50 @@
+"""`direct_answer`: answer a simple request, with the answer that thinking brought if it did."""
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from replan.events.types import TaskCompleted
+from replan.nodes.answer_stream import AnswerStream
+from replan.nodes.host_call import host_call
+from replan.ports.services import Services
+from replan.prompts.host import build_direct_answer_prompt
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+from replan.state.results import TaskComplexity, ThinkingResult
+
+
+async def direct_answer(
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    services: Services,
+) -> EnhancedState:
+    """Answer, and end the run.
+
+    Raises:
+        ModelCallError: The model could not be reached.
+        LimitReachedError: The run has no model call left.
+    """
+    call = host_call(
+        "direct_answer", state, services=services, runtime=runtime, config=config, closing=True
+    )
+    answer = state.get("final_answer")
+    if answer is None:
+        thinking = state.get("current_thinking_result") or ThinkingResult(
+            thought="", complexity=TaskComplexity.SIMPLE, timestamp=services.clock()
+        )
+        prompt = build_direct_answer_prompt(thinking, state, services.prompts)
+        shown = AnswerStream(call.emitter, None)
+        answer = shown.finish((await call.ask(services.models.answering, prompt, shown)).strip())
+    usage = call.usage(state)
+    await call.emitter.emit(TaskCompleted, outcome="answered", answer=answer, usage=usage)
+    return {
+        "messages": [answer],
+        "final_answer": answer,
+        "is_simple_task": True,
+        "is_completed": True,
+        "outcome": "answered",
+        "usage": usage,
+        "event_seq": call.emitter.counter.value,
+    }

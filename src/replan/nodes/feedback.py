@@ -1,0 +1,120 @@
+"""`feedback`: judge the round; the reply carries the final answer or the revised plan."""
+
+from collections.abc import Mapping
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from replan.errors import InputError, LimitReachedError, ModelCallError
+from replan.events.types import FeedbackGenerated, LimitReached
+from replan.nodes.answer_stream import AnswerStream
+from replan.nodes.host_call import HostCall, host_call
+from replan.nodes.repair import ask_readable
+from replan.nodes.rules import (
+    fallback_feedback,
+    limit_value,
+    may_complete,
+    missing_from,
+    needs_model,
+    reached_limit,
+    should_continue_execution,
+)
+from replan.plan.document import looks_like_plan
+from replan.ports.services import Services
+from replan.prompts.host import build_feedback_prompt
+from replan.replies.readings import FeedbackReading, read_feedback, says_complete
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+from replan.state.results import CollectedResults, FeedbackResult, UnreadableReply
+
+
+async def feedback(
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    services: Services,
+) -> EnhancedState:
+    """Judge by rule where nothing needs judgement, else ask; the rules have the last word.
+
+    Raises:
+        InputError: No results were collected.
+    """
+    collected = state.get("current_collected_results")
+    if collected is None:
+        raise InputError("There are no collected results in the state to judge.")
+    call = host_call(
+        "feedback",
+        state,
+        services=services,
+        runtime=runtime,
+        config=config,
+        closing=services.prompts.merged_final_answer,
+    )
+    limit = reached_limit(state)
+    if limit:
+        value = limit_value(state, limit)
+        await call.emitter.emit(LimitReached, limit=limit, value=value)
+    unreadable = list[UnreadableReply]()
+    if not needs_model(state):
+        judged = fallback_feedback(state, "The plan goes on.")
+    else:
+        judged, unreadable = await _judged(state, collected, call)
+    goes_on = should_continue_execution(judged, state)
+    judged = judged.replace(
+        collected_results=collected,
+        should_continue=goes_on,
+        final_answer=None if goes_on else judged.final_answer,
+    )
+    await call.emitter.emit(FeedbackGenerated, feedback=judged)
+    return {
+        "current_feedback_result": judged,
+        "limit_reached": limit,
+        "unreadable_replies": unreadable,
+        "usage": call.usage(state),
+        "event_seq": call.emitter.counter.value,
+    }
+
+
+async def _judged(
+    state: EnhancedState, collected: CollectedResults, call: HostCall
+) -> tuple[FeedbackResult, list[UnreadableReply]]:
+    """Ask the model; where it cannot be reached or read, go by the status of the steps."""
+    prompts = call.services.prompts
+    missing = missing_from(state) or "nothing" if reached_limit(state) else ""
+    prompt = build_feedback_prompt(collected, state, prompts, missing=missing)
+
+    def is_answer(fields: Mapping[str, str]) -> bool:
+        return says_complete(fields) and may_complete(state)
+
+    shown = AnswerStream(call.emitter, is_answer) if prompts.merged_final_answer else None
+    try:
+        reading, unreadable = await ask_readable(
+            call,
+            call.services.models.feedback,
+            prompt,
+            lambda text: read_feedback(text, looks_like_plan),
+            shown,
+            fallback="the judgement by the status of the steps",
+        )
+    except (ModelCallError, LimitReachedError) as error:
+        return fallback_feedback(state, str(error)), []
+    if reading is None:
+        return fallback_feedback(state, "The judgement could not be read."), unreadable
+    return _result(reading, state, shown), unreadable
+
+
+def _result(
+    reading: FeedbackReading, state: EnhancedState, shown: AnswerStream | None
+) -> FeedbackResult:
+    complete = reading.verdict == "complete"
+    answer = reading.body if complete and may_complete(state) else ""
+    return FeedbackResult(
+        feedback=reading.feedback,
+        should_continue=not complete,
+        suggested_action=reading.suggested_action,
+        plan_update_suggestion="" if complete else reading.update,
+        plan_update_type=reading.plan_update_type,
+        revised_plan="" if complete else reading.body,
+        final_answer=shown.finish(answer) if shown and answer else None,
+    )

@@ -1,0 +1,96 @@
+"""Counts the model calls of one node or step, and stops the one that would go past the limit."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import (
+    ChatGeneration,
+    ChatGenerationChunk,
+    GenerationChunk,
+    LLMResult,
+)
+
+from replan.errors import LimitReachedError
+from replan.ports.journal import Journal
+from replan.state.usage import TokenCount
+
+
+class Meter(AsyncCallbackHandler):
+    """A LangChain callback that goes wherever the caller's config goes, also into tool loops.
+
+    Attributes:
+        count: What was used so far.
+    """
+
+    # An error raised here must stop the call instead of being logged.
+    raise_error = True
+
+    def __init__(
+        self,
+        journal: Journal,
+        run_id: str,
+        limit: int,
+        on_token: Callable[[str], None] | None = None,
+    ) -> None:
+        self.count = TokenCount()
+        self._journal = journal
+        self._run_id = run_id
+        self._limit = limit
+        self._on_token = on_token
+
+    async def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **kwargs: Any
+    ) -> None:
+        """Reserve a call before it is made.
+
+        Raises:
+            LimitReachedError: The run has no call left.
+        """
+        await self._reserve()
+
+    async def on_llm_start(
+        self, serialized: dict[str, Any], prompts: list[str], **kwargs: Any
+    ) -> None:
+        """Reserve a call of a model that takes plain text.
+
+        Raises:
+            LimitReachedError: The run has no call left.
+        """
+        await self._reserve()
+
+    async def on_llm_new_token(
+        self,
+        token: str | list[str | dict[str, Any]],
+        *,
+        chunk: GenerationChunk | ChatGenerationChunk | None = None,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Pass a piece of text on; of a piece that is more than text, its text."""
+        text = chunk.message.text if isinstance(chunk, ChatGenerationChunk) else token
+        if self._on_token is not None and isinstance(text, str) and text:
+            self._on_token(str(text))
+
+    async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+        """Add the tokens that the server reported."""
+        for generations in response.generations:
+            for generation in generations[:1]:
+                if isinstance(generation, ChatGeneration):
+                    self._add(generation.message)
+
+    async def _reserve(self) -> None:
+        if not await self._journal.reserve(self._run_id, limit=self._limit):
+            raise LimitReachedError("max_model_calls", self._limit)
+        self.count += TokenCount(calls=1)
+
+    def _add(self, message: BaseMessage) -> None:
+        usage = message.usage_metadata if isinstance(message, AIMessage) else None
+        if usage is not None:
+            self.count += TokenCount(
+                input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"]
+            )

@@ -1,0 +1,83 @@
+"""`plan_creation`: turn the planner's document, or the one handed in, into the plan."""
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from replan.events.types import PlanCreated, ReplyUnreadable
+from replan.nodes.host_call import HostCall, host_call
+from replan.nodes.plan_texts import (
+    assigned,
+    one_step_plan,
+    plan_text,
+    read_model_plan,
+)
+from replan.plan.document import looks_like_plan
+from replan.plan.merging import as_new_plan
+from replan.plan.model import TaskPlan
+from replan.ports.services import Services
+from replan.prompts.host import build_planning_prompt, request_messages, request_text
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.limits import RunSettings
+from replan.state.results import TaskComplexity, ThinkingResult, UnreadableReply
+
+
+async def plan_creation(
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    services: Services,
+) -> EnhancedState:
+    """Create version 1 of the plan, and begin round 1.
+
+    Raises:
+        ModelCallError: The planning model could not be reached.
+    """
+    call = host_call(
+        "plan_creation", state, services=services, runtime=runtime, config=config, closing=False
+    )
+    plan, unreadable = state.get("current_plan"), list[UnreadableReply]()
+    if plan is None:
+        plan, unreadable = await _planned(state, call)
+    now = services.clock()
+    steps = tuple(step.replace(created_at=now, updated_at=now) for step in plan.steps)
+    plan = plan.replace(
+        steps=steps,
+        version=1,
+        allow_dynamic_update=settings_of(state).allow_dynamic_update,
+        created_at=now,
+        updated_at=now,
+    )
+    await call.emitter.emit(PlanCreated, plan=plan, markdown=plan.content)
+    return {
+        "current_plan": plan,
+        "current_round": 1,
+        "is_simple_task": False,
+        "unreadable_replies": unreadable,
+        "usage": call.usage(state),
+        "event_seq": call.emitter.counter.value,
+    }
+
+
+async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list[UnreadableReply]]:
+    """Read the plan from the thinking, or ask for it; fall back to a plan of one step."""
+    services = call.services
+    thinking = state.get("current_thinking_result") or ThinkingResult(
+        thought="", complexity=TaskComplexity.COMPLEX, timestamp=services.clock()
+    )
+    prompt: list[BaseMessage] = build_planning_prompt(thinking, state, services.prompts)
+    text = thinking.thought
+    if not looks_like_plan(text):
+        text = plan_text(await call.ask(services.models.planning, prompt))
+    plan, complaint = await read_model_plan(text, call, prompt)
+    if plan.steps and not complaint:
+        return as_new_plan(assigned(plan, services.team), services.clock()), []
+    fallback = "the steps that could be read" if plan.steps else "a plan of one step"
+    await call.emitter.emit(
+        ReplyUnreadable, node="plan_creation", complaint=complaint, fallback=fallback
+    )
+    record = UnreadableReply(node="plan_creation", complaint=complaint, fallback=fallback)
+    if not plan.steps:
+        return one_step_plan(request_text(request_messages(state))), [record]
+    return as_new_plan(assigned(plan, services.team), services.clock()), [record]

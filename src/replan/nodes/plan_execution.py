@@ -1,0 +1,60 @@
+"""`plan_execution`: decide what this round sends, without a model."""
+
+from collections.abc import Iterable
+
+from replan.errors import InputError
+from replan.nodes.contexts import context_of
+from replan.nodes.rules import runnable_steps, within_limit
+from replan.plan.dependencies import blocked_steps
+from replan.plan.model import PlanStep, TaskPlan
+from replan.ports.services import Services
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.results import Assignment
+from replan.state.team import SpecialistCard, find_specialist, select_specialists_by_task
+
+
+async def plan_execution(state: EnhancedState, *, services: Services) -> EnhancedState:
+    """Choose the steps of the round and their specialists.
+
+    Raises:
+        InputError: There is no plan.
+    """
+    plan = state.get("current_plan")
+    if plan is None:
+        raise InputError("There is no plan in the state. Put one into `current_plan`.")
+    ready = runnable_steps(state)
+    leading = ready[0] if ready else None
+    dispatched = [
+        Assignment(step_id=step.id, specialist=name)
+        for step in _steps_of_round(state, plan, ready)
+        for name in specialists_of(step, services.team)
+    ]
+    if leading is None:
+        return {"dispatched": dispatched, "current_execution": None}
+    name = specialists_of(leading, services.team)[0]
+    context = context_of(leading, name, {}, state, services)
+    # The conversation stands in the state already.
+    return {"dispatched": dispatched, "current_execution": context.replace(messages=())}
+
+
+def specialists_of(step: PlanStep, team: tuple[SpecialistCard, ...]) -> tuple[str, ...]:
+    """The specialists of a step: those it names and the team knows, else the best card."""
+    named = (find_specialist(name, team) for name in step.specialists)
+    known = tuple(dict.fromkeys(name for name in named if name is not None))
+    return known or select_specialists_by_task(f"{step.description}\n{step.brief}", team)
+
+
+def _steps_of_round(
+    state: EnhancedState, plan: TaskPlan, ready: tuple[PlanStep, ...]
+) -> Iterable[PlanStep]:
+    match settings_of(state).round_scope:
+        case "step":
+            return ready[:1]
+        case "ready":
+            return ready
+        case "plan":
+            # Nothing to send if nothing can start, though some steps may still wait.
+            allowed = within_limit(plan, settings_of(state).limits.max_steps)
+            blocked = {step.id for step in blocked_steps(plan)}
+            open_steps = (step for step in allowed.open_steps() if step.id not in blocked)
+            return list(open_steps) if ready else []

@@ -1,0 +1,75 @@
+"""From what a model wrote to a plan: read, complained about once, then recovered."""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage
+
+from replan.errors import LimitReachedError, ModelCallError
+from replan.nodes.host_call import HostCall
+from replan.plan.document import PlanDocument, looks_like_plan, refresh_content
+from replan.plan.model import PlanStep, TaskPlan
+from replan.plan.rendering import render
+from replan.replies.readings import read_plan
+from replan.state.team import SpecialistCard, find_specialist
+
+LONGEST_LINE = 300
+"""Characters of a request that fit into the line of a step."""
+
+
+async def read_model_plan(
+    text: str, call: HostCall, prompt: list[BaseMessage]
+) -> tuple[TaskPlan, str]:
+    """Give the plan that a model's text holds, and what is still wrong with the text.
+
+    A text with mistakes is shown to the model once with all of them; of its second text, and
+    else of its first, what can be read is taken. A plan without steps means that none could.
+    """
+    first = PlanDocument.recover(text)
+    if not first.mistakes:
+        return first.plan, ""
+    complaint = "\n".join(str(mistake) for mistake in first.mistakes)
+    problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, mended."
+    try:
+        reply = await call.ask_again(call.services.models.planning, prompt, text, problem)
+    except (LimitReachedError, ModelCallError):
+        return first.plan, complaint
+    second = PlanDocument.recover(plan_text(reply))
+    if second.plan.steps:
+        return second.plan, "\n".join(str(mistake) for mistake in second.mistakes)
+    return first.plan, complaint
+
+
+def plan_text(reply: str) -> str:
+    """The plan document in a model's reply, without front matter or thinking around it."""
+    return read_plan(reply, looks_like_plan)
+
+
+def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:
+    """The plan with names as the team writes them; a name that nobody has is left out."""
+    steps = tuple(_assigned(step, team) for step in plan.steps)
+    return plan if steps == plan.steps else written(plan.replace(steps=steps))
+
+
+def one_step_plan(request: str) -> TaskPlan:
+    """The plan where none could be read: the request itself as its only step."""
+    line = " ".join(request.split()) or "Do what was asked."
+    is_long = len(line) > LONGEST_LINE
+    step = PlanStep(id=1, description=line[:LONGEST_LINE], brief=request if is_long else "")
+    plan = TaskPlan(steps=(step,))
+    return plan.replace(content=render(plan))
+
+
+def written(plan: TaskPlan) -> TaskPlan:
+    """The plan with its document in step; a document that stays faulty is written anew."""
+    kept = refresh_content(plan)
+    if PlanDocument.recover(kept.content).mistakes:
+        return plan.replace(content=render(plan))
+    return kept
+
+
+def _assigned(step: PlanStep, team: Sequence[SpecialistCard]) -> PlanStep:
+    found = (find_specialist(name, team) for name in step.specialists)
+    names = tuple(dict.fromkeys(name for name in found if name is not None))
+    if names == step.specialists:
+        return step
+    return step.replace(assigned_to=names[0] if names else "", joined_by=names[1:])

@@ -1,0 +1,140 @@
+"""`plan_update`: revise the plan by a validated change with history, and begin the next round."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from replan.errors import InputError, LimitReachedError, ModelCallError, Refusal
+from replan.events.types import PlanUpdated, ReplyUnreadable
+from replan.nodes.host_call import HostCall, host_call
+from replan.nodes.plan_texts import assigned, plan_text
+from replan.plan.applying import apply_valid
+from replan.plan.changes import PlanChange, compare
+from replan.plan.document import PlanDocument
+from replan.plan.merging import merge_revision
+from replan.plan.model import TaskPlan
+from replan.plan.progress import repeats_revision
+from replan.ports.services import Services
+from replan.prompts.host import build_plan_update_prompt
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+from replan.state.results import FeedbackResult, UnreadableReply
+
+SUGGESTION = "Plan updated from execution feedback."
+
+
+@dataclass
+class Revision:
+    """What became of a revision.
+
+    Attributes:
+        plan: The plan after it; the old one if nothing could be taken.
+        complaints: What could not be taken, and why.
+    """
+
+    plan: TaskPlan
+    complaints: list[str] = field(default_factory=list[str])
+
+
+async def plan_update(
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    services: Services,
+) -> EnhancedState:
+    """Take the revision that the feedback carries or asks for; without one the plan goes on.
+
+    Raises:
+        InputError: There is no feedback or no plan.
+    """
+    judged, old = state.get("current_feedback_result"), state.get("current_plan")
+    if judged is None or old is None:
+        raise InputError("There is no feedback or no plan in the state to revise a plan from.")
+    call = host_call(
+        "plan_update", state, services=services, runtime=runtime, config=config, closing=False
+    )
+    # The history stands beside the plan while the run goes on, so that it is stored once.
+    history = state.get("plan_history", [])
+    old = old.replace(update_history=tuple(history))
+    unreadable: list[UnreadableReply] = []
+    revision = Revision(old)
+    if old.allow_dynamic_update:
+        revision = await _revised(old, judged, state, call)
+    if revision.complaints:
+        complaint = "\n".join(revision.complaints)
+        record = UnreadableReply(
+            node="plan_update", complaint=complaint, fallback="the valid part of the revision"
+        )
+        await call.emitter.emit(ReplyUnreadable, **dict(record))
+        unreadable = [record]
+    new = revision.plan
+    update: EnhancedState = {}
+    if new.version != old.version:
+        newest = new.update_history[-1]
+        await call.emitter.emit(
+            PlanUpdated, plan=new, markdown=new.content, changes=newest.changes, by=newest.by
+        )
+        update["plan_history"] = [newest]
+        if repeats_revision(history, newest):
+            update["stalls"] = state.get("stalls", 0) + 1
+    return {
+        **update,
+        "current_plan": new.replace(update_history=()),
+        "current_round": state.get("current_round", 0) + 1,
+        "unreadable_replies": unreadable,
+        "usage": call.usage(state),
+        "event_seq": call.emitter.counter.value,
+    }
+
+
+async def _revised(
+    old: TaskPlan, judged: FeedbackResult, state: EnhancedState, call: HostCall
+) -> Revision:
+    """Read the revised document and apply what is valid; mistakes are shown to the model once."""
+    services = call.services
+    prompt: list[BaseMessage] = build_plan_update_prompt(judged, state, services.prompts)
+    text = judged.revised_plan
+    try:
+        if not text and judged.plan_update_suggestion and not services.prompts.merged_planning:
+            text = plan_text(await call.ask(services.models.planning, prompt))
+    except (ModelCallError, LimitReachedError) as error:
+        return Revision(old, [str(error)])
+    if not text.strip():
+        return Revision(old)
+    revision = _applied(old, text, judged, services)
+    if not revision.complaints:
+        return revision
+    problem = "These changes cannot be taken:\n" + "\n".join(revision.complaints)
+    problem += "\nWrite the whole revised plan again, mended."
+    try:
+        reply = await call.ask_again(services.models.planning, prompt, text, problem)
+    except (ModelCallError, LimitReachedError):
+        return revision
+    second = _applied(old, plan_text(reply), judged, services)
+    return second if second.plan.version != old.version else revision
+
+
+def _applied(old: TaskPlan, text: str, judged: FeedbackResult, services: Services) -> Revision:
+    finished = [step.id for step in old.steps if step.is_finished]
+    document = PlanDocument.recover(text, known=finished)
+    if not document.plan.steps:
+        return Revision(old, [str(mistake) for mistake in document.mistakes])
+    new = assigned(merge_revision(old, document.plan), services.team)
+    changes: Sequence[PlanChange] = compare(old, new)
+    plan, refusals = apply_valid(
+        old,
+        changes,
+        at=services.clock(),
+        by="model",
+        description=judged.plan_update_suggestion or SUGGESTION,
+        team=[card.name for card in services.team],
+    )
+    return Revision(plan, [*(str(m) for m in document.mistakes), *_reasons(refusals)])
+
+
+def _reasons(refusals: Sequence[Refusal]) -> list[str]:
+    return [str(refusal) for refusal in refusals]

@@ -1,0 +1,116 @@
+"""`result_collector`: write the round's results into the plan and sum them up, without a model."""
+
+from datetime import datetime
+
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+
+from replan.events.types import PlanUpdated
+from replan.nodes.contexts import joined_texts
+from replan.nodes.host_call import emitter_of
+from replan.nodes.rules import EXCERPT, round_results
+from replan.nodes.turn import status_of
+from replan.plan.dependencies import settle_conditions
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.progress import made_progress
+from replan.plan.statuses import step_outcome, with_statuses
+from replan.ports.services import Services
+from replan.prompts.excerpt import excerpt
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+from replan.state.results import (
+    CollectedResults,
+    ExecutionRecord,
+    ExecutionStatus,
+    SpecialistResult,
+)
+from replan.state.usage import Usage
+
+
+async def result_collector(
+    state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
+) -> EnhancedState:
+    """Settle the steps of the round, and keep its digest in the history."""
+    before = state.get("current_plan") or TaskPlan()
+    results = round_results(state)
+    now = services.clock()
+    plan = settle_round(before, state, now)
+    collected = collect(results)
+    emitter = emitter_of(state, services, runtime)
+    if plan != before:
+        history = tuple(state.get("plan_history", []))
+        whole = plan.replace(update_history=history)
+        await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
+    used = ((result.specialist_name, result.usage) for result in results.values())
+    return {
+        "current_plan": plan,
+        "current_collected_results": collected,
+        "execution_history": [
+            ExecutionRecord(round=state.get("current_round", 1), results=collected, timestamp=now)
+        ],
+        "stalls": 0 if made_progress(before, plan) else state.get("stalls", 0) + 1,
+        "usage": state.get("usage", Usage()).plus(*used),
+        "event_seq": emitter.counter.value,
+    }
+
+
+def settle_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPlan:
+    """Write the round's results into their steps, and skip the steps whose condition fails."""
+    results = round_results(state)
+    by_step: dict[int, list[SpecialistResult | None]] = {}
+    for assignment in state.get("dispatched", []):
+        by_step.setdefault(assignment.step_id, []).append(results.get(assignment.key))
+    settled = [
+        _settled(plan.step(step_id), [result for result in found if result is not None])
+        for step_id, found in by_step.items()
+        # A step is settled when every specialist that it was sent to has answered.
+        if None not in found
+    ]
+    leading = state.get("current_execution")
+    if leading is not None:
+        plan = plan.replace(current_step=leading.plan_step.id)
+    return settle_conditions(with_statuses(plan, settled, now), now)
+
+
+def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
+    """Divide results into successes and all others, with texts cut to excerpts."""
+    succeeded = {k for k, result in results.items() if result.status is ExecutionStatus.SUCCESS}
+    return CollectedResults(
+        results={key: _digest(result) for key, result in results.items()},
+        successful_results=tuple(key for key in results if key in succeeded),
+        failed_results=tuple(key for key in results if key not in succeeded),
+        summary=generate_result_summary(results),
+    )
+
+
+def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
+    """One line for each result."""
+    return "\n".join(
+        f"- {key}: {result.status.value}, confidence {result.confidence:g}: "
+        f"{_first_line(result.error or result.text)}"
+        for key, result in results.items()
+    )
+
+
+def _settled(step: PlanStep, results: list[SpecialistResult]) -> PlanStep:
+    succeeded = status_of(results) is StepStatus.COMPLETED
+    errors = "; ".join(result.error for result in results if result.error)
+    return step_outcome(
+        step,
+        succeeded=succeeded,
+        result=joined_texts(results),
+        error="" if succeeded else errors,
+        duration=max(result.duration for result in results),
+        retry_count=max(result.retry_count for result in results),
+    )
+
+
+def _digest(result: SpecialistResult) -> SpecialistResult:
+    text = excerpt(result.text, EXCERPT)
+    if result.result is None or text == result.text:
+        return result
+    return result.replace(result=AIMessage(text, id=result.result.id))
+
+
+def _first_line(text: str) -> str:
+    return excerpt(text.strip().partition("\n")[0], 200)

@@ -1,0 +1,125 @@
+"""What a new input makes of a thread: a fresh run, with what earlier runs left behind settled."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+
+from replan.errors import InputError
+from replan.nodes.result_collector import collect
+from replan.plan.document import PlanDocument
+from replan.plan.model import StepStatus, TaskPlan
+from replan.ports.services import Services
+from replan.state.enhanced import EnhancedState, fresh_run
+from replan.state.limits import RunSettings
+from replan.state.results import ExecutionRecord
+from replan.state.team import find_specialist
+from replan.state.usage import Usage
+
+SUPER_STEPS_PER_ROUND = 5
+SUPER_STEPS_AROUND = 5
+
+
+@dataclass(frozen=True)
+class Start:
+    """The start of a run.
+
+    Attributes:
+        update: What the thread's state becomes.
+        view: What the run begins with: its own values over those of the thread.
+        plan: The plan that was handed in, or none.
+    """
+
+    update: dict[str, Any]
+    view: EnhancedState
+    plan: TaskPlan | None
+
+
+async def start_run(
+    state: EnhancedState,
+    asked: RunSettings | None,
+    config: RunnableConfig,
+    services: Services,
+) -> Start:
+    """Begin a run on the newest input.
+
+    Raises:
+        InputError: There is neither a message nor a plan, or the plan names unknown specialists.
+        PlanDocumentError: The plan that was handed in has mistakes.
+    """
+    settings = services.settings.overridden_by(asked)
+    plan = read_handed_plan(state.get("plan"), services)
+    messages, given = state.get("messages", []), list[AnyMessage]()
+    if not messages:
+        if plan is None:
+            raise InputError("There is nothing to do: give `messages`, or a plan under `plan`.")
+        given = [HumanMessage(plan.title or "Run this plan.")]
+    update = fresh_run(services.new_id(), settings)
+    # A run ends by its own rules before LangGraph's bound would end it with an error.
+    update["max_rounds"] = min(settings.limits.max_rounds, rounds_within(config))
+    view: EnhancedState = {
+        **state,
+        "messages": [*messages, *given],
+        "run_id": update["run_id"],
+        "settings": settings,
+        "current_round": 0,
+        "event_seq": 0,
+        "usage": Usage(),
+    }
+    update |= {
+        "messages": given,
+        "current_plan": plan,
+        "execution_history": await _unsettled(state, services),
+    }
+    return Start(update, view, plan)
+
+
+def recursion_limit(max_rounds: int) -> int:
+    """LangGraph's bound on super-steps that leaves room for this many rounds."""
+    return SUPER_STEPS_PER_ROUND * max_rounds + SUPER_STEPS_AROUND
+
+
+def rounds_within(config: RunnableConfig) -> int:
+    """The rounds that fit into the caller's recursion limit, at least one."""
+    bound = config.get("recursion_limit", recursion_limit(10))
+    return max(1, (bound - SUPER_STEPS_AROUND) // SUPER_STEPS_PER_ROUND)
+
+
+def read_handed_plan(text: str | None, services: Services) -> TaskPlan | None:
+    """Read a person's plan document, strictly.
+
+    Raises:
+        PlanDocumentError: It has mistakes.
+        InputError: It names specialists that the team does not have.
+    """
+    if not text or not text.strip():
+        return None
+    plan = PlanDocument.parse(text).plan
+    team = services.team
+    for step in plan.steps:
+        for name in step.specialists:
+            if step.status is StepStatus.PENDING and find_specialist(name, team) is None:
+                known = ", ".join(f"@{card.name}" for card in team)
+                raise InputError(
+                    f"Step {step.id} of the plan names @{name}, whom the team does not have. "
+                    f"Use one of: {known}."
+                )
+    return plan
+
+
+async def _unsettled(state: EnhancedState, services: Services) -> list[ExecutionRecord]:
+    """Finished work of an earlier run that LangGraph drops when a new message overtakes it."""
+    run_id = state.get("run_id")
+    if run_id is None or state.get("is_completed"):
+        return []
+    kept = {key for record in state.get("execution_history", []) for key in record.results.results}
+    recorded = await services.journal.results(run_id)
+    lost = {result.key: result for result in recorded.values() if result.key not in kept}
+    if not lost:
+        return []
+    return [
+        ExecutionRecord(
+            round=state.get("current_round", 0), results=collect(lost), timestamp=services.clock()
+        )
+    ]

@@ -1,0 +1,33 @@
+"""`specialist_<name>`: wait for what the step depends on, then do it, once and on record."""
+
+import asyncio
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from replan.nodes.board import Boards
+from replan.nodes.superstep import Sent, read_state
+from replan.nodes.turn import Turn
+from replan.ports.services import Services
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+
+
+async def specialist(
+    sent: Sent,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    services: Services,
+    boards: Boards,
+) -> EnhancedState:
+    """Do one step at one specialist; an update without a result leaves the step pending."""
+    turn = Turn.of(sent, read_state(sent, config), services, boards, runtime, config)
+    with turn.board.seat(turn.key):
+        # All siblings of the super-step take their seats before anybody looks for one.
+        await asyncio.sleep(0)
+        result = await turn.recorded() or await turn.take()
+    update: EnhancedState = {"event_seq": turn.board.counter.value}
+    if result is not None:
+        update["current_specialist_results"] = {turn.key: result}
+    return update

@@ -1,0 +1,59 @@
+"""What a task that was sent with ids alone reads of the running super-step.
+
+`Send` gives a node its argument instead of the state. Putting plan, messages and results into
+every argument would store them once per step; LangGraph's own tool node reads the channels through
+a private key of the configuration instead, and so do we, here and nowhere else. Should a version
+of LangGraph not have the key, the whole state is sent, and works as well.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict, cast
+
+from langchain_core.runnables import RunnableConfig
+
+from replan.state.enhanced import EnhancedState
+from replan.state.results import Assignment
+
+_READ = "__pregel_read"
+_KEYS = (
+    "messages",
+    "run_id",
+    "settings",
+    "current_round",
+    "event_seq",
+    "current_plan",
+    "current_thinking_result",
+    "current_specialist_results",
+    "dispatched",
+)
+
+
+class Sent(TypedDict):
+    """The argument of a task: ids, and the state only where it cannot be read otherwise."""
+
+    run_id: str
+    step_id: int
+    specialist: str
+    state: NotRequired[EnhancedState]
+
+
+def argument(assignment: Assignment, state: EnhancedState, config: RunnableConfig) -> Sent:
+    """What to send for one step at one specialist."""
+    sent = Sent(
+        run_id=state.get("run_id", ""), step_id=assignment.step_id, specialist=assignment.specialist
+    )
+    if _READ not in _configurable(config):
+        sent["state"] = state
+    return sent
+
+
+def read_state(sent: Sent, config: RunnableConfig) -> EnhancedState:
+    """The state as it was when the task was sent."""
+    if "state" in sent:
+        return sent["state"]
+    read = _configurable(config)[_READ]
+    return cast(EnhancedState, read(list(_KEYS)))
+
+
+def _configurable(config: RunnableConfig) -> Mapping[str, Any]:
+    return config.get("configurable", {})

@@ -1,0 +1,219 @@
+"""One step at one specialist in one round: recalled, parked, skipped or done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.func import task
+from langgraph.runtime import Runtime
+
+from replan.events.emitter import Emitter
+from replan.events.types import SpecialistCompleted, SpecialistParked
+from replan.nodes.attempts import Tries, attempt_of
+from replan.nodes.board import Board, Boards, Outcome
+from replan.nodes.contexts import context_of, joined_texts, step_key
+from replan.nodes.superstep import Sent
+from replan.plan.dependencies import readiness
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.ports.services import Services
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.limits import RunSettings
+from replan.state.results import ExecutionStatus, SpecialistResult, result_key
+from replan.state.usage import TokenCount
+
+
+@dataclass
+class Turn:
+    """What it takes to settle one seat of the board."""
+
+    step: PlanStep
+    specialist: str
+    plan: TaskPlan
+    state: EnhancedState
+    board: Board
+    emitter: Emitter
+    services: Services
+    runtime: Runtime[RunSettings]
+    config: RunnableConfig
+
+    @classmethod
+    def of(
+        cls,
+        sent: Sent,
+        state: EnhancedState,
+        services: Services,
+        boards: Boards,
+        runtime: Runtime[RunSettings],
+        config: RunnableConfig,
+    ) -> Self:
+        """Join the round's board for what was sent."""
+        plan = state.get("current_plan") or TaskPlan()
+        info = runtime.execution_info
+        board = boards.join(
+            state.get("run_id", ""),
+            "" if info is None else info.checkpoint_id,
+            settings_of(state).limits.max_parallel_steps,
+            state.get("event_seq", 0),
+        )
+        return cls(
+            step=plan.step(sent["step_id"]),
+            specialist=sent["specialist"],
+            plan=plan,
+            state=state,
+            board=board,
+            emitter=Emitter(
+                write=runtime.stream_writer,
+                callbacks=services.callbacks,
+                run_id=state.get("run_id", ""),
+                round=state.get("current_round", 1),
+                counter=board.counter,
+            ),
+            services=services,
+            runtime=runtime,
+            config=config,
+        )
+
+    @property
+    def key(self) -> str:
+        """The key of the seat and of its result."""
+        return result_key(self.step.id, self.specialist)
+
+    async def recorded(self) -> SpecialistResult | None:
+        """The result that is already on record, published; none if there is none."""
+        results = await self._journal()
+        result = results.get(step_key(self.state.get("run_id", ""), self.step, self.specialist))
+        if result is None:
+            return None
+        if result.round != self._round:
+            # Its calls were counted in the round that made them.
+            result = result.replace(round=self._round, usage=TokenCount())
+        self.board.publish(self.key, result)
+        return result
+
+    async def take(self) -> SpecialistResult | None:
+        """Do the step if its turn comes in this round."""
+        awaited = await self._awaited()
+        match readiness(self.step, awaited):
+            case "skip":
+                self.board.publish(self.key, "skipped")
+                return None
+            case "ready":
+                pass
+            case _:
+                return await self._park(awaited)
+        async with self.board.slots.take(self.step.priority):
+            if await self._is_stopped():
+                return await self._park({})
+            return await self._work()
+
+    async def _work(self) -> SpecialistResult:
+        context = context_of(
+            self.step, self.specialist, await self._inputs(), self.state, self.services
+        )
+        tries = Tries(
+            specialist=self.services.specialists[self.specialist],
+            context=context,
+            limits=settings_of(self.state).limits,
+            services=self.services,
+            emitter=self.emitter,
+            config=self.config,
+        )
+        # One task a step and one call a task: LangGraph matches stored results by call order.
+        work = task(name=f"{self.specialist}.work")(tries.run)
+        result = SpecialistResult.model_validate(await work())
+        # On record before anybody sees it: LangGraph writes a node's update in the background.
+        await self.services.journal.finished(
+            attempt_of(
+                context.replace(attempt=result.retry_count + 1), self.specialist, self.services
+            ),
+            result,
+        )
+        event = self.emitter.stream(
+            SpecialistCompleted,
+            step_id=self.step.id,
+            specialist=self.specialist,
+            attempt=result.retry_count + 1,
+            result=result,
+        )
+        self.board.publish(self.key, result)
+        await self.emitter.call(event)
+        return result
+
+    async def _awaited(self) -> dict[int, PlanStep]:
+        """The steps that this one waits for, with the status that they have come to."""
+        steps: dict[int, PlanStep] = {}
+        for step_id in self.step.awaits:
+            step = self.plan.step(step_id)
+            if step.status in (StepStatus.PENDING, StepStatus.EXECUTING):
+                step = step.replace(status=_status(await self._outcomes(step)))
+            steps[step_id] = step
+        return steps
+
+    async def _outcomes(self, step: PlanStep) -> list[Outcome]:
+        """What came of a step at each specialist that this round sent it to."""
+        recorded = await self._journal()
+        outcomes: list[Outcome] = []
+        for assignment in self.state.get("dispatched", []):
+            if assignment.step_id == step.id:
+                outcome = await self.board.outcome(assignment.key)
+                key = step_key(self.state.get("run_id", ""), step, assignment.specialist)
+                outcomes.append(outcome or recorded.get(key))
+        return outcomes
+
+    async def _inputs(self) -> dict[int, str]:
+        """The result texts of the dependencies: of this round, of an earlier one, or the plan's."""
+        earlier = self.state.get("current_specialist_results", {}).values()
+        texts: dict[int, str] = {}
+        for step_id in self.step.awaits:
+            step = self.plan.step(step_id)
+            fresh = [r for r in await self._outcomes(step) if isinstance(r, SpecialistResult)]
+            known = fresh or [result for result in earlier if result.step_id == step_id]
+            text = joined_texts(known) or step.result or step.feedback
+            if text:
+                texts[step_id] = text
+        return texts
+
+    async def _park(self, awaited: Mapping[int, PlanStep]) -> None:
+        waiting_for = [i for i, step in awaited.items() if not step.is_finished]
+        await self.emitter.emit(
+            SpecialistParked,
+            step_id=self.step.id,
+            specialist=self.specialist,
+            waiting_for=tuple(waiting_for),
+        )
+
+    async def _is_stopped(self) -> bool:
+        """Whether nothing more may start: a drain, a wish to revise, or a failure that halts."""
+        if self.runtime.drain_requested:
+            return True
+        recorded = (await self._journal()).values()
+        results = [*self.board.published(), *(r for r in recorded if r.round == self._round)]
+        halts = settings_of(self.state).on_failure == "halt"
+        return any(
+            result.replan_needed or (halts and result.status is not ExecutionStatus.SUCCESS)
+            for result in results
+        )
+
+    async def _journal(self) -> Mapping[str, SpecialistResult]:
+        return await self.board.recall(self.services.journal, self.state.get("run_id", ""))
+
+    @property
+    def _round(self) -> int:
+        return self.state.get("current_round", 1)
+
+
+def _status(outcomes: list[Outcome]) -> StepStatus:
+    """The status that a step's outcomes give it; pending if one of them will not come."""
+    if "skipped" in outcomes:
+        return StepStatus.SKIPPED
+    results = [outcome for outcome in outcomes if isinstance(outcome, SpecialistResult)]
+    if not results or len(results) < len(outcomes):
+        return StepStatus.PENDING
+    return status_of(results)
+
+
+def status_of(results: list[SpecialistResult]) -> StepStatus:
+    """The status of a step from all its results: one success is enough."""
+    succeeded = any(result.status is ExecutionStatus.SUCCESS for result in results)
+    return StepStatus.COMPLETED if succeeded else StepStatus.FAILED

@@ -1,0 +1,190 @@
+"""How plans are revised, and how a run ends: the rules first, the model second."""
+
+import pytest
+
+from replan import (
+    ExecutionStatus,
+    Host,
+    Limits,
+    MultiAgentConfig,
+    RunSettings,
+    Specialist,
+    SpecialistResult,
+    StepStatus,
+    build_graph,
+    run,
+    stream,
+)
+from replan.testing import ScriptedModel, always
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+CONTINUE = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: More.\n---\n"
+PLAN = "# Job\n\n- [ ] 1. One @a\n- [ ] 2. Two @b (after 1)\n"
+
+
+def failed(error):
+    return SpecialistResult(status=ExecutionStatus.FAILED, error=error, retry=False)
+
+
+def graph_of(work, model, **options):
+    team = [Specialist(name=name, intended_use="Works.", run=work) for name in "ab"]
+    return build_graph(
+        MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
+    )
+
+
+async def run_plan(work, replies, document=PLAN, *, settings=None, **options):
+    with ScriptedModel(replies) as model:
+        graph = graph_of(work, model, **options)
+        given = {"messages": [("user", "Go.")], "plan": document}
+        return await run(graph, given, settings=settings)
+
+
+async def test_a_revision_raises_the_version_and_stands_in_the_history():
+    revised = CONTINUE + PLAN + "- [ ] 3. Three @a (after 2)\n"
+    state = await run_plan(lambda c: "done", {"feedback": [revised, COMPLETE]})
+    plan = state["current_plan"]
+    assert plan.version == 2
+    assert [(u.version, u.update_type, u.by) for u in plan.update_history] == [
+        (2, "add_step", "model")
+    ]
+    assert plan.update_history[0].description == "More."
+    assert plan.update_history == tuple(state["plan_history"])
+    assert state["current_round"] == 2
+
+
+async def test_a_failed_step_runs_again_when_the_revision_changes_it():
+    def work(context):
+        return failed("no file x.csv") if "x.csv" in context.task_description else "done"
+
+    plan = "- [ ] 1. Read x.csv @a\n- [ ] 2. Sum up @b (after 1)\n"
+    revised = CONTINUE + plan.replace("x.csv", "y.csv")
+    state = await run_plan(work, {"feedback": [revised, COMPLETE]}, plan)
+    assert state["outcome"] == "completed"
+    assert state["current_plan"].completed_steps == (1, 2)
+
+
+async def test_a_finished_step_cannot_be_changed_and_the_model_is_told_once():
+    changed = "# Job\n\n- [ ] 1. Something else @a\n- [ ] 2. Two @b (after 1)\n- [ ] 3. New @a\n"
+    asked = []
+
+    def second(messages):
+        asked.append(messages[-1].text)
+        return changed
+
+    replies = {"feedback": [CONTINUE + changed, COMPLETE], "plan_update": second}
+    state = await run_plan(lambda c: "done", replies)
+    assert "[finished_step]" in asked[0]
+    assert state["current_plan"].step(1).description == "One"
+    # The valid rest of the revision is taken.
+    assert state["current_plan"].step(3).status is StepStatus.COMPLETED
+    assert state["unreadable_replies"][0].node == "plan_update"
+
+
+async def test_steps_that_the_revision_leaves_out_stay_if_they_are_finished():
+    revised = CONTINUE + "- [ ] 3. Three @a (after 2)\n"
+    state = await run_plan(lambda c: "done", {"feedback": [revised, COMPLETE]})
+    assert [step.id for step in state["current_plan"].steps] == [1, 2, 3]
+
+
+async def test_the_model_cannot_declare_a_run_complete_while_a_required_step_can_run():
+    settings = RunSettings(round_scope="ready")
+
+    def work(context):
+        if context.plan_step.id == 1:
+            return SpecialistResult(replan_needed=True)
+        return "done"
+
+    with ScriptedModel({"feedback": [COMPLETE, COMPLETE]}) as model:
+        graph = graph_of(work, model)
+        given = {"messages": [("user", "Go.")], "plan": PLAN}
+        events = [event async for event in stream(graph, given, settings=settings)]
+    judged = [event.feedback for event in events if event.type == "feedback_generated"]
+    assert [feedback.should_continue for feedback in judged] == [True, False]
+    assert judged[0].final_answer is None
+    # The refused answer was never shown.
+    tokens = "".join(event.text for event in events if event.type == "answer_token")
+    assert tokens == "The answer."
+    assert events[-1].outcome == "completed"
+
+
+async def test_rounds_without_progress_end_the_run():
+    replies = {"feedback": [always(CONTINUE)], "final_answer": "What there is."}
+    state = await run_plan(lambda c: failed("no"), replies)
+    assert state["outcome"] == "failed"
+    assert state["limit_reached"] == "max_stalls"
+    assert state["final_answer"].text.startswith("What there is.")
+    assert state["stalls"] == 2
+
+
+async def test_a_run_ends_at_its_last_round_with_what_it_has():
+    def again(messages):
+        done = messages[-1].text.count("[x]")
+        steps = "".join(f"- [ ] {i}. Step {i} @a\n" for i in range(1, done + 2))
+        return CONTINUE + steps
+
+    replies = {"feedback": [always(again)], "final_answer": "What there is."}
+    settings = RunSettings(limits=Limits(max_rounds=3))
+    plan = "- [ ] 1. Step 1 @a\n"
+    with ScriptedModel(replies) as model:
+        graph = graph_of(lambda c: "done", model)
+        given = {"messages": [("user", "Go.")], "plan": plan}
+        events = [event async for event in stream(graph, given, settings=settings)]
+    assert events[-1].type == "task_completed"
+    assert events[-1].usage.calls <= 4
+
+
+async def test_more_steps_than_the_limit_run_up_to_it():
+    plan = "".join(f"- [ ] {i}. Step @a\n" for i in range(1, 8))
+    settings = RunSettings(limits=Limits(max_steps=5))
+    state = await run_plan(lambda c: "done", {"feedback": COMPLETE}, plan, settings=settings)
+    assert state["current_plan"].completed_steps == (1, 2, 3, 4, 5)
+    assert state["outcome"] == "partial"
+    assert state["limit_reached"] == "max_steps"
+    assert "6. Step: not run, the limit max_steps was reached" in state["final_answer"].text
+
+
+async def test_the_last_model_call_is_kept_for_the_answer():
+    with ScriptedModel({"specialist": [always("text")], "feedback": COMPLETE}) as model:
+        team = [Specialist(name="a", intended_use="Works.", chat_model=model)]
+        graph = build_graph(
+            MultiAgentConfig(
+                host=Host(tool_calling_model=model),
+                specialists=team,
+                limits=Limits(max_model_calls=6),
+            )
+        )
+        plan = "".join(f"- [ ] {i}. Step @a\n" for i in range(1, 21))
+        state = await run(graph, {"messages": [("user", "Go.")], "plan": plan})
+    assert len(model.calls) == state["usage"].calls == 6
+    assert len(state["current_plan"].completed_steps) == 5
+    assert state["outcome"] == "partial"
+    assert state["final_answer"].text.startswith("The answer.")
+
+
+async def test_a_plan_that_may_not_change_stays():
+    revised = CONTINUE + PLAN + "- [ ] 3. Three @a\n"
+    replies = {"feedback": [always(revised)], "final_answer": "The answer."}
+    state = await run_plan(lambda c: "done", replies, allow_dynamic_update=False)
+    assert state["current_plan"].total_steps == 2
+    assert state["current_plan"].version == 1
+
+
+async def test_a_model_that_is_down_at_the_end_does_not_cost_the_results():
+    class DownError(Exception):
+        status_code = 400
+
+    replies = {"feedback": [always(DownError("gone"))], "final_answer": [always(DownError("gone"))]}
+    state = await run_plan(lambda c: f"text {c.plan_step.id}", replies)
+    assert state["outcome"] == "completed"
+    assert "text 1" in state["final_answer"].text
+    assert "text 2" in state["final_answer"].text
+
+
+@pytest.mark.parametrize("name", ["Nobody", "A "])
+async def test_a_specialist_that_the_model_names_wrongly_is_matched_or_left_out(name):
+    reply = f"---\ncomplexity: complex\n---\n- [ ] 1. One @{name.strip()}\n- [ ] 2. Two @b\n"
+    with ScriptedModel({"think": reply, "feedback": COMPLETE}) as model:
+        state = await run(graph_of(lambda c: "done", model), "Go.")
+    assert state["current_plan"].step(1).assigned_to == ("a" if name == "A " else "")
+    assert state["outcome"] == "completed"

@@ -1,0 +1,172 @@
+"""Runs on a thread: several after each other, interrupted ones, killed ones, edited ones."""
+
+import asyncio
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import InvalidUpdateError
+from langgraph.types import Command, interrupt
+
+from replan import (
+    ExecutionStatus,
+    Host,
+    InputError,
+    MultiAgentConfig,
+    PlanDocumentError,
+    Specialist,
+    SpecialistResult,
+    build_graph,
+    run,
+)
+from replan.testing import ScriptedModel, always
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+CONFIG = {"configurable": {"thread_id": "t"}}
+
+
+def graph_of(work, model, checkpointer):
+    team = [Specialist(name="a", intended_use="Works.", run=work)]
+    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+    return build_graph(config, checkpointer=checkpointer)
+
+
+async def test_a_second_message_on_a_thread_starts_a_fresh_run(team, script):
+    second = "---\ncomplexity: simple\n---\nYou asked to compare."
+    with ScriptedModel({**script, "think": [script["think"], second]}) as model:
+        graph = team(model, checkpointer=InMemorySaver())
+        first = await run(graph, "Compare.", config=CONFIG)
+        state = await run(graph, "What did I ask?", config=CONFIG)
+    assert state["outcome"] == "answered"
+    assert state["run_id"] != first["run_id"]
+    assert [message.type for message in state["messages"]] == ["human", "ai", "human", "ai"]
+    assert state["current_plan"] is None
+    assert state["usage"].calls == 1
+    assert len(state["thinking_history"]) == 2
+    assert len(state["execution_history"]) == 1
+    assert "Compare." in model.calls[-1].messages[1].text
+
+
+async def test_two_steps_ask_at_once_and_are_answered_in_any_order():
+    ran = []
+
+    def work(context):
+        step = context.plan_step.id
+        if step in (2, 3):
+            return f"heard {interrupt(f'question {step}')}"
+        ran.append(step)
+        return f"text {step}"
+
+    plan = (
+        "- [ ] 1. One @a\n- [ ] 2. Ask @a (after 1)\n- [ ] 3. Ask @a (after 1)\n"
+        "- [ ] 4. Four @a (after 1)\n- [ ] 5. Five @a (after 2, 3)\n"
+    )
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(work, model, InMemorySaver())
+        given = {"messages": [("user", "Go.")], "plan": plan}
+        state = await graph.ainvoke(given, CONFIG)
+        questions = {each.value: each.id for each in state["__interrupt__"]}
+        assert set(questions) == {"question 2", "question 3"}
+        # Branches that do not ask went on.
+        assert ran == [1, 4]
+        await graph.ainvoke(Command(resume={questions["question 3"]: "three"}), CONFIG)
+        state = await graph.ainvoke(Command(resume={questions["question 2"]: "two"}), CONFIG)
+    assert ran == [1, 4, 5]
+    assert state["outcome"] == "completed"
+    results = state["current_specialist_results"]
+    assert results["2/a"].text == "heard two"
+    assert results["3/a"].text == "heard three"
+
+
+async def test_a_run_that_was_cancelled_goes_on_without_doing_finished_steps_again():
+    ran, blocked = [], asyncio.Event()
+
+    async def work(context):
+        step = context.plan_step.id
+        ran.append(step)
+        if step == 3 and len(ran) < 4:
+            blocked.set()
+            await asyncio.Event().wait()
+        return f"text {step} from {context.inputs}"
+
+    plan = "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a (after 2)\n"
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(work, model, InMemorySaver())
+        given = {"messages": [("user", "Go.")], "plan": plan}
+        running = asyncio.ensure_future(run(graph, given, config=CONFIG))
+        await blocked.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        state = await run(graph, None, config=CONFIG)
+    assert ran == [1, 2, 3, 3]
+    assert state["outcome"] == "completed"
+    assert state["current_specialist_results"]["2/a"].text.startswith("text 2 from {1: ")
+
+
+async def test_a_new_message_keeps_what_an_overtaken_run_had_finished():
+    blocked = asyncio.Event()
+
+    async def work(context):
+        if context.plan_step.id == 2:
+            blocked.set()
+            await asyncio.Event().wait()
+        return "finished text"
+
+    plan = "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"
+    with ScriptedModel({"think": "---\ncomplexity: simple\n---\nYes."}) as model:
+        graph = graph_of(work, model, InMemorySaver())
+        given = {"messages": [("user", "Go.")], "plan": plan}
+        running = asyncio.ensure_future(run(graph, given, config=CONFIG))
+        await blocked.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        state = await run(graph, "Still there?", config=CONFIG)
+    kept = state["execution_history"][0].results.results
+    assert kept["1/a"].text == "finished text"
+    assert "Two" in model.calls[0].messages[0].text
+
+
+async def test_a_wrong_edit_of_the_state_is_refused_and_a_right_one_is_used():
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        graph = graph_of(lambda c: "done", model, InMemorySaver())
+        given = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n"}
+        await run(graph, given, config=CONFIG)
+        with pytest.raises(InvalidUpdateError, match="current_plan"):
+            await graph.aupdate_state(CONFIG, {"current_plan": {"steps": "none"}})
+        plan = {"title": "Edited", "steps": [{"id": 1, "description": "One"}]}
+        await graph.aupdate_state(CONFIG, {"current_plan": plan})
+        state = (await graph.aget_state(CONFIG)).values
+    assert state["current_plan"].title == "Edited"
+
+
+async def test_a_plan_with_mistakes_is_refused_with_their_places():
+    with ScriptedModel({}) as model:
+        graph = graph_of(lambda c: "done", model, None)
+        with pytest.raises(PlanDocumentError, match="line 2"):
+            await run(graph, {"plan": "- [ ] 1. One @a\n- [ ] 1. Again @a\n"})
+
+
+async def test_a_plan_that_names_a_stranger_is_refused():
+    with ScriptedModel({}) as model:
+        graph = graph_of(lambda c: "done", model, None)
+        with pytest.raises(InputError, match=r"@stranger, whom the team does not have.*@a"):
+            await run(graph, {"plan": "- [ ] 1. One @stranger\n"})
+
+
+async def test_nothing_to_do_is_refused():
+    with ScriptedModel({}) as model:
+        graph = graph_of(lambda c: "done", model, None)
+        with pytest.raises(InputError, match="give `messages`, or a plan"):
+            await run(graph, {"messages": []})
+
+
+async def test_a_small_recursion_limit_ends_the_run_in_good_order():
+    replies = {"feedback": always("---\nverdict: continue\n---\n"), "final_answer": "Enough."}
+    failing = SpecialistResult(status=ExecutionStatus.FAILED, error="no", retry=False)
+    with ScriptedModel(replies) as model:
+        graph = graph_of(lambda c: failing, model, None)
+        given = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n"}
+        state = await run(graph, given, config={"recursion_limit": 10})
+    assert state["limit_reached"] == "max_rounds"
+    assert state["outcome"] == "failed"

@@ -1,0 +1,121 @@
+"""Replies that cannot be read: asked for once more, then a declared fallback, on record."""
+
+import pytest
+
+from replan import TaskComplexity, run, stream
+from replan.testing import ScriptedModel
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+CYCLE = """\
+---
+complexity: complex
+---
+- [ ] 1. One @researcher (after 2)
+- [ ] 2. Two @analyst (after 1)
+"""
+STRAIGHT = "- [ ] 1. One @researcher\n- [ ] 2. Two @analyst (after 1)\n"
+
+
+async def test_an_empty_think_reply_is_asked_for_again_with_the_complaint(team):
+    with ScriptedModel({"think": ["", "---\ncomplexity: simple\n---\nParis."]}) as model:
+        state = await run(team(model), "Capital?")
+    assert state["final_answer"].text == "Paris."
+    assert state["unreadable_replies"] == []
+    again = model.calls[1].messages
+    assert [message.type for message in again[-2:]] == ["ai", "human"]
+    assert "complexity" in again[-1].text
+
+
+async def test_two_empty_think_replies_make_a_simple_request(team):
+    with ScriptedModel({"think": ["", " "], "direct_answer": "Paris."}) as model:
+        state = await run(team(model), "Capital?")
+    assert state["final_answer"].text == "Paris."
+    assert state["current_thinking_result"].complexity is TaskComplexity.SIMPLE
+    assert [reply.node for reply in state["unreadable_replies"]] == ["think"]
+
+
+async def test_two_replies_without_front_matter_are_an_answer_and_shown_once(team):
+    with ScriptedModel({"think": ["It is Paris.", "I said Paris."]}) as model:
+        events = [event async for event in stream(team(model), "Capital?")]
+    assert events[-1].answer.text == "I said Paris."
+    assert "".join(e.text for e in events if e.type == "answer_token") == "I said Paris."
+    assert "reply_unreadable" in [event.type for event in events]
+
+
+async def test_a_plan_without_front_matter_is_a_plan(team):
+    plan = STRAIGHT
+    replies = {"think": plan, "step 1": "a", "step 2": "b", "feedback": COMPLETE}
+    with ScriptedModel(replies) as model:
+        state = await run(team(model), "Do it.")
+    assert state["outcome"] == "completed"
+
+
+async def test_a_plan_with_a_cycle_is_shown_to_the_model_once(team):
+    complaints = []
+
+    def mended(messages):
+        complaints.append(messages[-1].text)
+        return STRAIGHT
+
+    replies = {"think": CYCLE, "plan_creation": mended, "feedback": COMPLETE}
+    with ScriptedModel({**replies, "step 1": "a", "step 2": "b"}) as model:
+        state = await run(team(model), "Do it.")
+    assert "1 -> 2 -> 1" in complaints[0]
+    assert state["outcome"] == "completed"
+    assert state["current_plan"].step(1).dependencies == ()
+
+
+async def test_of_a_plan_that_stays_wrong_what_can_be_read_is_taken(team):
+    replies = {"think": CYCLE, "plan_creation": CYCLE, "feedback": COMPLETE}
+    with ScriptedModel({**replies, "step 1": "a", "step 2": "b"}) as model:
+        state = await run(team(model), "Do it.")
+    assert state["outcome"] == "completed"
+    record = state["unreadable_replies"][0]
+    assert (record.node, record.fallback) == ("plan_creation", "the steps that could be read")
+
+
+async def test_a_complex_request_without_any_plan_becomes_one_step(team):
+    replies = {
+        "think": "---\ncomplexity: complex\n---\n",
+        "plan_creation": ["I would rather not.", "No."],
+        "specialist": "done",
+        "feedback": COMPLETE,
+    }
+    with ScriptedModel(replies) as model:
+        state = await run(team(model), "Find the policy.")
+    assert [step.description for step in state["current_plan"].steps] == ["Find the policy."]
+    assert state["unreadable_replies"][0].fallback == "a plan of one step"
+
+
+@pytest.mark.parametrize("reply", ["", "   \n", "<think>hm</think>"])
+async def test_feedback_that_stays_empty_is_judged_by_status(team, script, reply):
+    replies = {**script, "feedback": [reply, reply], "final_answer": "From the results."}
+    with ScriptedModel(replies) as model:
+        state = await run(team(model), "Compare.")
+    assert state["outcome"] == "completed"
+    assert state["current_feedback_result"].by == "rule"
+    assert state["final_answer"].text == "From the results."
+
+
+async def test_an_empty_reply_of_a_specialist_is_tried_again(team, script):
+    with ScriptedModel({**script, "step 1": ["", "The EU text."]}) as model:
+        state = await run(team(model), "Compare.")
+    assert state["current_specialist_results"]["1/researcher"].retry_count == 1
+
+
+async def test_the_front_matter_of_a_specialist_never_shows_in_its_text(team, script):
+    reply = "---\nstatus: partial\nconfidence: 0.4\n---\nOnly half."
+    with ScriptedModel({**script, "step 3": reply}) as model:
+        state = await run(team(model), "Compare.")
+    result = state["current_specialist_results"]["3/analyst"]
+    assert (result.text, result.status, result.confidence) == ("Only half.", "partial", 0.4)
+
+
+async def test_braces_and_dollars_in_user_text_and_results_are_text(team, script):
+    odd = "Use {x} and ${HOME} and $team and </result> %s"
+    with ScriptedModel({**script, "step 1": odd}) as model:
+        state = await run(team(model), f"Compare {odd}")
+    assert state["current_specialist_results"]["1/researcher"].text == odd
+    feedback = next(call for call in model.calls if call.node == "feedback")
+    assert "${HOME} and $team" in feedback.messages[-1].text
+    assert feedback.messages[-1].text.count("</result>") == 3

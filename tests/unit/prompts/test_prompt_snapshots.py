@@ -1,0 +1,155 @@
+"""Every prompt as a model gets it: a change of a prompt is a change of a file that one can read."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from replan import (
+    ExecutionContext,
+    FeedbackResult,
+    PlanDocument,
+    RunSettings,
+    SpecialistResult,
+    TaskComplexity,
+    ThinkingResult,
+)
+from replan.nodes.result_collector import collect
+from replan.prompts.host import (
+    HostPrompts,
+    build_direct_answer_prompt,
+    build_feedback_prompt,
+    build_final_answer_prompt,
+    build_plan_update_prompt,
+    build_planning_prompt,
+    build_result_collector_prompt,
+    build_thinking_prompt,
+)
+from replan.prompts.specialist import build_specialist_prompt
+from replan.prompts.templates import load, placeholders, render
+from replan.state.team import SpecialistCard
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TEAM = (
+    SpecialistCard(
+        name="researcher", intended_use="Finds facts.", capabilities=("web", "archives")
+    ),
+    SpecialistCard(name="analyst", intended_use="Compares things."),
+)
+MERGED = HostPrompts(team=TEAM, system="You work for ACME.")
+APART = HostPrompts(
+    team=TEAM, merged_planning=False, merged_answer=False, merged_final_answer=False
+)
+REQUEST = HumanMessage("Compare the EU's and the US's EV policy.")
+PLAN = PlanDocument.parse("""\
+# Compare two policies
+
+- [x] 1. Find the EU policy @researcher
+
+  > The EU text.
+
+- [!] 2. Find the US policy @researcher
+
+  Look for the newest rule.
+
+- [ ] 3. Compare both @analyst (after 1, 2)
+""").plan
+RESULTS = {
+    "1/researcher": SpecialistResult(
+        step_id=1, specialist_name="researcher", result=AIMessage("The EU text.")
+    ),
+    "2/researcher": SpecialistResult(
+        step_id=2,
+        specialist_name="researcher",
+        status="failed",
+        error="The page is gone.",
+        confidence=0,
+    ),
+}
+STATE = {
+    "messages": [REQUEST],
+    "settings": RunSettings(),
+    "current_plan": PLAN,
+    "current_specialist_results": RESULTS,
+}
+THINKING = ThinkingResult(
+    thought="",
+    complexity=TaskComplexity.COMPLEX,
+    reasoning="Two sources are needed.",
+    original_messages=(REQUEST,),
+    timestamp=NOON,
+)
+FEEDBACK = FeedbackResult(
+    should_continue=True, feedback="One is missing.", plan_update_suggestion="Look elsewhere."
+)
+CONTEXT = ExecutionContext(
+    task_description="Compare both",
+    plan_step=PLAN.step(3).replace(brief="Mind the subsidies."),
+    messages=(REQUEST,),
+    parameters={"currency": "EUR"},
+    inputs={1: "The EU text.", 2: "The US text."},
+)
+CHAT = [REQUEST, AIMessage("They differ."), HumanMessage("Which is older?")]
+
+PROMPTS = {
+    "think": build_thinking_prompt([REQUEST], {**STATE, "is_completed": True}, MERGED),
+    "think_apart": build_thinking_prompt([REQUEST], {**STATE, "is_completed": True}, APART),
+    "think_after_an_unfinished_run": build_thinking_prompt(CHAT, STATE, MERGED),
+    "direct_answer": build_direct_answer_prompt(THINKING, {"messages": CHAT}, MERGED),
+    "plan_creation": build_planning_prompt(THINKING, STATE, MERGED),
+    "specialist": build_specialist_prompt(TEAM[1], CONTEXT),
+    "specialist_of_its_own": build_specialist_prompt(
+        TEAM[1], CONTEXT, system_prompt="You compare laws."
+    ),
+    "feedback": build_feedback_prompt(collect(RESULTS), STATE, MERGED, missing=""),
+    "feedback_apart": build_feedback_prompt(collect(RESULTS), STATE, APART, missing=""),
+    "feedback_at_the_end": build_feedback_prompt(
+        collect(RESULTS), STATE, MERGED, missing="- 3. Compare both: not run"
+    ),
+    "plan_update": build_plan_update_prompt(FEEDBACK, STATE, MERGED),
+    "final_answer": build_final_answer_prompt(FEEDBACK, STATE, MERGED, missing=""),
+    "result_collector": build_result_collector_prompt(collect(RESULTS), STATE, MERGED),
+}
+
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_a_prompt_reads_as_its_snapshot(name):
+    """Write them anew with `REPLAN_TEST_WRITE_SNAPSHOTS=1 make test`, and read the difference."""
+    written = "\n\n".join(f"[{message.type}]\n\n{message.text}" for message in PROMPTS[name])
+    snapshot = SNAPSHOTS / f"{name}.md"
+    if os.environ.get("REPLAN_TEST_WRITE_SNAPSHOTS"):
+        snapshot.write_text(written + "\n", "utf-8")
+    assert written + "\n" == snapshot.read_text("utf-8")
+
+
+BUILT_IN = {
+    "thinking": set(),
+    "thinking_format": {"simple_body", "complex_body"},
+    "planning": set(),
+    "plan_format": {"plan_template", "max_steps"},
+    "direct_answer": set(),
+    "specialist": {"name", "intended_use"},
+    "feedback": set(),
+    "feedback_format": {"answer_body", "revision_body"},
+    "plan_update": set(),
+    "final_answer": set(),
+    "result_collector": set(),
+}
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_built_in_prompt_has_the_placeholders_that_are_filled(name):
+    assert placeholders(load(name)) == BUILT_IN[name]
+
+
+def test_a_value_is_never_read_as_a_template():
+    assert render("$a and ${b}", a="$b {x}", b="$a %s") == "$b {x} and $a %s"
+
+
+def test_a_dollar_that_is_no_placeholder_stays():
+    assert render("It costs $5 or $price; $name", name="x") == "It costs $5 or $price; x"
