@@ -1,0 +1,96 @@
+"""Route around a failed step, once: mend the name that was wrong, or ask somebody else."""
+
+import re
+
+from pydantic import JsonValue
+
+from replan.adapters.offline_progress import Progress
+from replan.adapters.offline_team import best_for, workers_of
+from replan.plan.document import PlanDocument
+from replan.plan.model import PlanStep, StepStatus, Value
+
+_REVISED = "[revised: "
+_DID_YOU_MEAN = re.compile(
+    r"[`'\"](?P<wrong>[^`'\"\n]+)[`'\"][^\n]*?\bdid you mean:? [`'\"](?P<right>[^`'\"\n]+)[`'\"]",
+    re.IGNORECASE,
+)
+
+
+class Revision(Value):
+    """A changed plan.
+
+    Attributes:
+        document: The whole revised document.
+        changes: What was changed, a sentence for each step.
+    """
+
+    document: str
+    changes: tuple[str, ...]
+
+
+def revise(progress: Progress) -> Revision | None:
+    """Change every failed step that can be routed around; none if there is no such step.
+
+    A changed step says so in its line, so that it is never changed a second time.
+    """
+    changed: list[PlanStep] = []
+    changes: list[str] = []
+    for step in progress.failed():
+        new = None if _REVISED in step.description else _routed(progress, step)
+        if new is not None:
+            changed.append(new.replace(status=StepStatus.PENDING, result="", feedback=""))
+            changes.append(f"Step {step.id}: {_note_of(new)}.")
+    if not changed:
+        return None
+    document = PlanDocument.recover(progress.plan.content)
+    revised = document.write(progress.plan.with_steps(*changed))
+    return Revision(document=str(revised), changes=tuple(changes))
+
+
+def _routed(progress: Progress, step: PlanStep) -> PlanStep | None:
+    return _with_mended_name(progress, step) or _with_another(progress, step)
+
+
+def _with_mended_name(progress: Progress, step: PlanStep) -> PlanStep | None:
+    """Write the name that the error proposes for the one that it refuses."""
+    found = _DID_YOU_MEAN.search(progress.error_of(step))
+    if found is None:
+        return None
+    wrong, right = found["wrong"], found["right"]
+    pattern = re.compile(rf"(?<!\w){re.escape(wrong)}(?!\w)", re.IGNORECASE)
+
+    def mend(value: JsonValue) -> JsonValue:
+        match value:
+            case str():
+                return pattern.sub(lambda _: right, value)
+            case list():
+                return [mend(each) for each in value]
+            case dict():
+                return {str(mend(key)): mend(each) for key, each in value.items()}
+            case _:
+                return value
+
+    parameters = {str(mend(key)): mend(value) for key, value in step.parameters.items()}
+    mended = step.replace(
+        description=str(mend(step.description)), brief=str(mend(step.brief)), parameters=parameters
+    )
+    return None if mended == step else _noted(mended, f"{right} for {wrong}")
+
+
+def _with_another(progress: Progress, step: PlanStep) -> PlanStep | None:
+    """Give the step to another member of the team whose card fits it too."""
+    others = [card for card in progress.team if card.name not in step.specialists]
+    card = best_for(step.description, others if step.dependencies else workers_of(others))
+    if card is None:
+        return None
+    before = " and ".join(step.specialists) or "nobody"
+    new = step.replace(assigned_to=card.name, joined_by=())
+    return _noted(new, f"{card.name} for {before}")
+
+
+def _noted(step: PlanStep, note: str) -> PlanStep:
+    return step.replace(description=f"{step.description} {_REVISED}{note}]")
+
+
+def _note_of(step: PlanStep) -> str:
+    return step.description.rpartition(_REVISED)[2].removesuffix("]")

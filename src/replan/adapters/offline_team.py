@@ -1,0 +1,98 @@
+"""Choose who of a team fits a clause, or find honestly that nobody does."""
+
+import re
+from collections.abc import Sequence
+
+from replan.prompts.sections import sections_of
+from replan.state.team import SpecialistCard, select_specialists_by_task
+
+_CARD = re.compile(r"^-\s+@(?P<name>[^\s:]+):\s*(?P<rest>.*)$")
+_CAPABILITIES = re.compile(r"\s*\bCapabilities:\s*")
+_NEEDS_INPUTS = re.compile(
+    r"\b(?:earlier|previous|preceding|other)\s+(?:steps|results)\b", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W_]+")
+_BY_GROUP = re.compile(r"\bby\s+(?=[a-z])")
+# These words say nothing about who can do a task, or they fit everybody.
+_EMPTY_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        "a about all an and any are as at be both but by can could create do does for from "
+        "generate get give has have how i if in into is it its list make me my no not of on "
+        "one or our out please produce s see show so some step t tell than that the their "
+        "them then there these this those to two use was we what when where which who why "
+        "will with would write you your",
+    )
+)
+_GLOSSARY = (
+    ("报告", "report"),
+    ("总结", "summary"),
+    ("比较", "compare"),
+    ("对比", "compare"),
+    ("概览", "profile"),
+    ("表", "table"),
+    ("总", "total"),
+    ("合计", "total"),
+    ("平均", "average"),
+    ("数量", "count"),
+    ("统计", "count"),
+    ("最大", "maximum"),
+    ("最小", "minimum"),
+    ("按", "per group"),
+    ("每", "per group"),
+    ("结果", "results"),
+)
+_NOBODY = SpecialistCard(name="", intended_use="")
+
+
+def team_in(*prompts: str) -> tuple[SpecialistCard, ...]:
+    """Rebuild the cards from the first team section of some prompts."""
+    for prompt in prompts:
+        for section in sections_of(prompt):
+            if section.tag == "team":
+                return tuple(
+                    _card(found)
+                    for line in section.text.splitlines()
+                    if (found := _CARD.match(line.strip()))
+                )
+    return ()
+
+
+def best_for(text: str, team: Sequence[SpecialistCard]) -> SpecialistCard | None:
+    """The member whose card fits best; none if no word that matters is shared with any card."""
+    # A card without words stands first: it wins exactly if nobody else scores.
+    (name,) = select_specialists_by_task(_telling_words(text), (_NOBODY, *team))
+    return next((card for card in team if card.name == name), None)
+
+
+def needs_inputs(card: SpecialistCard) -> bool:
+    """Whether a card says of itself that it works on what other steps found."""
+    return _NEEDS_INPUTS.search(card.intended_use) is not None
+
+
+def workers_of(team: Sequence[SpecialistCard]) -> tuple[SpecialistCard, ...]:
+    """Those who can begin with nothing but the request."""
+    return tuple(card for card in team if not needs_inputs(card))
+
+
+def joiners_of(team: Sequence[SpecialistCard]) -> tuple[SpecialistCard, ...]:
+    """Those who work on what other steps found."""
+    return tuple(card for card in team if needs_inputs(card))
+
+
+def _card(found: re.Match[str]) -> SpecialistCard:
+    use, *rest = _CAPABILITIES.split(found["rest"], maxsplit=1)
+    capabilities = tuple(part.strip() for part in rest[0].split(";")) if rest else ()
+    return SpecialistCard(
+        name=found["name"],
+        intended_use=use,
+        capabilities=tuple(part for part in capabilities if part),
+    )
+
+
+def _telling_words(text: str) -> str:
+    for word, meaning in _GLOSSARY:
+        text = text.replace(word, f" {meaning} ")
+    text = _BY_GROUP.sub("per ", text)
+    words = (word for word in _WORD.findall(text.casefold()) if word not in _EMPTY_WORDS)
+    return " ".join(words)

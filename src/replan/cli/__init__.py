@@ -1,0 +1,1 @@
+"""The terminal: `replan run` and what belongs to it."""

@@ -1,0 +1,179 @@
+"""Events become lines."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from replan.cli.lines import Lines
+from replan.events.types import (
+    AnswerRestarted,
+    AnswerToken,
+    FeedbackGenerated,
+    LimitReached,
+    PlanCreated,
+    PlanUpdated,
+    ReplyUnreadable,
+    RunStarted,
+    SpecialistCompleted,
+    SpecialistInvoked,
+    SpecialistParked,
+    SpecialistRetried,
+    SpecialistToken,
+    TaskCompleted,
+    ThinkingCompleted,
+    ThinkingStarted,
+)
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.state.results import (
+    Artifact,
+    ExecutionStatus,
+    FeedbackResult,
+    SpecialistResult,
+    TaskComplexity,
+    ThinkingResult,
+)
+from replan.state.usage import Usage
+
+RUN = {"seq": 1, "run_id": "r"}
+STEP = {**RUN, "round": 1, "step_id": 2, "specialist": "clerk"}
+PLAN = TaskPlan(
+    version=2,
+    steps=(
+        PlanStep(id=1, description="Ask", status=StepStatus.COMPLETED),
+        PlanStep(id=2, description="Count\nall", assigned_to="clerk", dependencies=(1,)),
+    ),
+)
+
+
+@pytest.fixture
+def tell():
+    """Tell events to a terminal whose clock goes on by half a second at each look."""
+
+    def told(*events, quiet=False):
+        ticks = iter(range(100))
+        lines = Lines(workspace=Path("work"), clock=lambda: next(ticks) / 2, quiet=quiet)
+        return "".join(lines.lines_of(event) for event in events)
+
+    return told
+
+
+def done(status=ExecutionStatus.SUCCESS, **fields):
+    return SpecialistCompleted(
+        **STEP, result=SpecialistResult(status=status, duration=0.44, **fields)
+    )
+
+
+def end(answer="Forty-two.", outcome="completed", **usage):
+    return TaskCompleted(**RUN, outcome=outcome, answer=AIMessage(answer), usage=Usage(**usage))
+
+
+def tokens(*texts):
+    return [AnswerToken(**RUN, text=text) for text in texts]
+
+
+def test_a_run_is_told_from_thinking_to_its_account(tell):
+    artifact = Artifact(path="out/r.md", title="Report")
+    text = tell(
+        RunStarted(**RUN, request="x"),
+        ThinkingStarted(**RUN),
+        PlanCreated(**RUN, plan=PLAN, markdown="# T\n\n- [ ] 1. Ask\n"),
+        SpecialistInvoked(**STEP, task="Count\nall"),
+        SpecialistToken(**STEP, text="1, 2"),
+        done(artifacts=(artifact,)),
+        PlanUpdated(**RUN, plan=PLAN, markdown="ignored"),
+        *tokens("Forty", "-two."),
+        end(calls=2, input_tokens=30, output_tokens=12),
+    )
+    assert text == (
+        "thinking\n"
+        "\n# T\n\n- [ ] 1. Ask\n\n"
+        "-> step 2 clerk: Count all\n"
+        "[x] step 2 clerk (0.4 s)\n"
+        "\nForty-two.\n"
+        "\nfile: work/out/r.md (Report)\n"
+        "completed: 2 model calls, 42 tokens, 0.5 s\n"
+    )
+
+
+def test_failures_retries_and_waiting_steps_are_told(tell):
+    assert tell(
+        SpecialistRetried(**STEP, error="busy\nserver"),
+        done(ExecutionStatus.FAILED, error="gone"),
+        done(ExecutionStatus.PARTIAL, error="half"),
+        SpecialistParked(**STEP, waiting_for=(1, 3)),
+        SpecialistParked(**STEP, waiting_for=()),
+        LimitReached(**RUN, limit="max_rounds", value=3),
+        ReplyUnreadable(**RUN, node="think", complaint="No key.", fallback="Asked again."),
+    ) == (
+        "[~] step 2 clerk: busy server; trying again\n"
+        "[!] step 2 clerk: gone (0.4 s)\n"
+        "[~] step 2 clerk: half (0.4 s)\n"
+        "[ ] step 2 clerk: waits for 1, 3\n"
+        "[ ] step 2 clerk: waits for another round\n"
+        "limit reached: max_rounds=3\n"
+        "unreadable reply of think: No key. Asked again.\n"
+    )
+
+
+def test_a_revision_shows_the_open_steps(tell):
+    revised = PlanUpdated(**RUN, plan=PLAN, markdown="", changes={"modified": [2]}, by="person")
+    assert tell(revised) == (
+        "plan revised (version 2, by person); open steps:\n    [ ] 2 Count all @clerk (after 1)\n"
+    )
+
+
+def test_feedback_is_told_only_if_the_work_goes_on(tell):
+    def said(*, should_continue):
+        feedback = FeedbackResult(feedback="Look again.", should_continue=should_continue)
+        return FeedbackGenerated(**RUN, feedback=feedback)
+
+    assert tell(said(should_continue=True)) == "feedback: Look again.\n"
+    assert tell(said(should_continue=False)) == ""
+
+
+def test_a_thought_is_not_told(tell):
+    thinking = ThinkingResult(
+        thought="", complexity=TaskComplexity.SIMPLE, timestamp=datetime(2030, 1, 1, tzinfo=UTC)
+    )
+    assert tell(ThinkingCompleted(**RUN, thinking=thinking)) == ""
+
+
+def test_an_answer_that_did_not_stream_is_printed_at_the_end(tell):
+    assert tell(end("One.\n\nTwo.\n")).startswith("\nOne.\n\nTwo.\n\ncompleted: 0 model calls")
+
+
+def test_an_answer_that_streamed_is_not_printed_twice(tell):
+    assert tell(*tokens("Forty-two.\n"), end("Forty-two.\n")).count("Forty-two.") == 1
+    assert tell(*tokens("Forty-", "two."), end("Forty-two.\nMore.")).count("More.") == 1
+
+
+def test_a_restarted_answer_is_announced_and_begins_on_a_new_line(tell):
+    text = tell(*tokens("Wro"), AnswerRestarted(**RUN), *tokens("Right."), end("Right."))
+    assert text.startswith("\nWro\n(the answer begins again)\n\nRight.\n")
+    assert text.count("Right.") == 1
+
+
+def test_an_answer_other_than_the_streamed_one_counts(tell):
+    assert "\nSorry.\n" in tell(*tokens("Forty"), end("Sorry.", outcome="failed"))
+
+
+def test_quiet_gives_the_answer_alone(tell):
+    events = [ThinkingStarted(**RUN), done(), *tokens("Forty-two."), end()]
+    assert tell(*events, quiet=True) == "Forty-two.\n"
+    assert tell(ThinkingStarted(**RUN), end(), quiet=True) == "Forty-two.\n"
+
+
+def test_what_a_model_says_cannot_steer_the_terminal(tell):
+    text = tell(*tokens("\x1b[2Jgone\r"), SpecialistInvoked(**STEP, task="\x1b]0;title\x07"))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "\r" not in text
+
+
+def test_a_run_that_breaks_off_leaves_the_cursor_on_a_new_line():
+    lines = Lines(workspace=Path(), clock=lambda: 0.0)
+    assert lines.broken_off() == ""
+    lines.lines_of(*tokens("half"))
+    assert lines.broken_off() == "\n"

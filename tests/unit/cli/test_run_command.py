@@ -1,0 +1,166 @@
+"""`replan run` from the shell's side: what it prints and how it exits."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from replan.cli.main import app
+
+PROGRAM = "from replan.cli.main import main; main()"
+ENDLESS = """\
+# Count for ever
+
+- [ ] 1. Count @data_analyst
+
+  ```yaml
+  sql: SELECT count(*) FROM range(10000000000) a, range(100000) b
+  ```
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    directory = tmp_path / "data"
+    directory.mkdir()
+    (directory / "trips.csv").write_text("city,km\nRome,3\nOslo,5\nRome,4\n")
+    return directory
+
+
+@pytest.fixture
+def replan(folder, monkeypatch):
+    for name in ("REPLAN_MODEL", "REPLAN_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments):
+        return CliRunner().invoke(app, ["run", "--dir", str(folder), *map(str, arguments)])
+
+    return run
+
+
+def test_a_task_is_planned_done_and_accounted_for(replan, tmp_path):
+    result = replan("Total km by city from trips.csv, then write a report", "--out", tmp_path / "o")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("Offline model:")
+    assert "- [ ] 2. Write a report @writer (after 1)" in lines
+    assert "-> step 1 data_analyst: Total km by city from trips.csv" in lines
+    assert "| Rome | 7 |" in lines
+    (report,) = (tmp_path / "o").iterdir()
+    assert any(line.startswith(f"file: {report}") for line in lines)
+    assert lines[-1].startswith("completed: 2 model calls, ")
+
+
+def test_a_plan_document_is_carried_out(replan, tmp_path):
+    plan = tmp_path / "plan.md"
+    plan.write_text("# Trips\n\n- [ ] 1. Total km by city from trips.csv @data_analyst\n")
+    result = replan(plan)
+    assert result.exit_code == 0, result.output
+    assert "| Rome | 7 |" in result.stdout
+    assert "completed: 1 model call, " in result.stdout
+
+
+def test_json_gives_one_event_a_line_and_nothing_else(replan):
+    result = replan("2 + 2", "--json")
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["type"] == "run_started"
+    assert events[-1]["outcome"] == "answered"
+
+
+def test_quiet_prints_the_answer_alone(replan):
+    assert replan("2 + 2", "--quiet").stdout == "2 + 2 = 4\n"
+
+
+def test_work_that_failed_for_good_exits_with_1(replan):
+    result = replan("Total miles by city from trips.csv")
+    assert result.exit_code == 1
+    assert "[!] step 1 data_analyst: No column 'miles' in trips.csv." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["gone.md"], "There is no plan document 'gone.md'"),
+        ([" "], "The task is empty"),
+        (["x", "--model", "openai:any"], "OPENAI_API_KEY"),
+        (["x", "--model", "what"], "what"),
+    ],
+)
+def test_wrong_use_is_one_message_and_exits_with_2(replan, arguments, complaint):
+    result = replan(*arguments)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def test_the_model_may_come_from_the_environment(replan, monkeypatch):
+    monkeypatch.setenv("REPLAN_MODEL", "openai:any")
+    assert replan("x").exit_code == 2
+
+
+def test_a_plan_with_mistakes_tells_all_of_them(replan, tmp_path):
+    plan = tmp_path / "plan.md"
+    plan.write_text("- [ ] 1. A @data_analyst (after 7)\n- [ ] 2. B @data_analyst (after 8)\n")
+    result = replan(plan)
+    assert result.exit_code == 2
+    assert "line 1" in result.stderr
+    assert "line 2" in result.stderr
+
+
+def test_a_plan_that_is_no_text_is_wrong_use(replan, tmp_path):
+    plan = tmp_path / "plan.md"
+    plan.write_bytes(b"- [ ] 1. \xff\xfe @data_analyst")
+    result = replan(plan)
+    assert result.exit_code == 2
+    assert "cannot be read" in result.stderr
+
+
+def test_a_task_may_end_like_a_file_name(replan):
+    assert "There is no plan document" not in replan("Tell me about readme.md").stderr
+
+
+def test_the_help_loads_no_framework():
+    code = (
+        "import sys; from replan.cli.main import main\n"
+        "try: main()\n"
+        "finally: print([n for n in ('langchain_core', 'langgraph') if n in sys.modules])"
+    )
+    for arguments in (["--help"], ["run", "--help"]):
+        result = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+        )
+        assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_ctrl_c_stops_the_work_and_exits_with_130(folder, tmp_path):
+    plan = tmp_path / "plan.md"
+    plan.write_text(ENDLESS)
+    command = [sys.executable, "-c", PROGRAM, "run", str(plan), "--dir", str(folder)]
+    with subprocess.Popen(  # noqa: S603 - our own program
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("-> step 1"):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_reader_that_goes_away_is_no_crash(folder):
+    command = [sys.executable, "-c", PROGRAM, "run", "total km by city", "--dir", str(folder)]
+    with subprocess.Popen(  # noqa: S603 - our own program
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        errors = process.stderr.read()
+    assert "Traceback" not in errors

@@ -1,0 +1,160 @@
+"""The data analyst reads the folder it was given, and nothing else on the machine."""
+
+import asyncio
+import sys
+import time
+
+import pytest
+
+from replan.errors import ConfigurationError
+from replan.plan.model import PlanStep
+from replan.specialists.local import DataAnalyst, local_specialists
+from replan.specialists.local.tables import table_files
+from replan.state.results import ExecutionContext, ExecutionStatus
+
+ATTACKS = [
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM read_blob('{secret}')",
+    "SELECT * FROM '{secret}'",
+    "SELECT * FROM glob('/etc/*')",
+    "SELECT * FROM sniff_csv('{secret}')",
+    "SELECT * FROM read_parquet('{secret}')",
+    "SELECT * FROM parquet_metadata('{secret}')",
+    "SELECT * FROM query('SELECT * FROM read_text(''{secret}'')')",
+    "FROM read_csv('{folder}/../secret.csv')",
+    "SELECT * FROM duckdb_secrets()",
+    "COPY sightings TO '{folder}/copy.csv'",
+    "COPY (SELECT 1) TO '{folder}/sightings.csv' (USE_TMP_FILE false)",
+    "EXPORT DATABASE '{folder}/out'",
+    "ATTACH '{folder}/x.db'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "PRAGMA database_list",
+    "CALL pragma_version()",
+    "SET enable_external_access = true",
+    "RESET enable_external_access",
+    "SELECT 1; SELECT 2",
+    "SELECT 1; COPY sightings TO '{folder}/copy.csv'",
+    "CREATE TABLE t AS SELECT 1",
+    "INSERT INTO sightings VALUES (1)",
+    "DROP VIEW sightings",
+    "EXPLAIN SELECT 1",
+    "",
+    "not sql",
+]
+
+
+@pytest.fixture
+def secret(folder):
+    path = folder.parent / "secret.csv"
+    path.write_text("word\nswordfish\n")
+    return path
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_a_query_can_neither_read_nor_write_anything_else(ask, folder, secret, attack):
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    sql = attack.format(folder=folder, secret=secret)
+    result = await ask(f"x {sql}" if "sightings" in sql else "x", sql=sql)
+    assert result.status is ExecutionStatus.FAILED, result.text
+    assert not result.retry
+    assert "swordfish" not in result.error
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "1=1) UNION SELECT * FROM read_text('/etc/passwd') --",
+        "1=1); COPY sightings TO 'x.csv'; SELECT (1",
+        "seen > (SELECT count(*) FROM glob('/*'))",
+    ],
+)
+async def test_a_condition_in_sql_can_do_no_more_than_a_query(ask, condition):
+    result = await ask("x", file="sightings.csv", group_by="site", where=condition)
+    assert result.status is ExecutionStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT site, sum(seen) FROM sightings GROUP BY 1 ORDER BY 1;",
+        "WITH s AS (FROM sightings) SELECT site, sum(seen) FROM s GROUP BY 1 ORDER BY 1 -- done",
+    ],
+)
+async def test_an_honest_query_runs(ask, sql):
+    result = await ask("x", sql=sql)
+    assert "| Forest | 8 |\n| Lake | 24 |" in result.text
+
+
+async def test_a_join_of_two_files_in_one_query_runs(ask):
+    sql = "SELECT area FROM sites JOIN rings USING (site) ORDER BY ring_id"
+    assert "| 120.5 |\n| 120.5 |\n| 300 |" in (await ask("x", sql=sql)).text
+
+
+async def test_times_with_a_zone_need_no_other_package(ask):
+    sql = 'SELECT "at"::TIMESTAMPTZ AS moment FROM rings LIMIT 1'
+    assert "2024-01-05 10:00:00+00" in (await ask("x", sql=sql)).text
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.csv", "link.csv", "linked/secret.csv", "/etc/hosts.csv"]
+)
+async def test_no_file_name_leads_out_of_the_folder(ask, folder, secret, name):
+    (folder / "link.csv").symlink_to(secret)
+    (folder / "linked").symlink_to(secret.parent, target_is_directory=True)
+    for result in (await ask(f"Profile {name}"), await ask("x", file=name)):
+        assert result.status is ExecutionStatus.FAILED
+        assert "swordfish" not in result.error
+
+
+def test_only_tables_inside_the_folder_are_found(folder, secret):
+    (folder / "link.csv").symlink_to(secret)
+    (folder / "inner.csv").symlink_to(folder / "sightings.csv")
+    (folder / ".hidden.csv").write_text("a\n1\n")
+    (folder / "notes.txt").write_text("a\n1\n")
+    deep = folder / "a" / "b" / "c" / "d"
+    deep.mkdir(parents=True)
+    (deep / "deep.csv").write_text("a\n1\n")
+    (folder / "a" / "sites.csv").write_text("a\n1\n")
+    files = table_files(folder)
+    assert [file.name for file in files] == [
+        "a/sites.csv",
+        "inner.csv",
+        "rings.json",
+        "sightings.csv",
+        "sites.parquet",
+    ]
+    assert len({file.view for file in files}) == len(files)
+
+
+async def test_a_name_that_two_folders_have_must_be_told_apart(ask, folder):
+    for sub in ("a", "b"):
+        (folder / sub).mkdir()
+        (folder / sub / "same.csv").write_text("team,cost\nx,1\n")
+    assert "Name one with its folder" in (await ask("cost by team in same.csv")).error
+    assert "| x | 1 |" in (await ask("cost by team in b/same.csv")).text
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00\x01,\n", b'{"a": [1, 2'])
+async def test_a_broken_file_is_a_failure_with_its_name(ask, folder, content):
+    (folder / "broken.json").write_bytes(content)
+    result = await ask("Profile broken.json")
+    assert "broken.json cannot be read as a table" in result.error
+
+
+async def test_a_cancelled_step_stops_its_query_at_once(folder):
+    sql = "SELECT count(*) FROM range(10000000000) a, range(100000) b"
+    step = PlanStep(id=1, description="x", parameters={"sql": sql})
+    context = ExecutionContext(task_description="x", plan_step=step, parameters=step.parameters)
+    started = time.monotonic()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(DataAnalyst(folder).run(context, {}), timeout=0.3)
+    assert time.monotonic() - started < 3
+
+
+def test_without_duckdb_the_mend_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ConfigurationError, match=r'pip install "replan\[local\]"'):
+        local_specialists(tmp_path)
