@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from replan.adapters.offline_request import (
+from replan.adapters.offline.request import (
     Clause,
     clauses_of,
     files_named,
     one_line,
     without_bullet,
 )
-from replan.adapters.offline_team import best_for, joiners_of, needs_inputs, workers_of
+from replan.adapters.offline.team import best_for, joiners_of, needs_inputs, workers_of
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.plan.rendering import render
 from replan.state.team import SpecialistCard, select_specialists_by_task

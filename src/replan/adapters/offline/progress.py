@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from replan.adapters.offline_plan import draft_plan
+from replan.adapters.offline.plan import draft_plan
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
 from replan.prompts.sections import Section, sections_of

@@ -1,6 +1,6 @@
 """Join results into an answer that says what was done, what was found and what is missing."""
 
-from replan.adapters.offline_progress import Finding, Progress
+from replan.adapters.offline.progress import Finding, Progress
 from replan.plan.model import PlanStep
 
 

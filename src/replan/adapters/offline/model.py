@@ -20,9 +20,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from replan.adapters.offline_reply import OFFLINE_NOTICE, reply_to
-
-__all__ = ["OFFLINE_NOTICE", "OfflineModel"]
+from replan.adapters.offline.reply import reply_to
 
 _WORD_AND_BLANKS = re.compile(r"\s*\S+\s*|\s+")
 

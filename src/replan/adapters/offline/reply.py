@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from langchain_core.messages import BaseMessage
 from pydantic import ValidationError
 
-from replan.adapters.offline_answer import gaps_in_one_line, join_results
-from replan.adapters.offline_arithmetic import arithmetic_answer
-from replan.adapters.offline_plan import PlanDraft, draft_plan, forced_plan
-from replan.adapters.offline_progress import Progress, progress_in
-from replan.adapters.offline_revision import revise
-from replan.adapters.offline_team import team_in
+from replan.adapters.offline.answer import gaps_in_one_line, join_results
+from replan.adapters.offline.arithmetic import arithmetic_answer
+from replan.adapters.offline.plan import PlanDraft, draft_plan, forced_plan
+from replan.adapters.offline.progress import Progress, progress_in
+from replan.adapters.offline.revision import revise
+from replan.adapters.offline.team import team_in
 from replan.plan.model import Value
 from replan.prompts.sections import Call, Node, call_of, sections_of
 from replan.state.team import SpecialistCard

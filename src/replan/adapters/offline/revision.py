@@ -4,8 +4,8 @@ import re
 
 from pydantic import JsonValue
 
-from replan.adapters.offline_progress import Progress
-from replan.adapters.offline_team import best_for, workers_of
+from replan.adapters.offline.progress import Progress
+from replan.adapters.offline.team import best_for, workers_of
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, Value
 
