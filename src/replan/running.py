@@ -11,14 +11,15 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 
 from replan.events.types import BaseEvent, Event
 from replan.nodes.run_start import recursion_limit
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 
-Input = str | Mapping[str, Any] | None
-"""A request; or `messages` and `plan`; or nothing, to go on with an interrupted thread."""
+Input = str | Mapping[str, Any] | Command[Any] | None
+"""A request; or `messages` and `plan`; or what goes on with an interrupted thread."""
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -31,6 +32,9 @@ async def run(
     config: RunnableConfig | None = None,
 ) -> EnhancedState:
     """Run a graph to its end and give the final state.
+
+    A run that was interrupted by a question has the outcome `waiting` and LangGraph's
+    `__interrupt__`; go on with `Command(resume=...)` as the input.
 
     Args:
         graph: From `build_graph`.
@@ -45,6 +49,8 @@ async def run(
     prepared = _prepared(settings, config)
     options = _options(graph, settings)
     state = await cast("Any", graph).ainvoke(_mapping(input), prepared, **options)
+    if "__interrupt__" in state:
+        state["outcome"] = "waiting"
     return cast("EnhancedState", state)
 
 
@@ -81,7 +87,7 @@ async def stream(
                 yield cast(Event, part)
 
 
-def _mapping(given: Input) -> Mapping[str, Any] | None:
+def _mapping(given: Input) -> Mapping[str, Any] | Command[Any] | None:
     return {"messages": [HumanMessage(given)]} if isinstance(given, str) else given
 
 

@@ -7,12 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langgraph.errors import GraphBubbleUp
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 from tenacity.wait import wait_exponential_jitter
 
+from replan.errors import LimitReachedError
 from replan.events.emitter import Emitter
 from replan.events.types import SpecialistInvoked, SpecialistRetried, SpecialistToken
 from replan.nodes.meter import Meter
@@ -20,12 +22,16 @@ from replan.ports.failures import can_pass, describe
 from replan.ports.journal import Attempt
 from replan.ports.services import Services
 from replan.ports.specialist import SpecialistPort
+from replan.prompts.budget import within_budget
 from replan.state.limits import Limits
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
 
 GRACE = 1.0
 """Seconds that a try which ran out of time has to end by itself before it is abandoned."""
+
+LONGEST_RESULT = 200_000
+"""Characters of a result that the state keeps; what is larger belongs into a file."""
 
 
 @dataclass
@@ -49,8 +55,12 @@ class Tries:
     config: RunnableConfig
     used: TokenCount = field(default_factory=TokenCount)
 
-    async def run(self) -> SpecialistResult:
-        """Try until the step succeeds, cannot be helped, or has no try left."""
+    async def run(self) -> SpecialistResult | None:
+        """Try until the step succeeds, cannot be helped, or has no try left.
+
+        Returns:
+            The result; none if the run has no model call left for it, so that it was not done.
+        """
         step = self.context.plan_step
         retries = self.limits.step_retries if step.max_retries is None else step.max_retries
         loop = AsyncRetrying(
@@ -65,7 +75,10 @@ class Tries:
         async def next_try() -> SpecialistResult:
             return await self._one(next(numbers))
 
-        result: SpecialistResult = await loop(next_try)
+        try:
+            result: SpecialistResult = await loop(next_try)
+        except LimitReachedError:
+            return None
         return result.replace(usage=self.used)
 
     async def _one(self, number: int) -> SpecialistResult:
@@ -79,7 +92,7 @@ class Tries:
         started = time.monotonic()
         try:
             result = await self._within_time(lambda: self._call(context, meter))
-        except GraphBubbleUp:
+        except (GraphBubbleUp, LimitReachedError):
             raise
         except Exception as error:  # noqa: BLE001 - foreign code; its failure is a result
             result = SpecialistResult(
@@ -125,8 +138,11 @@ class Tries:
         return task.result()
 
     def _completed(self, result: SpecialistResult, number: int, seconds: float) -> SpecialistResult:
-        """Fill in what the specialist left out."""
+        """Fill in what the specialist left out, and cut what is too long to be kept."""
         failed = result.status is ExecutionStatus.FAILED
+        if len(result.text) > LONGEST_RESULT:
+            text = within_budget(result.text, LONGEST_RESULT)
+            result = result.replace(result=AIMessage(text, id=result.result and result.result.id))
         return result.replace(
             specialist_name=self.name,
             step_id=self.context.plan_step.id,

@@ -8,14 +8,13 @@ from langgraph.runtime import Runtime
 from replan.events.types import PlanUpdated
 from replan.nodes.contexts import joined_texts
 from replan.nodes.host_call import emitter_of
-from replan.nodes.rules import EXCERPT, round_results
+from replan.nodes.rules import get_current_execution_step, round_results
 from replan.nodes.turn import status_of
 from replan.plan.dependencies import settle_conditions
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.progress import made_progress
-from replan.plan.statuses import step_outcome, with_statuses
+from replan.plan.statuses import excerpt, step_outcome, with_statuses
 from replan.ports.services import Services
-from replan.prompts.excerpt import excerpt
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import (
@@ -66,9 +65,9 @@ def settle_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPla
         # A step is settled when every specialist that it was sent to has answered.
         if None not in found
     ]
-    leading = state.get("current_execution")
+    leading = get_current_execution_step(plan, state)
     if leading is not None:
-        plan = plan.replace(current_step=leading.plan_step.id)
+        plan = plan.replace(current_step=leading.id)
     return settle_conditions(with_statuses(plan, settled, now), now)
 
 
@@ -106,7 +105,7 @@ def _settled(step: PlanStep, results: list[SpecialistResult]) -> PlanStep:
 
 
 def _digest(result: SpecialistResult) -> SpecialistResult:
-    text = excerpt(result.text, EXCERPT)
+    text = excerpt(result.text)
     if result.result is None or text == result.text:
         return result
     return result.replace(result=AIMessage(text, id=result.result.id))

@@ -15,9 +15,6 @@ from replan.state.results import (
 )
 from replan.state.usage import Usage
 
-EXCERPT = 1_000
-"""Characters of a result that the plan and a digest keep."""
-
 
 def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
     """The plan's first `max_steps` steps; the others are never started."""
@@ -29,6 +26,12 @@ def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
 def runnable_steps(state: EnhancedState) -> tuple[PlanStep, ...]:
     """The steps that could start now."""
     return ready_steps(_limited(state))
+
+
+def get_current_execution_step(plan: TaskPlan, state: EnhancedState) -> PlanStep | None:
+    """The step that leads the running round, as the plan has it now; none outside a round."""
+    execution = state.get("current_execution")
+    return None if execution is None else plan.by_id.get(execution.plan_step.id)
 
 
 def round_results(state: EnhancedState) -> dict[str, SpecialistResult]:

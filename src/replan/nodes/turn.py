@@ -107,7 +107,7 @@ class Turn:
                 return await self._park({})
             return await self._work()
 
-    async def _work(self) -> SpecialistResult:
+    async def _work(self) -> SpecialistResult | None:
         context = context_of(
             self.step, self.specialist, await self._inputs(), self.state, self.services
         )
@@ -121,7 +121,10 @@ class Turn:
         )
         # One task a step and one call a task: LangGraph matches stored results by call order.
         work = task(name=f"{self.specialist}.work")(tries.run)
-        result = SpecialistResult.model_validate(await work())
+        done = await work()
+        if done is None:
+            return await self._park({})
+        result = SpecialistResult.model_validate(done)
         # On record before anybody sees it: LangGraph writes a node's update in the background.
         await self.services.journal.finished(
             attempt_of(

@@ -11,11 +11,12 @@ _REFUSALS = frozenset({400, 404, 405, 406, 415, 422, 501})
 
 
 class Chat:
-    """A chat model that remembers whether its server refuses to stream."""
+    """A chat model that remembers how its server streams."""
 
     def __init__(self, model: BaseChatModel) -> None:
         self.model = model
         self._streams = True
+        self._tells_ends = False
 
     async def reply(
         self,
@@ -54,5 +55,13 @@ class Chat:
                 on_text(chunk.text)
         if whole is None:
             return AIMessage("")
+        self._check_end(whole)
         message = message_chunk_to_message(whole)
         return message if isinstance(message, AIMessage) else AIMessage(whole.text)
+
+    def _check_end(self, whole: BaseMessage) -> None:
+        """Refuse a stream that broke off in silence, where the server tells of ends otherwise."""
+        if whole.response_metadata.get("finish_reason"):
+            self._tells_ends = True
+        elif self._tells_ends:
+            raise ConnectionError("the stream ended before the reply did")

@@ -11,7 +11,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, Syste
 
 from replan.plan.model import TaskPlan
 from replan.plan.rendering import render_for_model
-from replan.prompts.excerpt import excerpt
+from replan.prompts.budget import within_budget
 from replan.prompts.sections import Call, Node, call_tag, section
 from replan.prompts.templates import load, render
 from replan.state.enhanced import EnhancedState
@@ -223,7 +223,7 @@ def _request(messages: Sequence[BaseMessage]) -> str:
 
 
 def _result(result: SpecialistResult) -> str:
-    text = excerpt(result.text or result.error, RESULT_BUDGET)
+    text = within_budget(result.text or result.error, RESULT_BUDGET)
     if result.text and result.error:
         text += f"\n\nError: {result.error}"
     if result.artifacts:

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from replan.prompts.excerpt import excerpt
+from replan.prompts.budget import within_budget
 from replan.prompts.host import request_text
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
@@ -41,14 +41,14 @@ def build_specialist_prompt(
 
 def _data(context: ExecutionContext) -> list[str]:
     step = context.plan_step
-    request = excerpt(request_text(context.messages), REQUEST_BUDGET)
+    request = within_budget(request_text(context.messages), REQUEST_BUDGET)
     task = "\n\n".join(part for part in (context.task_description, step.brief) if part)
     parts = [section("request", request), section("step", task, id=step.id)]
     if context.parameters:
         written = yaml.safe_dump(context.parameters, allow_unicode=True, sort_keys=False)
         parts.append(section("parameters", written.strip()))
     parts += [
-        section("result", excerpt(text, INPUT_BUDGET), step=step_id)
+        section("result", within_budget(text, INPUT_BUDGET), step=step_id)
         for step_id, text in context.inputs.items()
     ]
     return parts
