@@ -114,7 +114,9 @@ class Lines:
 
     def _place(self, artifact: Artifact) -> str:
         title = f" ({_one_line(artifact.title)})" if artifact.title else ""
-        return f"{self._workspace / artifact.path}{title}"
+        path = (self._workspace / artifact.path).resolve()
+        here = Path.cwd()
+        return f"{path.relative_to(here) if path.is_relative_to(here) else path}{title}"
 
 
 def _of_try(event: SpecialistInvoked | SpecialistRetried | SpecialistParked) -> str:

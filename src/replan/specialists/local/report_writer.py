@@ -90,7 +90,9 @@ class ReportWriter:
         place = _place(path, context.workspace)
         return SpecialistResult(
             specialist_name=_CARD.name,
-            result=AIMessage(content=_told(title, sections, place)),
+            result=AIMessage(
+                content=_told(title, sections, str(path) if Path(place).is_absolute() else place)
+            ),
             step_id=context.plan_step.id,
             artifacts=(Artifact(path=place, title=title, media_type="text/markdown"),),
         )
@@ -186,11 +188,11 @@ def _write(path: Path, text: str) -> None:
 
 
 def _place(path: Path, workspace: str | None) -> str:
-    """The file relative to the workspace, or as it is where it lies outside."""
+    """The file relative to the workspace, or its whole path where it lies outside."""
     full = path.resolve()
     root = Path(workspace).resolve() if workspace else None
     inside = root is not None and full.is_relative_to(root)
-    return full.relative_to(root).as_posix() if inside and root else str(path)
+    return full.relative_to(root).as_posix() if inside and root else str(full)
 
 
 def _told(title: str, sections: tuple[Section, ...], place: str) -> str:
