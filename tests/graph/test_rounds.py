@@ -374,3 +374,38 @@ async def test_events_tell_when_a_step_really_starts_and_when_it_is_parked():
     ]
     parked = next(event for event in events if event.type == "specialist_parked")
     assert parked.waiting_for == (1,)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (SystemExit(3), "it tried to end the process (exit 3)"),
+        (asyncio.CancelledError(), "it cancelled itself"),
+        (ValueError("no"), "ValueError: no"),
+    ],
+    ids=["exit", "cancel", "error"],
+)
+async def test_whatever_a_specialist_raises_is_its_own_failure(error, said):
+    async def work(context):
+        if context.plan_step.id == 1:
+            raise error
+        return "done"
+
+    plan = "- [ ] 1. Raises @a (retries 0)\n- [ ] 2. Two @b\n"
+    state = await run_plan(plan, work)
+    assert statuses(state) == [FAILED, COMPLETED]
+    assert said in state["current_specialist_results"]["1/a"].error
+
+
+@pytest.mark.parametrize("answer", [None, b"bytes", 7, {"no": "messages"}, object()])
+async def test_an_answer_that_is_none_is_a_failure_with_a_reason(answer):
+    state = await run_plan("- [ ] 1. Odd @a\n", lambda context: answer)
+    assert statuses(state) == [FAILED]
+    assert "give a message, text" in state["current_specialist_results"]["1/a"].error
+
+
+async def test_an_answer_of_megabytes_is_cut_and_the_cut_is_marked():
+    state = await run_plan("- [ ] 1. Long @a\n", lambda context: "x" * 3_000_000)
+    text = state["current_specialist_results"]["1/a"].text
+    assert len(text) < 201_000
+    assert text.endswith("[… 2800000 characters cut]")

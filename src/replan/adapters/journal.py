@@ -38,6 +38,10 @@ class MemoryJournal:
         """Record the final result of a step at a specialist."""
         self._run(attempt.run_id).results[attempt.key] = result
 
+    async def ended(self, run_id: str) -> None:
+        """Forget a run that is over."""
+        self._runs.pop(run_id, None)
+
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
         """The recorded final results of a run, by idempotency key."""
         run = self._runs.get(run_id)

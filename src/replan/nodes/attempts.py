@@ -116,6 +116,8 @@ class Tries:
         token = var_child_runnable_config.set(config)
         try:
             return SpecialistResult.model_validate(await self.specialist.run(context, config))
+        except SystemExit as error:
+            raise RuntimeError(f"it tried to end the process (exit {error.code})") from error
         finally:
             var_child_runnable_config.reset(token)
 
@@ -130,11 +132,11 @@ class Tries:
         finally:
             in_time = task.done()
             if not in_time:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait({task}, timeout=GRACE)
+                await _stop(task)
         if not in_time:
             raise TimeoutError(f"no answer within {seconds:g} s")
+        if task.cancelled():
+            raise RuntimeError("it cancelled itself")
         return task.result()
 
     def _completed(self, result: SpecialistResult, number: int, seconds: float) -> SpecialistResult:
@@ -173,6 +175,14 @@ class Tries:
             "specialist": self.name,
             "attempt": number,
         }
+
+
+async def _stop(task: asyncio.Future[SpecialistResult]) -> None:
+    """Cancel a task; one that will not stop is abandoned, and what it says later is not heard."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.wait({task}, timeout=GRACE)
+    task.add_done_callback(lambda late: late.cancelled() or late.exception())
 
 
 def attempt_of(context: ExecutionContext, specialist: str, services: Services) -> Attempt:

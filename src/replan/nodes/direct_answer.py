@@ -38,6 +38,7 @@ async def direct_answer(
         shown = AnswerStream(call.emitter, None)
         answer = shown.finish((await call.ask(services.models.answering, prompt, shown)).strip())
     usage = call.usage(state)
+    await services.journal.ended(state.get("run_id", ""))
     await call.emitter.emit(TaskCompleted, outcome="answered", answer=answer, usage=usage)
     return {
         "messages": [answer],

@@ -47,6 +47,10 @@ class Journal(Protocol):
         """Record the final result of a step at a specialist, before it is published."""
         ...
 
+    async def ended(self, run_id: str) -> None:
+        """The run is over and its results stand in the state; rows that nobody keeps may go."""
+        ...
+
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
         """The recorded final results of a run, by idempotency key."""
         ...
