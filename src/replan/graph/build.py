@@ -31,7 +31,6 @@ from replan.nodes.plan_execution import plan_execution
 from replan.nodes.plan_update import plan_update
 from replan.nodes.result_collector import result_collector
 from replan.nodes.specialist import specialist
-from replan.nodes.superstep import Sent
 from replan.nodes.think import think
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
@@ -46,7 +45,7 @@ def host_graph(services: Services) -> HostGraph:
     graph: HostGraph = StateGraph(EnhancedState, RunSettings, input_schema=GraphInput)
     specialists = {card.name: specialist_node(card.name) for card in services.team}
 
-    graph.add_node("think", partial(think, services=services), input_schema=EnhancedState)
+    graph.add_node("think", partial(think, services=services))
     graph.add_node("direct_answer", partial(direct_answer, services=services))
     graph.add_node("plan_creation", partial(plan_creation, services=services))
     graph.add_node("plan_execution", partial(plan_execution, services=services))
@@ -55,7 +54,6 @@ def host_graph(services: Services) -> HostGraph:
         graph.add_node(
             specialists[card.name],
             partial(specialist, services=services, boards=boards),
-            input_schema=Sent,
             metadata={"specialist": card.name, "intended_use": card.intended_use},
         )
     graph.add_node("result_collector", partial(result_collector, services=services))

@@ -1,11 +1,14 @@
 """The typed state of the graph: one key for everything that a run knows."""
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.types import Overwrite
 from pydantic import Field
+
+# pydantic makes no schema of the TypedDict of Python 3.11.
+from typing_extensions import TypedDict
 
 from replan.plan.model import PlanUpdate, TaskPlan
 from replan.state.channels import Checked, CheckedDelta, appended, conversation, latest, merged
