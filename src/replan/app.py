@@ -53,7 +53,11 @@ class Chats:
 
 
 def build_graph(
-    config: MultiAgentConfig, *, checkpointer: Any = None, models: ModelProvider | None = None
+    config: MultiAgentConfig,
+    *,
+    checkpointer: Any = None,
+    base_url: str | None = None,
+    models: ModelProvider | None = None,
 ) -> Graph:
     """Compile the host graph of a team.
 
@@ -61,13 +65,14 @@ def build_graph(
         config: The team.
         checkpointer: A LangGraph saver for threads that outlive a call; none on a server, which
             brings its own.
-        models: Builds models from names; else OpenAI-compatible servers by the environment.
+        base_url: The OpenAI-compatible server of models that are given by name.
+        models: Builds models from names, in the place of the server and the environment.
 
     Raises:
         ConfigurationError: Names the field, the value and the mend.
     """
     config.check()
-    graph = host_graph(services_of(config, models or models_from_environment()))
+    graph = host_graph(services_of(config, models or models_from_environment(base_url)))
     compiled = graph.compile(checkpointer=checkpointer, name=config.name)
     return compiled.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})
 

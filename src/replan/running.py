@@ -61,7 +61,17 @@ def run_sync(
     settings: RunSettings | None = None,
     config: RunnableConfig | None = None,
 ) -> EnhancedState:
-    """Run a graph from code that is not asynchronous; see `run`."""
+    """Run a graph from code that is not asynchronous; see `run`.
+
+    Raises:
+        RuntimeError: An event loop runs already; await `run` there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError("An event loop runs already: use `await replan.run(...)` here.")
     return asyncio.run(run(graph, input, settings=settings, config=config))
 
 

@@ -188,3 +188,41 @@ async def test_a_specialist_that_the_model_names_wrongly_is_matched_or_left_out(
         state = await run(graph_of(lambda c: "done", model), "Go.")
     assert state["current_plan"].step(1).assigned_to == ("a" if name == "A " else "")
     assert state["outcome"] == "completed"
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3])
+async def test_however_few_calls_there_are_a_run_of_separate_calls_ends_with_an_answer(
+    calls, caplog
+):
+    judged = "---\ncomplexity: complex\n---\n"
+    replies = {
+        "think": judged,
+        "plan_creation": [always("- [ ] 1. One @a\n")],
+        "feedback": [always(COMPLETE)],
+        "final_answer": [always("What there is.")],
+    }
+    with ScriptedModel(replies) as model:
+        graph = graph_of(
+            lambda c: "done", model, calls="separate", limits=Limits(max_model_calls=calls)
+        )
+        state = await run(graph, "Go.")
+    assert state["final_answer"].text
+    assert len(model.calls) <= calls
+    assert "callback" not in caplog.text
+
+
+async def test_a_simple_request_without_a_call_left_says_so():
+    with ScriptedModel({"think": "---\ncomplexity: simple\n---\n"}) as model:
+        graph = graph_of(
+            lambda c: "done", model, calls="separate", limits=Limits(max_model_calls=1)
+        )
+        state = await run(graph, "Go.")
+    assert state["outcome"] == "failed"
+    assert "max_model_calls=1" in state["final_answer"].text
+
+
+async def test_results_that_a_document_brings_along_reach_the_judgement():
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        plan = "- [x] 1. One @a\n\n  > Known before.\n"
+        await run(graph_of(lambda c: "", model), {"messages": [("user", "Go.")], "plan": plan})
+    assert "Known before." in model.calls[0].messages[-1].text

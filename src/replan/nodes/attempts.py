@@ -17,7 +17,7 @@ from tenacity.wait import wait_exponential_jitter
 from replan.errors import LimitReachedError
 from replan.events.emitter import Emitter
 from replan.events.types import SpecialistInvoked, SpecialistRetried, SpecialistToken
-from replan.nodes.meter import Meter
+from replan.nodes.meter import KEPT_FOR_ANSWER, Meter
 from replan.ports.failures import can_pass, describe
 from replan.ports.journal import Attempt
 from replan.ports.services import Services
@@ -159,9 +159,13 @@ class Tries:
         def tell(text: str) -> None:
             self.emitter.stream(SpecialistToken, **self._names(number), text=text)
 
-        # The last call of a run is kept back for the answer.
-        limit = self.limits.max_model_calls - 1
-        return Meter(self.services.journal, self.context.run_id, limit, tell)
+        return Meter(
+            self.services.journal,
+            self.context.run_id,
+            self.limits.max_model_calls,
+            kept=KEPT_FOR_ANSWER,
+            on_token=tell,
+        )
 
     async def _tell_retry(self, state: RetryCallState) -> None:
         result = _last_result(state)

@@ -3,7 +3,8 @@
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from replan.events.types import TaskCompleted
+from replan.errors import LimitReachedError
+from replan.events.types import LimitReached, TaskCompleted
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import host_call
 from replan.ports.services import Services
@@ -24,28 +25,32 @@ async def direct_answer(
 
     Raises:
         ModelCallError: The model could not be reached.
-        LimitReachedError: The run has no model call left.
     """
     call = host_call(
         "direct_answer", state, services=services, runtime=runtime, config=config, closing=True
     )
-    answer = state.get("final_answer")
+    answer, outcome = state.get("final_answer"), "answered"
     if answer is None:
         thinking = state.get("current_thinking_result") or ThinkingResult(
             thought="", complexity=TaskComplexity.SIMPLE, timestamp=services.clock()
         )
         prompt = build_direct_answer_prompt(thinking, state, services.prompts)
         shown = AnswerStream(call.emitter, None)
-        answer = shown.finish((await call.ask(services.models.answering, prompt, shown)).strip())
+        try:
+            text = await call.ask(services.models.answering, prompt, shown)
+        except LimitReachedError as error:
+            outcome, text = "failed", f"There is no answer. {error}"
+            await call.emitter.emit(LimitReached, limit=error.limit, value=error.value)
+        answer = shown.finish(text.strip())
     usage = call.usage(state)
     await services.journal.ended(state.get("run_id", ""))
-    await call.emitter.emit(TaskCompleted, outcome="answered", answer=answer, usage=usage)
+    await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
     return {
         "messages": [answer],
         "final_answer": answer,
         "is_simple_task": True,
         "is_completed": True,
-        "outcome": "answered",
+        "outcome": outcome,
         "usage": usage,
         "event_seq": call.emitter.counter.value,
     }

@@ -12,7 +12,7 @@ from tenacity.wait import wait_exponential_jitter
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.emitter import Counter, Emitter
 from replan.nodes.answer_stream import AnswerStream
-from replan.nodes.meter import Meter
+from replan.nodes.meter import KEPT_FOR_ANSWER, Meter
 from replan.ports.chat import Chat
 from replan.ports.failures import can_pass, describe
 from replan.ports.services import Services
@@ -104,7 +104,7 @@ def host_call(
         services=services,
         emitter=emitter_of(state, services, runtime),
         config=config,
-        meter=Meter(services.journal, run_id, limit if closing else limit - 1),
+        meter=Meter(services.journal, run_id, limit, kept=0 if closing else KEPT_FOR_ANSWER),
     )
 
 

@@ -1,5 +1,6 @@
 """Counts the model calls of one node or step, and stops the one that would go past the limit."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,20 @@ from replan.errors import LimitReachedError
 from replan.ports.journal import Journal
 from replan.state.usage import TokenCount
 
+KEPT_FOR_ANSWER = 1
+"""Model calls of a run that only a call which can answer may use."""
+
+
+class _WithoutLimits(logging.Filter):
+    """Leaves out that a callback raised, where it did so to keep a limit."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not any(LimitReachedError.__name__ in str(arg) for arg in record.args or ())
+
+
+# LangChain logs an exception of a callback as a warning also where the callback asks to be heard.
+logging.getLogger("langchain_core.callbacks.manager").addFilter(_WithoutLimits())
+
 
 class Meter(AsyncCallbackHandler):
     """A LangChain callback that goes wherever the caller's config goes, also into tool loops.
@@ -33,12 +48,24 @@ class Meter(AsyncCallbackHandler):
         journal: Journal,
         run_id: str,
         limit: int,
+        *,
+        kept: int = 0,
         on_token: Callable[[str], None] | None = None,
     ) -> None:
+        """Count for a run.
+
+        Args:
+            journal: Where calls are reserved.
+            run_id: The run.
+            limit: The run's bound on model calls.
+            kept: Calls of it that are kept back for others.
+            on_token: Gets the pieces of text as they come.
+        """
         self.count = TokenCount()
         self._journal = journal
         self._run_id = run_id
         self._limit = limit
+        self._kept = kept
         self._on_token = on_token
 
     async def on_chat_model_start(
@@ -84,7 +111,7 @@ class Meter(AsyncCallbackHandler):
                     self._add(generation.message)
 
     async def _reserve(self) -> None:
-        if not await self._journal.reserve(self._run_id, limit=self._limit):
+        if not await self._journal.reserve(self._run_id, limit=self._limit - self._kept):
             raise LimitReachedError("max_model_calls", self._limit)
         self.count += TokenCount(calls=1)
 

@@ -4,6 +4,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
+from replan.errors import LimitReachedError
 from replan.events.types import PlanCreated, ReplyUnreadable
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import (
@@ -69,7 +70,10 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
     prompt: list[BaseMessage] = build_planning_prompt(thinking, state, services.prompts)
     text = thinking.thought
     if not looks_like_plan(text):
-        text = plan_text(await call.ask(services.models.planning, prompt))
+        try:
+            text = plan_text(await call.ask(services.models.planning, prompt))
+        except LimitReachedError as error:
+            text = str(error)
     plan, complaint = await read_model_plan(text, call, prompt)
     if plan.steps and not complaint:
         return as_new_plan(assigned(plan, services.team), services.clock()), []

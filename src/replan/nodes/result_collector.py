@@ -93,7 +93,7 @@ def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
 
 def _settled(step: PlanStep, results: list[SpecialistResult]) -> PlanStep:
     succeeded = status_of(results) is StepStatus.COMPLETED
-    errors = "; ".join(result.error for result in results if result.error)
+    errors = "; ".join(result.error for result in results if result.error) or "only a part is done"
     return step_outcome(
         step,
         succeeded=succeeded,

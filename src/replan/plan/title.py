@@ -196,7 +196,10 @@ def _read_group(reading: _Reading, rest: str) -> bool:
     phrases = read_phrases(content)
     if rest[start] == "[" and not content.lstrip().startswith("@"):
         return False
-    if all(phrase.kind == "unknown" for phrase in phrases):
+    # A parenthesis is part of the description, except behind a specialist's name: there it is
+    # meant as attributes, and one that is misspelt must not be lost in silence.
+    is_text = _TRAILING_MENTION.search(rest[:start]) is None
+    if is_text and all(phrase.kind == "unknown" for phrase in phrases):
         return False
     reading.rest = _CONNECTOR.sub("", rest[:start]) if rest[start] == "[" else rest[:start]
     reading.complaints.extend(_complaints(phrases))
@@ -249,6 +252,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _MENTION = re.compile(rf"[`*_]*@(?P<name>{words.NAME})[`*]*[.,;。]?\s*")
+_TRAILING_MENTION = re.compile(rf"(?:^|[^A-Za-z0-9.+\-@])@{words.NAME}[`*]*\s*$")
 _AND_MENTION = re.compile(rf"(@{words.NAME}[`*]*)\s+(?:and|und|et|y|和|与)$", re.IGNORECASE)
 _IN_AN_ADDRESS = re.compile(r"[A-Za-z0-9.+\-@]")
 # A semicolon after a digit may end a character reference.

@@ -7,7 +7,13 @@ The data (request, plan, results) is marked, stands in one message of the user's
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+)
 
 from replan.plan.model import TaskPlan
 from replan.plan.rendering import render_for_model
@@ -213,9 +219,17 @@ def _data(
 
 
 def _in_plan_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[SpecialistResult]:
-    place = {step.id: index for index, step in enumerate(plan.steps)}
-    known = [result for result in results.values() if result.step_id in place]
-    return sorted(known, key=lambda result: place[result.step_id])
+    """The results in the plan's order; of a step done before this run, what its document keeps."""
+    ordered: list[SpecialistResult] = []
+    for step in plan.steps:
+        found = [result for result in results.values() if result.step_id == step.id]
+        if not found and step.result:
+            kept = AIMessage(step.result)
+            found = [
+                SpecialistResult(step_id=step.id, specialist_name=step.assigned_to, result=kept)
+            ]
+        ordered += found
+    return ordered
 
 
 def _request(messages: Sequence[BaseMessage]) -> str:

@@ -408,3 +408,15 @@ def test_a_thousand_steps_are_read_and_written_in_a_moment() -> None:
     # Each takes about 0.2 s on a slow machine; the bound is for one that is busy besides.
     assert process_time() - start < 2
     assert len(after.plan.completed_steps) == 500
+
+
+@pytest.mark.parametrize("typo", ["(afer 1)", "(after: one)", "(depend 1)"])
+def test_attributes_that_are_misspelt_behind_a_name_are_a_mistake(typo: str) -> None:
+    text = f"- [ ] 1. Find @a\n- [ ] 2. Compare @b {typo}\n"
+    with pytest.raises(PlanDocumentError) as caught:
+        PlanDocument.parse(text)
+    assert [(each.line, each.code) for each in caught.value.mistakes] in (
+        [(2, "unknown_attribute")],
+        [(2, "bad_number")],
+    )
+    assert PlanDocument.recover(text).plan.step(2).assigned_to == "b"
