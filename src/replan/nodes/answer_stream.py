@@ -25,12 +25,15 @@ class AnswerStream:
         self._gate = gate
         self._shown = ""
         self._restarts = 0
-        self._body = BodyStream()
+        self._body, self._held = BodyStream(), ""
 
     def feed(self, chunk: str) -> None:
         """Take the next piece of the reply."""
         if self._gate is None:
-            self._show(chunk if self._shown else chunk.lstrip())
+            # Blanks at the end are held back: the answer may end there.
+            text = self._held + (chunk if self._shown else chunk.lstrip())
+            self._held = text[len(text.rstrip()) :]
+            self._show(text.rstrip())
             return
         text = self._body.feed(chunk)
         if text and self._gate(self._body.fields or {}):
@@ -38,7 +41,7 @@ class AnswerStream:
 
     def restart(self) -> None:
         """Take back what was shown: the reply broke off and is asked for again."""
-        self._body = BodyStream()
+        self._body, self._held = BodyStream(), ""
         if self._shown:
             self._shown = ""
             self._restarts += 1

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -184,9 +183,8 @@ class Tries:
 async def _stop(task: asyncio.Future[SpecialistResult]) -> None:
     """Cancel a task; one that will not stop is abandoned, and what it says later is not heard."""
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await asyncio.wait({task}, timeout=GRACE)
     task.add_done_callback(lambda late: late.cancelled() or late.exception())
+    await asyncio.wait({task}, timeout=GRACE)
 
 
 def attempt_of(context: ExecutionContext, specialist: str, services: Services) -> Attempt:

@@ -36,10 +36,13 @@ async def final_answer(
     outcome, usage = outcome_of(plan), call.usage(state)
     await services.journal.ended(state.get("run_id", ""))
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
+    update: EnhancedState = {}
+    if history := state.get("plan_history", []):
+        update["current_plan"] = plan.replace(update_history=tuple(history))
     return {
+        **update,
         "messages": [answer],
         "final_answer": answer,
-        "current_plan": plan.replace(update_history=tuple(state.get("plan_history", []))),
         "is_completed": True,
         "outcome": outcome,
         "usage": usage,

@@ -78,12 +78,13 @@ async def plan_update(
         await call.emitter.emit(
             PlanUpdated, plan=new, markdown=new.content, changes=newest.changes, by=newest.by
         )
+        # A plan that is not revised stands in the state already.
+        update["current_plan"] = new.replace(update_history=())
         update["plan_history"] = [newest]
         if repeats_revision(history, newest):
             update["stalls"] = state.get("stalls", 0) + 1
     return {
         **update,
-        "current_plan": new.replace(update_history=()),
         "current_round": state.get("current_round", 0) + 1,
         "unreadable_replies": unreadable,
         "usage": call.usage(state),

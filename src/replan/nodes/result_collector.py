@@ -12,7 +12,7 @@ from replan.nodes.rules import get_current_execution_step, round_results
 from replan.nodes.turn import status_of
 from replan.plan.dependencies import settle_conditions
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.progress import made_progress
+from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.statuses import excerpt, step_outcome, with_statuses
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState
@@ -47,10 +47,20 @@ async def result_collector(
         "execution_history": [
             ExecutionRecord(round=state.get("current_round", 1), results=collected, timestamp=now)
         ],
-        "stalls": 0 if made_progress(before, plan) else state.get("stalls", 0) + 1,
+        "stalls": _stalls(before, plan, state),
         "usage": state.get("usage", Usage()).plus(*used),
         "event_seq": emitter.counter.value,
     }
+
+
+def _stalls(before: TaskPlan, after: TaskPlan, state: EnhancedState) -> int:
+    """Count rounds without progress; what came of a repeated revision takes none of them back."""
+    stalls = state.get("stalls", 0)
+    if not made_progress(before, after):
+        return stalls + 1
+    history = state.get("plan_history", [])
+    is_new = bool(history) and history[-1].version == after.version
+    return stalls if is_new and repeats_revision(history, history[-1]) else 0
 
 
 def settle_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPlan:

@@ -32,6 +32,9 @@ from replan.state.team import SpecialistCard
 RESULT_BUDGET = 12_000
 """Characters of one result in a prompt of the host."""
 
+RESULTS_BUDGET = 120_000
+"""Characters of all results in a prompt of the host; many long ones share it."""
+
 PLAN_TEMPLATE = """\
 # Title
 
@@ -205,10 +208,14 @@ def _data(
     missing: str = "",
 ) -> HumanMessage:
     plan = state.get("current_plan") or TaskPlan()
-    parts = [_request(request_messages(state)), section("plan", render_for_model(plan).strip())]
     digest = {} if collected is None else collected.results
     results = digest | state.get("current_specialist_results", {})
-    parts += [_result(result) for result in _in_plan_order(results, plan)]
+    ordered = _in_order(results, plan)
+    budget = min(RESULT_BUDGET, RESULTS_BUDGET // max(1, len(ordered)))
+    # What stays the same from round to round stands first, for the sake of prompt caches.
+    parts = [_request(request_messages(state))]
+    parts += [_result(result, budget) for result in ordered]
+    parts.append(section("plan", render_for_model(plan).strip()))
     if feedback is not None:
         said = (feedback.feedback, feedback.plan_update_suggestion)
         parts.append(section("feedback", "\n".join(text for text in said if text)))
@@ -218,8 +225,8 @@ def _data(
     return HumanMessage("\n\n".join(parts))
 
 
-def _in_plan_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[SpecialistResult]:
-    """The results in the plan's order; of a step done before this run, what its document keeps."""
+def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[SpecialistResult]:
+    """The results by round, then by the plan; of a step done before, what its document keeps."""
     ordered: list[SpecialistResult] = []
     for step in plan.steps:
         found = [result for result in results.values() if result.step_id == step.id]
@@ -229,15 +236,15 @@ def _in_plan_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list
                 SpecialistResult(step_id=step.id, specialist_name=step.assigned_to, result=kept)
             ]
         ordered += found
-    return ordered
+    return sorted(ordered, key=lambda result: result.round)
 
 
 def _request(messages: Sequence[BaseMessage]) -> str:
     return section("request", request_text(messages))
 
 
-def _result(result: SpecialistResult) -> str:
-    text = within_budget(result.text or result.error, RESULT_BUDGET)
+def _result(result: SpecialistResult, budget: int = RESULT_BUDGET) -> str:
+    text = within_budget(result.text or result.error, budget)
     if result.text and result.error:
         text += f"\n\nError: {result.error}"
     if result.artifacts:

@@ -16,6 +16,9 @@ from replan.state.team import SpecialistCard
 INPUT_BUDGET = 8_000
 """Characters of one dependency's result in a specialist's prompt."""
 
+INPUTS_BUDGET = 80_000
+"""Characters of all dependencies' results in a specialist's prompt."""
+
 REQUEST_BUDGET = 4_000
 """Characters of the request in a specialist's prompt."""
 
@@ -47,8 +50,9 @@ def _data(context: ExecutionContext) -> list[str]:
     if context.parameters:
         written = yaml.safe_dump(context.parameters, allow_unicode=True, sort_keys=False)
         parts.append(section("parameters", written.strip()))
+    budget = min(INPUT_BUDGET, INPUTS_BUDGET // max(1, len(context.inputs)))
     parts += [
-        section("result", within_budget(text, INPUT_BUDGET), step=step_id)
+        section("result", within_budget(text, budget), step=step_id)
         for step_id, text in context.inputs.items()
     ]
     return parts

@@ -11,7 +11,7 @@ from copy import copy
 from functools import cache
 from typing import Any, Self, cast
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langgraph.channels import DeltaChannel, LastValue
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
@@ -102,11 +102,12 @@ class CheckedDelta(DeltaChannel[Any]):
         return twin
 
     def _write(self, value: Any) -> Any:
-        if isinstance(value, Overwrite):
-            return Overwrite(_checked(self.key, self.kind, value.value))
-        if isinstance(value, dict) and "__overwrite__" in value:
-            return Overwrite(_checked(self.key, self.kind, value["__overwrite__"]))
-        return _checked(self.key, self.kind, value)
+        whole = _overwriting(value)
+        if whole is None:
+            return _checked(self.key, self.kind, value)
+        made = _empty(self.kind) if whole.value is None else whole.value
+        # The parent would call the type of the key to make an empty value; none is a plain write.
+        return None if made is None else Overwrite(_checked(self.key, self.kind, made))
 
 
 def _empty(kind: Any) -> Any:
@@ -138,25 +139,59 @@ def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMess
     for write in writes:
         incoming: list[Any] = cast("list[Any]", write) if isinstance(write, list) else [write]
         try:
-            new = _added([], incoming)
-            named = [
-                message if _id_of(raw) else _identified(message, len(state) + index)
-                for index, (message, raw) in enumerate(zip(new, incoming, strict=True))
-            ]
-            state = _added(state, named)
+            taken = {message.id for message in state}
+            named = [_named(raw, len(state) + at, taken) for at, raw in enumerate(incoming)]
+            state = _latest_of_each_id(_added(state, named))
         except (ValueError, NotImplementedError, TypeError) as error:
             raise InvalidUpdateError(f"State key 'messages': {error}") from error
     return state
+
+
+class Conversation(DeltaChannel[Any]):
+    """The messages of a thread; also one that takes the place of all others is converted."""
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Add the messages of a super-step."""
+        return super().update([_converted(value) for value in values])
+
+    def replay_writes(self, writes: Sequence[tuple[str, str, Any]]) -> None:
+        """Add stored messages, which a server may give back as plain dicts."""
+        super().replay_writes([(task, key, _converted(value)) for task, key, value in writes])
+
+
+def _converted(value: Any) -> Any:
+    whole = _overwriting(value)
+    return value if whole is None else Overwrite(conversation([], [whole.value or []]))
+
+
+def _overwriting(value: Any) -> Overwrite | None:
+    """The two forms of a write that takes the place of the value; none for any other write."""
+    if isinstance(value, Overwrite):
+        return value
+    form = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return Overwrite(form["__overwrite__"]) if "__overwrite__" in form else None
 
 
 def _added(left: list[AnyMessage], right: list[Any]) -> list[AnyMessage]:
     return cast("list[AnyMessage]", add_messages(cast("Any", left), right))
 
 
-def _id_of(raw: Any) -> str | None:
-    return cast("Any", raw).get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
+def _latest_of_each_id(messages: list[AnyMessage]) -> list[AnyMessage]:
+    return list({message.id: message for message in messages}.values())
 
 
-def _identified(message: AnyMessage, position: int) -> AnyMessage:
+def _named(raw: Any, position: int, taken: set[str | None]) -> AnyMessage:
+    """Convert one written message; one without an id gets that of its place in the thread."""
+    given = cast("Any", raw).get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
+    copied = cast("Any", raw.model_copy() if isinstance(raw, BaseMessage) else raw)
+    message = _added([], [copied])[0] if given is None else convert_to_messages([copied])[0]
+    if given is not None:
+        return cast("AnyMessage", message)
     name = f"{position}:{message.type}:{message.text}"
-    return message.model_copy(update={"id": str(uuid.uuid5(_MESSAGE_IDS, name))})
+    made = str(uuid.uuid5(_MESSAGE_IDS, name))
+    while made in taken:
+        made = str(uuid.uuid5(_MESSAGE_IDS, made))
+    taken.add(made)
+    return cast("AnyMessage", message.model_copy(update={"id": made}))

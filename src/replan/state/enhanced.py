@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage
-from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
+from langgraph.channels import BinaryOperatorAggregate
 from langgraph.types import Overwrite
 from pydantic import Field
 
@@ -11,7 +11,15 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from replan.plan.model import PlanUpdate, TaskPlan
-from replan.state.channels import Checked, CheckedDelta, appended, conversation, latest, merged
+from replan.state.channels import (
+    Checked,
+    CheckedDelta,
+    Conversation,
+    appended,
+    conversation,
+    latest,
+    merged,
+)
 from replan.state.limits import RunSettings
 from replan.state.results import (
     Assignment,
@@ -37,7 +45,7 @@ class GraphInput(TypedDict, total=False):
 
     messages: Annotated[
         list[AnyMessage],
-        DeltaChannel(conversation),
+        Conversation(conversation),
         Field(description="The conversation; the request is the last message."),
     ]
     plan: Annotated[

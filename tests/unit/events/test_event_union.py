@@ -1,0 +1,101 @@
+"""Events as one closed union that goes through JSON, and as frozen values."""
+
+from datetime import UTC, datetime
+from typing import get_args
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from pydantic import TypeAdapter, ValidationError
+
+from replan import (
+    CollectedResults,
+    FeedbackResult,
+    PlanStep,
+    SpecialistResult,
+    TaskComplexity,
+    TaskPlan,
+    ThinkingResult,
+    Usage,
+)
+from replan.events import types
+from replan.events.types import BaseEvent, Event, StepEvent
+from replan.state.usage import TokenCount
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ANSWER = AIMessage("Paris.", id="r-answer")
+PLAN = TaskPlan(title="T", steps=(PlanStep(id=1, description="One", created_at=NOON),))
+RESULT = SpecialistResult(
+    specialist_name="a", step_id=1, result=ANSWER, usage=TokenCount(calls=1, input_tokens=9)
+)
+THINKING = ThinkingResult(
+    thought="Hm.",
+    complexity=TaskComplexity.COMPLEX,
+    original_messages=(HumanMessage("Go.", id="1"),),
+    timestamp=NOON,
+)
+FEEDBACK = FeedbackResult(
+    should_continue=False,
+    final_answer=ANSWER,
+    collected_results=CollectedResults(results={"1/a": RESULT}, successful_results=("1/a",)),
+)
+FIELDS = {
+    "run_started": {"request": "Go."},
+    "thinking_started": {},
+    "thinking_completed": {"thinking": THINKING},
+    "plan_created": {"plan": PLAN, "markdown": "- [ ] 1. One\n"},
+    "plan_updated": {"plan": PLAN, "markdown": "", "changes": {"removed": [2]}, "by": "person"},
+    "specialist_invoked": {"task": "One"},
+    "specialist_token": {"text": "做"},
+    "specialist_retried": {"error": "reset", "attempt": 2},
+    "specialist_parked": {"waiting_for": (1, 2)},
+    "specialist_completed": {"result": RESULT},
+    "feedback_generated": {"feedback": FEEDBACK},
+    "limit_reached": {"limit": "max_rounds", "value": 10},
+    "answer_token": {"text": "Par"},
+    "answer_restarted": {},
+    "reply_unreadable": {"node": "think", "complaint": "Empty.", "fallback": "none"},
+    "task_completed": {
+        "outcome": "completed",
+        "answer": ANSWER,
+        "usage": Usage().plus(("think", TokenCount(calls=1))),
+    },
+}
+KINDS = {kind.model_fields["type"].default: kind for kind in get_args(get_args(Event)[0])}
+ADAPTER = TypeAdapter(Event)
+
+
+def event(name):
+    step = {"step_id": 1, "specialist": "a"} if issubclass(KINDS[name], StepEvent) else {}
+    return KINDS[name](seq=3, run_id="r", round=1, **step, **FIELDS[name])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_event_comes_back_from_json_as_it_was(name):
+    told = event(name)
+    read = ADAPTER.validate_json(ADAPTER.dump_json(told))
+    assert read == told
+    assert type(read) is KINDS[name]
+    assert read.type == name
+
+
+def test_the_union_holds_every_kind_of_event_that_there_is():
+    written = {
+        kind
+        for kind in vars(types).values()
+        if isinstance(kind, type) and issubclass(kind, BaseEvent)
+    } - {BaseEvent, StepEvent}
+    assert written == set(KINDS.values())
+    assert set(FIELDS) == set(KINDS)
+
+
+def test_an_event_of_an_unknown_kind_is_refused():
+    with pytest.raises(ValidationError, match="coffee_made"):
+        ADAPTER.validate_json('{"type": "coffee_made", "seq": 1, "run_id": "r"}')
+
+
+def test_an_event_is_frozen_and_knows_only_its_fields():
+    told = event("run_started")
+    with pytest.raises(ValidationError, match="frozen"):
+        told.request = "Stop."
+    with pytest.raises(ValidationError, match="colour"):
+        told.replace(colour="red")

@@ -1,0 +1,275 @@
+"""The tries of a step: on record before they begin, timed, counted, and always a result."""
+
+import asyncio
+import threading
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.runnables.config import ensure_config
+from langgraph.errors import GraphInterrupt
+
+from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, SpecialistResult
+from replan.adapters.journal import MemoryJournal
+from replan.events.emitter import Counter, Emitter
+from replan.nodes import attempts
+from replan.nodes.attempts import LONGEST_RESULT, Tries
+from replan.specialists.function import FunctionSpecialist
+from replan.state.team import SpecialistCard
+from replan.testing import ScriptedModel, always
+
+CARD = SpecialistCard(name="a", intended_use="Works.")
+STEP = PlanStep(id=4, description="Do it", max_retries=2, timeout=20)
+
+
+@pytest.fixture
+def tries(services):
+    """Build the tries of a function, with their journal and their events."""
+
+    def build(work, *, step=STEP, limits=None, journal=None):
+        live, events = services(journal=journal or MemoryJournal()), []
+        emitter = Emitter(write=events.append, callbacks=(), run_id="r", round=1, counter=Counter())
+        context = ExecutionContext(
+            task_description="Do it", plan_step=step, run_id="r", idempotency_key="k"
+        )
+        specialist = FunctionSpecialist(CARD, work)
+        built = Tries(specialist, context, limits or Limits(), live, emitter, {"tags": ["mine"]})
+        return built, events
+
+    return build
+
+
+def kinds(events):
+    return [(event.type, event.attempt) for event in events]
+
+
+async def test_a_result_is_filled_in_with_who_when_and_how_long(tries):
+    built, events = tries(lambda context: "done")
+    result = await built.run()
+    assert (result.text, result.key, result.round) == ("done", "4/a", 1)
+    assert (result.retry_count, result.confidence, result.error) == (0, 1.0, "")
+    assert 0 < result.duration < 20
+    assert kinds(events) == [("specialist_invoked", 1)]
+
+
+async def test_a_try_is_on_record_before_it_begins(tries):
+    seen = []
+
+    class Journal(MemoryJournal):
+        async def started(self, attempt):
+            await asyncio.sleep(0)
+            seen.append(("on record", attempt.number, attempt.key))
+
+    def work(context):
+        seen.append(("at work", context.attempt, context.idempotency_key))
+        if context.attempt == 1:
+            raise ConnectionError("reset")
+        return "done"
+
+    built, events = tries(work, journal=Journal())
+    assert (await built.run()).retry_count == 1
+    assert seen == [(what, n, "k") for n in (1, 2) for what in ("on record", "at work")]
+    assert kinds(events) == [
+        ("specialist_invoked", 1),
+        ("specialist_retried", 1),
+        ("specialist_invoked", 2),
+    ]
+
+
+async def test_a_journal_that_cannot_write_stops_the_step_loudly(tries):
+    class Full(MemoryJournal):
+        async def started(self, attempt):
+            raise OSError("disk full")
+
+    built, _ = tries(lambda context: pytest.fail("worked off the record"), journal=Full())
+    with pytest.raises(OSError, match="disk full"):
+        await built.run()
+
+
+async def test_the_last_of_several_failures_is_the_result_and_has_no_confidence(tries):
+    def work(context):
+        error = f"try {context.attempt}"
+        return SpecialistResult(status=ExecutionStatus.FAILED, error=error, confidence=0.9)
+
+    built, events = tries(work)
+    result = await built.run()
+    assert (result.error, result.retry_count, result.confidence) == ("try 3", 2, 0.0)
+    assert [event.error for event in events if event.type == "specialist_retried"] == [
+        "try 1",
+        "try 2",
+    ]
+
+
+async def test_a_failure_without_a_reason_says_what_it_can(tries):
+    failed = SpecialistResult(status=ExecutionStatus.FAILED, retry=False)
+    assert (await tries(lambda context: failed)[0].run()).error == "no reason given"
+    told = failed.replace(result=AIMessage("The page is gone."))
+    assert (await tries(lambda context: told)[0].run()).error == "The page is gone."
+
+
+async def test_a_partial_result_is_not_tried_again(tries):
+    partial = SpecialistResult(
+        status=ExecutionStatus.PARTIAL, result=AIMessage("Half."), confidence=0.4
+    )
+    built, events = tries(lambda context: partial)
+    result = await built.run()
+    assert (result.status, result.confidence, result.error) == ("partial", 0.4, "")
+    assert kinds(events) == [("specialist_invoked", 1)]
+
+
+async def test_a_text_that_is_too_long_to_be_kept_is_cut_and_the_cut_is_marked(tries):
+    built, _ = tries(lambda context: AIMessage("x" * (LONGEST_RESULT + 7), id="m"))
+    result = await built.run()
+    assert result.text == "x" * LONGEST_RESULT + "\n[… 7 characters cut]"
+    assert result.result.id == "m"
+
+
+async def test_a_secret_in_an_error_does_not_get_into_the_result(tries):
+    def work(context):
+        raise TypeError("refused for api_key=sk-abcdef123456")
+
+    assert "abcdef" not in (await tries(work)[0].run()).error
+
+
+async def test_a_question_to_the_user_is_no_failure(tries):
+    def ask(context):
+        raise GraphInterrupt(())
+
+    built, events = tries(ask)
+    with pytest.raises(GraphInterrupt):
+        await built.run()
+    assert kinds(events) == [("specialist_invoked", 1)]
+
+
+async def test_a_step_that_finds_no_model_call_left_was_not_done(tries):
+    async def work(context, config):
+        for _ in range(3):
+            await model.ainvoke("Hi", config)
+
+    journal = MemoryJournal()
+    with ScriptedModel({"*": always("Yes.")}) as model:
+        # The last call of a run is kept back for the answer.
+        built, _ = tries(work, limits=Limits(max_model_calls=3), journal=journal)
+        assert await built.run() is None
+    assert len(model.calls) == 2
+    assert built.used.calls == 2
+    assert await journal.reserve("r", limit=3)
+
+
+async def test_the_usage_of_a_result_is_that_of_all_its_tries(tries):
+    async def work(context, config):
+        await model.ainvoke("Hi", config)
+        if context.attempt < 3:
+            raise ConnectionError("reset")
+        return "done"
+
+    with ScriptedModel({"*": always("Yes.")}) as model:
+        result = await tries(work)[0].run()
+    assert result.usage.calls == 3
+
+
+async def test_a_model_that_is_not_handed_the_configuration_is_counted_all_the_same(tries):
+    async def work(context):
+        return await model.ainvoke("Hi")
+
+    with ScriptedModel({"*": "Yes."}) as model:
+        built, events = tries(work)
+        assert (await built.run()).usage.calls == 1
+    assert "specialist_token" not in dict(kinds(events))
+
+
+async def test_the_caller_s_tags_reach_the_specialist_and_leave_nothing_behind(tries):
+    seen = []
+    built, _ = tries(lambda context, config: seen.append(config["tags"]) or "done")
+    await built.run()
+    assert seen == [["mine"]]
+    assert ensure_config().get("tags") == []
+
+
+async def test_the_time_of_a_step_is_its_own_and_else_the_run_s(tries):
+    async def hang(context):
+        await asyncio.Event().wait()
+
+    own = STEP.replace(timeout=0.01, max_retries=0)
+    assert "0.01 s" in (await tries(hang, step=own)[0].run()).error
+    none = STEP.replace(timeout=None, max_retries=0)
+    built, _ = tries(hang, step=none, limits=Limits(step_timeout=0.02))
+    assert "0.02 s" in (await built.run()).error
+
+
+async def test_a_try_that_ran_out_of_time_can_be_tried_again(tries):
+    async def work(context):
+        if context.attempt == 1:
+            await asyncio.Event().wait()
+        return "done"
+
+    result = await tries(work, step=STEP.replace(timeout=0.05))[0].run()
+    assert (result.text, result.retry_count) == ("done", 1)
+
+
+async def test_a_try_may_clean_up_when_its_time_is_over(tries):
+    cleaned = []
+
+    async def work(context):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(True)
+
+    built, _ = tries(work, step=STEP.replace(timeout=0.01, max_retries=0))
+    assert (await built.run()).status is ExecutionStatus.FAILED
+    assert cleaned == [True]
+
+
+async def test_a_function_that_hangs_in_its_thread_is_abandoned(tries):
+    release = threading.Event()
+    built, _ = tries(
+        lambda context: release.wait(60), step=STEP.replace(timeout=0.05, max_retries=0)
+    )
+    try:
+        result = await asyncio.wait_for(built.run(), 5)
+    finally:
+        release.set()
+    assert "no answer within 0.05 s" in result.error
+
+
+async def test_a_cancelled_run_cancels_the_try_and_is_cancelled(tries):
+    at_work, ended = asyncio.Event(), []
+
+    async def work(context):
+        at_work.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    running = asyncio.ensure_future(tries(work)[0].run())
+    await at_work.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert ended == [True]
+
+
+async def test_a_run_that_is_cancelled_while_a_try_is_being_stopped_is_cancelled(
+    tries, monkeypatch
+):
+    monkeypatch.setattr(attempts, "GRACE", 5)
+    stopping, release = asyncio.Event(), asyncio.Event()
+
+    async def work(context):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            stopping.set()
+            await release.wait()
+        return "late"
+
+    built, _ = tries(work, step=STEP.replace(timeout=0.01, max_retries=0))
+    running = asyncio.ensure_future(built.run())
+    await stopping.wait()
+    running.cancel()
+    await asyncio.wait({running}, timeout=5)
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running

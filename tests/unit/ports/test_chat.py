@@ -1,0 +1,127 @@
+"""One call of a model: streamed where that works, whole where the server refuses to stream."""
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, HumanMessageChunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import PrivateAttr
+
+from replan.ports.chat import Chat
+from replan.testing import HttpFault, Reply, ScriptedHttpError, ScriptedModel
+
+REQUEST = [HumanMessage("Hi.")]
+
+
+class Server(BaseChatModel):
+    """A model whose streaming and whole calls can be told apart."""
+
+    _streamed: object = PrivateAttr()
+    _whole: object = PrivateAttr()
+    _calls: list[str] = PrivateAttr(default_factory=list)
+
+    def __init__(self, streamed, whole="whole"):
+        super().__init__(cache=False)
+        self._streamed, self._whole = streamed, whole
+
+    def says(self, chunks):
+        self._streamed = chunks
+
+    @property
+    def calls(self):
+        return self._calls
+
+    @property
+    def _llm_type(self):
+        return "server"
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        self._calls.append("whole")
+        if isinstance(self._whole, Exception):
+            raise self._whole
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self._whole))])
+
+    async def _astream(self, messages, stop=None, run_manager=None, **kwargs):
+        self._calls.append("stream")
+        if isinstance(self._streamed, Exception):
+            raise self._streamed
+        for chunk in self._streamed:
+            yield ChatGenerationChunk(message=chunk)
+
+
+def refused(status=400):
+    return ScriptedHttpError(HttpFault(status))
+
+
+def pieces(*texts, end="stop"):
+    chunks = [AIMessageChunk(text, id="m") for text in texts]
+    if end:
+        chunks.append(AIMessageChunk("", id="m", response_metadata={"finish_reason": end}))
+    return chunks
+
+
+async def test_a_reply_is_the_sum_of_its_pieces_and_each_piece_is_told():
+    told = []
+    with ScriptedModel({"*": [Reply("Hello you.", chunks=["Hel", "lo ", "you."])]}) as model:
+        message = await Chat(model).reply(REQUEST, {}, told.append)
+    assert type(message) is AIMessage
+    assert message.text == "Hello you."
+    assert told == ["Hel", "lo ", "you."]
+    assert message.usage_metadata["output_tokens"] > 0
+
+
+async def test_a_server_that_refuses_to_stream_is_asked_whole_and_not_asked_to_stream_again():
+    server, told = Server(refused()), []
+    chat = Chat(server)
+    assert (await chat.reply(REQUEST, {}, told.append)).text == "whole"
+    assert (await chat.reply(REQUEST, {}, told.append)).text == "whole"
+    assert (await chat.reply(REQUEST, {})).text == "whole"
+    assert server.calls == ["stream", "whole", "whole", "whole"]
+    assert told == ["whole", "whole"]
+
+
+async def test_a_request_that_is_bad_either_way_is_raised_and_says_nothing_of_streaming():
+    server = Server(refused(), whole=refused(422))
+    chat = Chat(server)
+    for _ in range(2):
+        with pytest.raises(ScriptedHttpError, match="422"):
+            await chat.reply(REQUEST, {})
+    assert server.calls == ["stream", "whole"] * 2
+
+
+@pytest.mark.parametrize(
+    "error", [refused(401), refused(429), refused(500), ConnectionError("reset")], ids=str
+)
+async def test_an_error_that_is_not_about_streaming_is_raised_at_once(error):
+    server = Server(error)
+    with pytest.raises(type(error)):
+        await Chat(server).reply(REQUEST, {})
+    assert server.calls == ["stream"]
+
+
+async def test_a_stream_without_text_is_an_empty_reply():
+    told = []
+    message = await Chat(Server(pieces(""))).reply(REQUEST, {}, told.append)
+    assert (message.text, told) == ("", [])
+
+
+async def test_a_stream_without_anything_is_an_error_and_no_reply():
+    with pytest.raises(Exception, match="generation"):
+        await Chat(Server([])).reply(REQUEST, {})
+
+
+async def test_a_piece_of_another_role_becomes_a_message_of_the_model():
+    chunks = [HumanMessageChunk(text) for text in ("Hel", "lo")]
+    message = await Chat(Server(chunks)).reply(REQUEST, {})
+    assert (type(message), message.text) == (AIMessage, "Hello")
+
+
+async def test_a_stream_that_ends_in_silence_is_noticed_once_the_server_has_told_of_an_end():
+    server = Server(pieces("Hel", "lo", end=""))
+    chat = Chat(server)
+    # Whether this server tells of ends is not known yet.
+    assert (await chat.reply(REQUEST, {})).text == "Hello"
+    server.says(pieces("Hello"))
+    await chat.reply(REQUEST, {})
+    server.says(pieces("Hel", end=""))
+    with pytest.raises(ConnectionError, match="ended before the reply did"):
+        await chat.reply(REQUEST, {})

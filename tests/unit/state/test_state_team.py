@@ -1,0 +1,78 @@
+"""Who does a step that names nobody, and how a written name finds its specialist."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from replan.state.team import SpecialistCard, find_specialist, select_specialists_by_task
+
+TEAM = (
+    SpecialistCard(name="writer", intended_use="Writes reports and letters."),
+    SpecialistCard(
+        name="analyst", intended_use="Computes from tables.", capabilities=("sums", "csv files")
+    ),
+    SpecialistCard(name="研究员", intended_use="查找资料和政策", capabilities=("网络搜索",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("Compute the total from the table", "analyst"),
+        ("Add up the CSV file", "analyst"),
+        ("Write the report", "writer"),
+        ("WRITING A LETTER", "writer"),
+        ("Ask the writer about tables", "writer"),
+        ("请搜索欧盟的电动车政策", "研究员"),
+        ("查资料", "研究员"),
+        ("分析", "writer"),
+        ("", "writer"),
+        ("!?", "writer"),
+    ],
+)
+def test_a_task_goes_to_the_specialist_whose_card_shares_its_words(task, name):
+    assert select_specialists_by_task(task, TEAM) == (name,)
+
+
+def test_a_name_weighs_more_than_a_capability_and_a_capability_more_than_the_intended_use():
+    use, capability, name = (
+        SpecialistCard(name="x", intended_use="Handles maps."),
+        SpecialistCard(name="y", intended_use="Other.", capabilities=("maps",)),
+        SpecialistCard(name="maps", intended_use="Other."),
+    )
+    assert select_specialists_by_task("Draw a map", [use, capability, name]) == ("maps",)
+    assert select_specialists_by_task("Draw a map", [use, capability]) == ("y",)
+
+
+def test_a_tie_goes_to_the_first_of_the_team():
+    twins = [SpecialistCard(name=name, intended_use="Finds facts.") for name in ("y", "x")]
+    assert select_specialists_by_task("Find a fact", twins) == ("y",)
+
+
+def test_an_empty_team_is_refused():
+    with pytest.raises(ValueError, match="empty"):
+        select_specialists_by_task("Anything", [])
+
+
+CARDS = st.builds(
+    SpecialistCard,
+    name=st.text(min_size=1, max_size=8),
+    intended_use=st.text(max_size=20),
+    capabilities=st.lists(st.text(max_size=8), max_size=3).map(tuple),
+)
+
+
+@given(st.text(max_size=60), st.lists(CARDS, min_size=1, max_size=5))
+def test_exactly_one_specialist_is_chosen_whatever_is_written(task, team):
+    (chosen,) = select_specialists_by_task(task, team)
+    assert chosen in {card.name for card in team}
+    assert select_specialists_by_task(task, team) == (chosen,)
+
+
+@pytest.mark.parametrize("written", ["analyst", "Analyst", " ANALYST "])
+def test_a_name_is_found_without_regard_to_case_and_blanks(written):
+    assert find_specialist(written, TEAM) == "analyst"
+
+
+@pytest.mark.parametrize("written", ["", "analysts", "ana"])
+def test_a_name_that_nobody_has_finds_nobody(written):
+    assert find_specialist(written, TEAM) is None

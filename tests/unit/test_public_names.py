@@ -1,0 +1,98 @@
+"""The names that the outside may rely on, and what it costs to import them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import replan
+
+NAMES = [
+    "ActionType",
+    "Artifact",
+    "CollectedResults",
+    "ConfigurationError",
+    "DeserializationError",
+    "EnhancedState",
+    "ExecutionContext",
+    "ExecutionRecord",
+    "ExecutionStatus",
+    "FeedbackResult",
+    "Host",
+    "InputError",
+    "LimitReachedError",
+    "Limits",
+    "ModelCallError",
+    "MultiAgentCallback",
+    "MultiAgentConfig",
+    "PlanChangeError",
+    "PlanDocument",
+    "PlanDocumentError",
+    "PlanError",
+    "PlanStep",
+    "PlanUpdate",
+    "PlanUpdateType",
+    "ReplanError",
+    "RunSettings",
+    "Specialist",
+    "SpecialistResult",
+    "StepStatus",
+    "TaskComplexity",
+    "TaskPlan",
+    "ThinkingResult",
+    "UnknownStepError",
+    "Usage",
+    "UsageError",
+    "build_graph",
+    "run",
+    "run_sync",
+    "stream",
+]
+
+
+def test_the_public_names_are_these():
+    """A name that is here is promised: adding one is a feature, taking one away a break."""
+    assert replan.__all__ == NAMES == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_can_be_imported_and_says_what_it_is(name):
+    value = getattr(replan, name)
+    assert value.__name__ == name
+    assert value.__doc__
+    assert value.__module__.startswith("replan.")
+    assert name in dir(replan)
+
+
+def test_the_version_is_that_of_the_installed_package(tmp_path, monkeypatch):
+    installed = tmp_path / "replan-9.8.7.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: replan\nVersion: 9.8.7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert replan.__version__ == "9.8.7"
+
+
+def test_another_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'build_grpah'"):
+        _ = replan.build_grpah
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        ("import replan", {"langchain_core", "langgraph", "openai", "pydantic", "yaml"}),
+        ("from replan import ReplanError", {"langchain_core", "langgraph", "openai", "pydantic"}),
+        ("from replan.plan import TaskPlan", {"langchain_core", "langgraph", "openai"}),
+        ("from replan import PlanDocument", {"langchain_core", "langgraph", "openai"}),
+        ("from replan import Limits", {"langchain_core", "langgraph", "openai"}),
+        ("import replan.testing.fixtures", {"langchain_core", "langgraph", "openai", "aiohttp"}),
+        ("from replan import build_graph", {"openai", "langchain_openai", "duckdb"}),
+    ],
+)
+def test_an_import_loads_no_more_than_it_needs(code, unwanted):
+    script = f"{code}\nimport json, sys; print(json.dumps(list(sys.modules)))"
+    ended = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert unwanted & set(json.loads(ended.stdout)) == set()
