@@ -5,7 +5,7 @@ framework.
 """
 
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -127,7 +127,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return version("replan")
+        try:
+            return version("replan")
+        except PackageNotFoundError:
+            return "0+source"
     if name not in _PLACE_OF:
         raise AttributeError(f"module 'replan' has no attribute {name!r}")
     value = getattr(import_module(_PLACE_OF[name]), name)

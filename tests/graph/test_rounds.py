@@ -409,3 +409,44 @@ async def test_an_answer_of_megabytes_is_cut_and_the_cut_is_marked():
     text = state["current_specialist_results"]["1/a"].text
     assert len(text) < 201_000
     assert text.endswith("[… 2800000 characters cut]")
+
+
+@pytest.mark.parametrize("on_failure", ["finish", "halt"])
+async def test_what_a_result_of_an_earlier_round_asked_for_is_past(on_failure):
+    def wishes(context):
+        if on_failure == "halt":
+            return failed("no")
+        return SpecialistResult(replan_needed=True)
+
+    going_on = "---\nverdict: continue\n---\n"
+    # Of two specialists one may still succeed, so a failure of the other needs no judgement.
+    judged = [COMPLETE] if on_failure == "halt" else [going_on, COMPLETE]
+    with ScriptedModel({"feedback": judged}) as model:
+        team = [
+            Specialist(name="a", intended_use="Asks.", run=wishes),
+            Specialist(name="b", intended_use="Works.", run=lambda context: "done"),
+        ]
+        graph = build_graph(
+            MultiAgentConfig(
+                host=Host(tool_calling_model=model),
+                specialists=team,
+                on_failure=on_failure,
+                limits=Limits(max_parallel_steps=1),
+            )
+        )
+        plan = "- [ ] 1. Both @a @b\n- [ ] 2. Other @b\n"
+        state = await run(graph, {"messages": [("user", "Go.")], "plan": plan})
+    assert state["outcome"] == "completed"
+    assert set(state["current_specialist_results"]) == {"1/a", "1/b", "2/b"}
+
+
+async def test_the_most_urgent_step_starts_first():
+    order = []
+    plan = "- [ ] 1. A @a\n- [ ] 2. B @a (priority 1)\n- [ ] 3. C @a (priority 9)\n"
+
+    def work(context):
+        order.append(context.plan_step.id)
+        return "done"
+
+    await run_plan(plan, work, settings=RunSettings(limits=Limits(max_parallel_steps=1)))
+    assert order == [3, 2, 1]

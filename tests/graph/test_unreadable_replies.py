@@ -119,3 +119,27 @@ async def test_braces_and_dollars_in_user_text_and_results_are_text(team, script
     feedback = next(call for call in model.calls if call.node == "feedback")
     assert "${HOME} and $team" in feedback.messages[-1].text
     assert feedback.messages[-1].text.count("</result>") == 3
+
+
+async def test_thinking_and_front_matter_never_reach_an_answer_of_its_own(team):
+    wrapped = "<think>secret</think>\n\nParis."
+    with ScriptedModel({"think": "---\ncomplexity: simple\n---\n", "direct_answer": wrapped}) as m:
+        events = [event async for event in stream(team(m, calls="separate"), "Capital?")]
+    assert events[-1].answer.text == "Paris."
+    assert "".join(e.text for e in events if e.type == "answer_token") == "Paris."
+
+
+async def test_a_reply_that_is_always_empty_ends_as_a_failure_and_says_so(team):
+    with ScriptedModel({"think": ["", ""], "direct_answer": ""}) as model:
+        state = await run(team(model), "Capital?")
+    assert state["outcome"] == "failed"
+    assert "empty reply" in state["final_answer"].text
+
+
+async def test_a_plain_list_under_a_complex_judgement_is_the_plan(team):
+    plan = "---\ncomplexity: complex\n---\n1. Find a\n2. Find b\n"
+    replies = {"think": plan, "step 1": "a", "step 2": "b", "feedback": COMPLETE}
+    with ScriptedModel(replies) as model:
+        state = await run(team(model), "Do it.")
+    assert state["usage"].calls == 4
+    assert state["outcome"] == "completed"

@@ -8,6 +8,7 @@ from langgraph.graph.message import push_message
 from replan.events.emitter import Emitter
 from replan.events.types import AnswerRestarted, AnswerToken
 from replan.replies.body_stream import BodyStream
+from replan.replies.readings import WRAPPED
 
 Gate = Callable[[Mapping[str, str]], bool]
 """Whether a reply with this front matter carries an answer that may be shown."""
@@ -31,7 +32,11 @@ class AnswerStream:
         """Take the next piece of the reply."""
         if self._gate is None:
             # Blanks at the end are held back: the answer may end there.
-            text = self._held + (chunk if self._shown else chunk.lstrip())
+            text = self._held + chunk
+            text = text if self._shown else text.lstrip()
+            if not self._shown and _may_be_wrapped(text):
+                self._held = text
+                return
             self._held = text[len(text.rstrip()) :]
             self._show(text.rstrip())
             return
@@ -63,6 +68,11 @@ class AnswerStream:
         if text:
             self._shown += text
             show(self._emitter, text, self._message_id)
+
+
+def _may_be_wrapped(text: str) -> bool:
+    """Whether an answer that begins so may begin with something else, which is not shown."""
+    return any(text.startswith(mark) or mark.startswith(text) for mark in WRAPPED)
 
 
 def show(emitter: Emitter, text: str, message_id: str) -> None:

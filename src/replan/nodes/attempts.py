@@ -32,6 +32,9 @@ GRACE = 1.0
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; what is larger belongs into a file."""
 
+LONGEST_ERROR = 2_000
+"""Characters of an error that the state keeps."""
+
 
 @dataclass
 class Tries:
@@ -65,7 +68,9 @@ class Tries:
         loop = AsyncRetrying(
             retry=retry_if_result(_can_be_retried),
             stop=stop_after_attempt(retries + 1),
-            wait=wait_exponential_jitter(multiplier=self.services.retry_wait, max=30),
+            wait=wait_exponential_jitter(
+                multiplier=self.services.retry_wait, jitter=self.services.retry_wait, max=30
+            ),
             before_sleep=self._tell_retry,
             retry_error_callback=_last_result,
         )
@@ -76,9 +81,16 @@ class Tries:
 
         try:
             result: SpecialistResult = await loop(next_try)
-        except LimitReachedError:
-            return None
-        return result.replace(usage=self.used)
+        except LimitReachedError as error:
+            if self.used == TokenCount():
+                return None
+            # What was begun must be accounted for, though it could not be ended.
+            result = self._completed(_failure(error), next(numbers) - 1, 0.0)
+        result = result.replace(usage=self.used)
+        # On record before anybody sees it: LangGraph writes a node's update in the background.
+        last = self.context.replace(attempt=result.retry_count + 1)
+        await self.services.journal.finished(attempt_of(last, self.name, self.services), result)
+        return result
 
     async def _one(self, number: int) -> SpecialistResult:
         """Make one try; everything but a question to the user and a cancellation is a result."""
@@ -94,12 +106,7 @@ class Tries:
         except (GraphBubbleUp, LimitReachedError):
             raise
         except Exception as error:  # noqa: BLE001 - foreign code; its failure is a result
-            result = SpecialistResult(
-                status=ExecutionStatus.FAILED,
-                error=describe(error),
-                confidence=0.0,
-                retry=can_pass(error),
-            )
+            result = _failure(error)
         finally:
             self.used += meter.count
         return self._completed(result, number, time.monotonic() - started)
@@ -117,6 +124,10 @@ class Tries:
             return SpecialistResult.model_validate(await self.specialist.run(context, config))
         except SystemExit as error:
             raise RuntimeError(f"it tried to end the process (exit {error.code})") from error
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            raise RuntimeError(describe(error)) from error
         finally:
             var_child_runnable_config.reset(token)
 
@@ -151,7 +162,10 @@ class Tries:
             retry_count=number - 1,
             duration=result.duration or seconds,
             confidence=0.0 if failed else result.confidence,
-            error=result.error or (result.text or "no reason given" if failed else ""),
+            error=within_budget(
+                result.error or (result.text or "no reason given" if failed else ""),
+                LONGEST_ERROR,
+            ),
         )
 
     def _meter(self, number: int) -> Meter:
@@ -185,6 +199,15 @@ async def _stop(task: asyncio.Future[SpecialistResult]) -> None:
     task.cancel()
     task.add_done_callback(lambda late: late.cancelled() or late.exception())
     await asyncio.wait({task}, timeout=GRACE)
+
+
+def _failure(error: Exception) -> SpecialistResult:
+    return SpecialistResult(
+        status=ExecutionStatus.FAILED,
+        error=describe(error),
+        confidence=0.0,
+        retry=can_pass(error),
+    )
 
 
 def attempt_of(context: ExecutionContext, specialist: str, services: Services) -> Attempt:

@@ -74,6 +74,7 @@ class Board:
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._recorded: Mapping[str, SpecialistResult] | None = None
         self._recalling = asyncio.Lock()
+        self._stale: set[str] = set()
 
     @contextmanager
     def seat(self, key: str) -> Generator[None]:
@@ -102,9 +103,15 @@ class Board:
         # Shielded: a waiter that is cancelled must not take the result from the others.
         return None if seat is None else await asyncio.shield(seat)
 
+    def publish_earlier(self, key: str, result: SpecialistResult) -> None:
+        """Show a result of an earlier round: others may use it, but what it asked for is past."""
+        self._stale.add(key)
+        self.publish(key, result)
+
     def published(self) -> list[SpecialistResult]:
-        """The results that stand on the board now."""
-        done = (seat.result() for seat in self._seats.values() if seat.done())
+        """The results that this round has brought so far."""
+        fresh = (seat for key, seat in self._seats.items() if key not in self._stale)
+        done = (seat.result() for seat in fresh if seat.done())
         return [outcome for outcome in done if isinstance(outcome, SpecialistResult)]
 
 

@@ -9,6 +9,7 @@ from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import host_call
 from replan.ports.services import Services
 from replan.prompts.host import build_direct_answer_prompt
+from replan.replies.readings import read_answer
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import TaskComplexity, ThinkingResult
@@ -37,11 +38,13 @@ async def direct_answer(
         prompt = build_direct_answer_prompt(thinking, state, services.prompts)
         shown = AnswerStream(call.emitter, None)
         try:
-            text = await call.ask(services.models.answering, prompt, shown)
+            text = read_answer(await call.ask(services.models.answering, prompt, shown))
         except LimitReachedError as error:
             outcome, text = "failed", f"There is no answer. {error}"
             await call.emitter.emit(LimitReached, limit=error.limit, value=error.value)
-        answer = shown.finish(text.strip())
+        if not text:
+            outcome, text = "failed", "There is no answer: the model gave an empty reply."
+        answer = shown.finish(text)
     usage = call.usage(state)
     await services.journal.ended(state.get("run_id", ""))
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)

@@ -12,6 +12,7 @@ from replan.nodes.rules import missing_from, outcome_of
 from replan.plan.model import TaskPlan
 from replan.ports.services import Services
 from replan.prompts.host import build_final_answer_prompt
+from replan.replies.readings import read_answer
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 
@@ -72,7 +73,7 @@ async def _answered(state: EnhancedState, call: HostCall) -> AIMessage:
     )
     shown = AnswerStream(call.emitter, None)
     try:
-        text = (await call.ask(call.services.models.answering, prompt, shown)).strip()
+        text = read_answer(await call.ask(call.services.models.answering, prompt, shown))
     except (ModelCallError, LimitReachedError):
         text = ""
     return shown.finish(text or generate_final_answer(state))

@@ -53,7 +53,9 @@ class HostCall:
         retrying = AsyncRetrying(
             retry=retry_if_exception(can_pass),
             stop=stop_after_attempt(HOST_TRIES),
-            wait=wait_exponential_jitter(multiplier=self.services.retry_wait, max=30),
+            wait=wait_exponential_jitter(
+                multiplier=self.services.retry_wait, jitter=self.services.retry_wait, max=30
+            ),
             before_sleep=restart,
             reraise=True,
         )

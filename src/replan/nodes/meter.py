@@ -15,6 +15,7 @@ from langchain_core.outputs import (
 )
 
 from replan.errors import LimitReachedError
+from replan.ports.chat import well_formed
 from replan.ports.journal import Journal
 from replan.state.usage import TokenCount
 
@@ -101,7 +102,7 @@ class Meter(AsyncCallbackHandler):
         """Pass a piece of text on; of a piece that is more than text, its text."""
         text = chunk.message.text if isinstance(chunk, ChatGenerationChunk) else token
         if self._on_token is not None and isinstance(text, str) and text:
-            self._on_token(str(text))
+            self._on_token(well_formed(text))
 
     async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Add the tokens that the server reported."""

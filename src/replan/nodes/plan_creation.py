@@ -13,7 +13,7 @@ from replan.nodes.plan_texts import (
     plan_text,
     read_model_plan,
 )
-from replan.plan.document import looks_like_plan
+from replan.plan.document import PlanDocument, looks_like_plan
 from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
 from replan.ports.services import Services
@@ -69,7 +69,10 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
     )
     prompt: list[BaseMessage] = build_planning_prompt(thinking, state, services.prompts)
     text = thinking.thought
-    if not looks_like_plan(text):
+    # What was judged complex may be a plan in any form; else only what cannot be anything else.
+    merged = services.prompts.merged_planning
+    holds_plan = merged and bool(PlanDocument.recover(text).plan.steps)
+    if not holds_plan and not looks_like_plan(text):
         try:
             text = plan_text(await call.ask(services.models.planning, prompt))
         except LimitReachedError as error:

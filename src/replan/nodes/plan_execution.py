@@ -56,5 +56,6 @@ def _steps_of_round(
             # Nothing to send if nothing can start, though some steps may still wait.
             allowed = within_limit(plan, settings_of(state).limits.max_steps)
             blocked = {step.id for step in blocked_steps(plan)}
-            open_steps = (step for step in allowed.open_steps() if step.id not in blocked)
-            return list(open_steps) if ready else []
+            unblocked = (step for step in allowed.open_steps() if step.id not in blocked)
+            by_urgency = sorted(unblocked, key=lambda step: (-step.priority, step.id))
+            return by_urgency if ready else []

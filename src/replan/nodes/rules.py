@@ -15,6 +15,9 @@ from replan.state.results import (
 )
 from replan.state.usage import Usage
 
+MOST_MISSING = 50
+"""Undone steps that an answer names one by one."""
+
 
 def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
     """The plan's first `max_steps` steps; the others are never started."""
@@ -111,10 +114,13 @@ def missing_from(state: EnhancedState) -> str:
     plan = state.get("current_plan") or TaskPlan()
     blocked = {step.id for step in blocked_steps(plan)}
     limit = state.get("limit_reached", "") or reached_limit(state)
-    return "\n".join(
+    unmet = unmet_steps(plan)
+    lines = [
         f"- {step.id}. {step.description}: {_why(step, limit, blocked=step.id in blocked)}"
-        for step in unmet_steps(plan)
-    )
+        for step in unmet[:MOST_MISSING]
+    ]
+    more = len(unmet) - MOST_MISSING
+    return "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])
 
 
 def fallback_feedback(state: EnhancedState, feedback: str) -> FeedbackResult:

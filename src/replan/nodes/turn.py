@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from replan.events.emitter import Emitter
 from replan.events.types import SpecialistCompleted, SpecialistParked
-from replan.nodes.attempts import Tries, attempt_of
+from replan.nodes.attempts import Tries
 from replan.nodes.board import Board, Boards, Outcome
 from replan.nodes.contexts import context_of, joined_texts, step_key
 from replan.nodes.superstep import Sent
@@ -85,10 +85,12 @@ class Turn:
         result = results.get(step_key(self.state.get("run_id", ""), self.step, self.specialist))
         if result is None:
             return None
-        if result.round != self._round:
-            # Its calls were counted in the round that made them.
-            result = result.replace(round=self._round, usage=TokenCount())
-        self.board.publish(self.key, result)
+        if result.round == self._round:
+            self.board.publish(self.key, result)
+            return result
+        # Its calls were counted in the round that made them.
+        result = result.replace(round=self._round, usage=TokenCount())
+        self.board.publish_earlier(self.key, result)
         return result
 
     async def take(self) -> SpecialistResult | None:
@@ -125,13 +127,6 @@ class Turn:
         if done is None:
             return await self._park({})
         result = SpecialistResult.model_validate(done)
-        # On record before anybody sees it: LangGraph writes a node's update in the background.
-        await self.services.journal.finished(
-            attempt_of(
-                context.replace(attempt=result.retry_count + 1), self.specialist, self.services
-            ),
-            result,
-        )
         event = self.emitter.stream(
             SpecialistCompleted,
             step_id=self.step.id,

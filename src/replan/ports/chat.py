@@ -30,13 +30,15 @@ class Chat:
             Exception: Whatever the model's client raises.
         """
         if self._streams:
+            chunks: list[AIMessageChunk] = []
             try:
-                return await self._stream(messages, config, on_text)
+                await self._stream(messages, config, chunks, on_text)
+                return self._joined(chunks)
             except Exception as error:
-                if getattr(error, "status_code", None) not in _REFUSALS:
+                if chunks or not _may_be_refusal(error):
                     raise
         # A refusal of streaming looks like any other bad request, so the whole call decides.
-        message = await self.model.ainvoke(list(messages), config)
+        message = _well_formed(await self.model.ainvoke(list(messages), config))
         self._streams = False
         if on_text is not None:
             on_text(message.text)
@@ -46,22 +48,54 @@ class Chat:
         self,
         messages: Sequence[BaseMessage],
         config: RunnableConfig,
+        chunks: list[AIMessageChunk],
         on_text: Callable[[str], None] | None,
-    ) -> AIMessage:
-        whole: AIMessageChunk | None = None
+    ) -> None:
+        half = ""
         async for chunk in self.model.astream(list(messages), config):
-            whole = chunk if whole is None else whole + chunk
+            chunks.append(chunk)
             if on_text is not None and chunk.text:
-                on_text(chunk.text)
-        if whole is None:
-            return AIMessage("")
-        self._check_end(whole)
-        message = message_chunk_to_message(whole)
-        return message if isinstance(message, AIMessage) else AIMessage(whole.text)
+                text = half + chunk.text
+                # Some servers cut a character in two; its first half waits for the second.
+                half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+                on_text(well_formed(text.removesuffix(half)))
 
-    def _check_end(self, whole: BaseMessage) -> None:
-        """Refuse a stream that broke off in silence, where the server tells of ends otherwise."""
+    def _joined(self, chunks: list[AIMessageChunk]) -> AIMessage:
+        """Join the pieces of a stream.
+
+        Raises:
+            ConnectionError: It broke off in silence, where the server tells of ends otherwise.
+        """
+        if not chunks:
+            return AIMessage("")
+        whole = chunks[0]
+        for chunk in chunks[1:]:
+            whole += chunk
         if whole.response_metadata.get("finish_reason"):
             self._tells_ends = True
         elif self._tells_ends:
             raise ConnectionError("the stream ended before the reply did")
+        message = message_chunk_to_message(whole)
+        return _well_formed(message if isinstance(message, AIMessage) else AIMessage(whole.text))
+
+
+def well_formed(text: str) -> str:
+    """Join the halves of characters that stand side by side; a half alone is no text."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _well_formed(message: AIMessage) -> AIMessage:
+    content = message.content
+    if isinstance(content, str) and (clean := well_formed(content)) != content:
+        return message.model_copy(update={"content": clean})
+    return message
+
+
+def _may_be_refusal(error: Exception) -> bool:
+    """Whether a stream without any piece may only mean that the server does not stream."""
+    if getattr(error, "status_code", None) in _REFUSALS:
+        return True
+    # LangChain says so of an empty stream, with an error of no class of its own.
+    return isinstance(error, NotImplementedError) or type(error) is ValueError

@@ -31,6 +31,11 @@ _SECRETS = (
         rf"\1{_MASK}",
     ),
     (re.compile(rf"(?i)({_NAMED}[\"']?\s*[=:]\s*){_VALUE}"), rf"\1{_MASK}"),
+    # Servers like to repeat what they refuse: "Incorrect API key provided: ...".
+    (
+        re.compile(rf"(?i)(\b(?:api[ _-]?)?key(?:\s+[a-z]+){{0,2}}[\"']?\s*[=:]\s*){_VALUE}"),
+        rf"\1{_MASK}",
+    ),
     (
         re.compile(
             r"(?i)(?<![a-z0-9])(?:sk|pk|rk|gsk|hf|ghp|gho|ghs|github_pat|glpat|xox[a-z]|lsv2)"

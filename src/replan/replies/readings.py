@@ -18,7 +18,7 @@ from replan.replies.labels import (
     update_type_of,
     verdict_of,
 )
-from replan.replies.reply import FEEDBACK_KEYS, THINK_KEYS, Reply, read_reply
+from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, Reply, read_reply
 from replan.replies.specialist_reading import SpecialistReading, read_specialist
 from replan.state.results import ActionType, FeedbackResult, TaskComplexity, ThinkingResult
 
@@ -29,6 +29,7 @@ __all__ = [
     "ThinkReading",
     "parse_feedback_result",
     "parse_thinking_result",
+    "read_answer",
     "read_feedback",
     "read_plan",
     "read_specialist",
@@ -36,6 +37,9 @@ __all__ = [
     "says_complete",
     "says_simple",
 ]
+
+WRAPPED = ("<", "---", "[THINK]", "◁")
+"""How a reply begins that may hold more than its answer."""
 
 BodyKind = Literal["answer", "plan", "text", "empty"]
 """What a body is: an answer, a plan, text under a complex judgement that is no plan, or nothing."""
@@ -225,6 +229,14 @@ def _feedback_reading(reply: Reply, verdict: Verdict, plan: str | None) -> Feedb
         if action in against
         else "",
     )
+
+
+def read_answer(text: str) -> str:
+    """Give the answer in a reply that should be nothing else, without thinking or front matter."""
+    start = text.lstrip()
+    if start.startswith(WRAPPED):
+        return read_reply(text, HOST_KEYS if start.startswith("-") else ()).body
+    return text.strip()
 
 
 def _unless_nothing(text: str) -> str:

@@ -1,12 +1,14 @@
 """Call what others wrote: sync or async, of one parameter or two, and check what it gives."""
 
+import asyncio
+import contextvars
 import functools
 import inspect
+import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any, cast
 
-import anyio.to_thread
-from anyio import CapacityLimiter
 from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk
 from langchain_core.runnables import RunnableConfig
 
@@ -18,14 +20,19 @@ async def call(function: Callable[..., Any], given: object, config: RunnableConf
 
     A thread that hangs is abandoned: it is a daemon, so the process can end without it.
     """
-    arguments = (given, config) if _takes_two(function) else (given,)
+    arguments = arguments_of(function, given, config)
     if _is_async(function):
         return await function(*arguments)
     work = functools.partial(function, *arguments)
-    answer = await anyio.to_thread.run_sync(
-        work, abandon_on_cancel=True, limiter=CapacityLimiter(1)
-    )
+    answer = await _in_thread(work)
     return await answer if inspect.isawaitable(answer) else answer
+
+
+def arguments_of(
+    function: Callable[..., Any], given: object, config: RunnableConfig
+) -> tuple[object, ...]:
+    """What a function is called with: the configuration only if it takes a second argument."""
+    return (given, config) if _takes_two(function) else (given,)
 
 
 async def last_of(pieces: AsyncIterator[Any]) -> Any:
@@ -67,9 +74,42 @@ def result_of(answer: object) -> SpecialistResult:
 
 def with_message(result: SpecialistResult, message: BaseMessage) -> SpecialistResult:
     """Fill in the message that an output processor left out."""
+    if not isinstance(cast("object", result), SpecialistResult):
+        kind = type(cast("object", result)).__name__
+        raise TypeError(f"the output processor gave {kind}; give a SpecialistResult")
     if result.result is not None:
         return result
     return result.replace(result=AIMessage(message.text, id=message.id))
+
+
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    """Run in a daemon thread: the threads of asyncio and anyio are waited for at exit."""
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(answer: Any, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(answer)
+        else:
+            future.set_exception(error)
+
+    def target() -> None:
+        answer, error = None, None
+        try:
+            answer = context.run(work)
+        except StopIteration as stop:
+            error = RuntimeError("it raised StopIteration")
+            error.__cause__ = stop
+        except BaseException as raised:  # noqa: BLE001 - it belongs to the one who waits
+            error = raised
+        # The loop may be closed by the time that an abandoned function ends.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, answer, error)
+
+    threading.Thread(target=target, name="replan specialist", daemon=True).start()
+    return await future
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:
@@ -78,7 +118,15 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(parameter.kind in positional for parameter in parameters) > 1
+    # A parameter with a default is the function's own, unless it is named for the configuration.
+    return (
+        sum(
+            parameter.kind in positional
+            and (parameter.default is parameter.empty or parameter.name == "config")
+            for parameter in parameters
+        )
+        > 1
+    )
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

@@ -10,7 +10,14 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.pregel.protocol import PregelProtocol
 
 from replan.prompts.specialist import build_specialist_prompt
-from replan.specialists.foreign import call, last_of, message_of, result_of, with_message
+from replan.specialists.foreign import (
+    arguments_of,
+    call,
+    last_of,
+    message_of,
+    result_of,
+    with_message,
+)
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 
@@ -39,15 +46,15 @@ class RunnableSpecialist:
 
     async def _answer(self, messages: list[BaseMessage], config: RunnableConfig) -> Any:
         """Prefer the one that streams: its pieces are shown as they come."""
-        for runnable in (self.streamable, self.invokable):
-            if isinstance(runnable, Runnable):
-                return await _of_runnable(cast("Runnable[Any, Any]", runnable), messages, config)
-        if self.streamable is not None:
-            pieces = self.streamable(messages)
-            if inspect.isawaitable(pieces):
-                pieces = await pieces
-            return await last_of(pieces)
-        return await call(self.invokable, messages, config)
+        chosen = self.invokable if self.streamable is None else self.streamable
+        if isinstance(chosen, Runnable):
+            return await _of_runnable(cast("Runnable[Any, Any]", chosen), messages, config)
+        if self.streamable is None:
+            return await call(chosen, messages, config)
+        pieces = chosen(*arguments_of(chosen, messages, config))
+        if inspect.isawaitable(pieces):
+            pieces = await pieces
+        return await last_of(pieces)
 
 
 async def _of_runnable(

@@ -60,7 +60,8 @@ def _words(text: str) -> frozenset[str]:
     for word in _WORD.findall(text.casefold()):
         if _CJK.search(word):
             found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
-        else:
+        elif len(word) > 1:
+            # A single letter is an article or a label, and tells of nothing.
             found.add(_stem(word))
     return frozenset(found)
 

@@ -140,7 +140,8 @@ async def test_a_question_to_the_user_is_no_failure(tries):
     assert kinds(events) == [("specialist_invoked", 1)]
 
 
-async def test_a_step_that_finds_no_model_call_left_was_not_done(tries):
+@pytest.mark.parametrize("calls", [1, 3])
+async def test_a_step_that_finds_no_model_call_left_was_not_done_or_is_accounted_for(tries, calls):
     async def work(context, config):
         for _ in range(3):
             await model.ainvoke("Hi", config)
@@ -148,11 +149,14 @@ async def test_a_step_that_finds_no_model_call_left_was_not_done(tries):
     journal = MemoryJournal()
     with ScriptedModel({"*": always("Yes.")}) as model:
         # The last call of a run is kept back for the answer.
-        built, _ = tries(work, limits=Limits(max_model_calls=3), journal=journal)
-        assert await built.run() is None
-    assert len(model.calls) == 2
-    assert built.used.calls == 2
-    assert await journal.reserve("r", limit=3)
+        built, _ = tries(work, limits=Limits(max_model_calls=calls), journal=journal)
+        result = await built.run()
+    assert len(model.calls) == calls - 1
+    if calls == 1:
+        assert result is None
+    else:
+        assert (result.status, result.usage.calls) == ("failed", calls - 1)
+    assert await journal.reserve("r", limit=calls)
 
 
 async def test_the_usage_of_a_result_is_that_of_all_its_tries(tries):

@@ -104,9 +104,16 @@ async def test_a_stream_without_text_is_an_empty_reply():
     assert (message.text, told) == ("", [])
 
 
-async def test_a_stream_without_anything_is_an_error_and_no_reply():
-    with pytest.raises(Exception, match="generation"):
-        await Chat(Server([])).reply(REQUEST, {})
+async def test_a_server_that_ignores_the_wish_to_stream_is_asked_for_the_whole():
+    server = Server([])
+    assert (await Chat(server).reply(REQUEST, {})).text
+    assert server.calls == ["stream", "whole"]
+
+
+async def test_a_character_that_a_server_cut_in_two_is_joined_again():
+    told = []
+    message = await Chat(Server(pieces("a\ud83d", "\ude00b"))).reply(REQUEST, {}, told.append)
+    assert (message.text, "".join(told)) == ("a\U0001f600b", "a\U0001f600b")
 
 
 async def test_a_piece_of_another_role_becomes_a_message_of_the_model():

@@ -111,7 +111,6 @@ async def test_a_function_that_hides_its_signature_is_called_with_one_argument()
     assert await call(max, [1, 3, 2], CONFIG) == 3
 
 
-@pytest.mark.xfail(reason="BUG: a parameter with a default is taken for the configuration")
 async def test_a_default_that_a_closure_binds_is_not_taken_for_the_configuration(context):
     functions = [lambda given, number=number: str(number) for number in (1, 2)]
     assert [(await of(each).run(context, CONFIG)).text for each in functions] == ["1", "2"]

@@ -186,3 +186,15 @@ def test_a_key_never_survives_wherever_it_stands(key: str, around: str):
     error = ValueError(f"{around} sk-{key} {around} api_key={key} https://u:{key}@h {around}")
 
     assert key not in describe(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Incorrect API key provided: k-Secret-998877.",
+        "key=k-Secret-998877",
+        "api key: k-Secret-998877",
+    ],
+)
+def test_a_key_that_a_server_repeats_is_masked(text):
+    assert "Secret-998877" not in describe(RuntimeError(text))
