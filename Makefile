@@ -24,7 +24,7 @@ MADE := $(VENV)/.python-$(PYVERSION)
 RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
 
-DEMO_TASK := Total the revenue by region from sales.csv, total the refunds by region from returns.csv, compare both by region, then write a report.
+DEMO_TASK := Total the revenue by region from sales.csv, total the refunds by reigon from returns.csv, find what our notes say about returns, compare revenue and refunds by region, then write a report with a chart.
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile

@@ -115,8 +115,9 @@ async def run_of_demo(out: Path) -> list[str]:
 def svg(lines: list[str]) -> str:
     """Draw the lines of a run: the plan, the steps, a part of the answer, the account."""
     sections = [at for at, line in enumerate(lines) if line.startswith("## ")]
-    first, _, third, fourth = sections
-    shown = [*lines[:first], CUT, "", *lines[third:fourth], CUT, "", lines[-2]]
+    part = next(at for at in sections if "ompare" in lines[at])
+    end = next(at for at in sections if at > part)
+    shown = [*lines[: sections[0]], CUT, "", *lines[part:end], CUT, "", lines[-2]]
     console = Console(record=True, width=WIDTH, file=StringIO())
     console.print(Text("$ make demo", style="bold"))
     console.print(Text(OFFLINE_NOTICE, style="bright_black"))

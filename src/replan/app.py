@@ -22,10 +22,12 @@ from replan.ports.models import ModelProvider
 from replan.ports.services import HostModels, Services
 from replan.ports.specialist import SpecialistPort
 from replan.prompts.host import HostPrompts
-from replan.specialists.chat import ChatSpecialist
+from replan.settings.team_file import read_team_file
 from replan.specialists.function import FunctionSpecialist
 from replan.specialists.local import local_specialists
-from replan.specialists.runnable import RunnableSpecialist
+from replan.specialists.prompted import PromptedSpecialist
+from replan.specialists.runnable import RunnableAnswer
+from replan.specialists.tools import chat_with_tools
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -84,12 +86,27 @@ def services_of(config: MultiAgentConfig, provider: ModelProvider) -> Services:
     thinking = chats.of(host.thinking_model) or answering
     planning = chats.of(host.planning_model) or thinking
     feedback = chats.of(host.feedback_model) or thinking
+    direct = chat_with_tools(
+        "host.tools",
+        answering,
+        host.tools,
+        max_rounds=host.max_tool_rounds,
+        checker=config.stream_tool_call_checker,
+        seconds=config.limits.step_timeout,
+    )
     merged = config.calls == "merged"
     return Services(
         models=HostModels(
-            thinking=thinking, planning=planning, feedback=feedback, answering=answering
+            thinking=thinking,
+            planning=planning,
+            feedback=feedback,
+            answering=answering,
+            direct=direct,
         ),
-        specialists={s.name: _specialist(s, chats) for s in config.specialists},
+        specialists={
+            specialist.name: _specialist(f"specialists[{index}]", specialist, chats)
+            for index, specialist in enumerate(config.specialists)
+        },
         prompts=HostPrompts(
             team=tuple(specialist.card for specialist in config.specialists),
             system=host.system_prompt,
@@ -99,7 +116,7 @@ def services_of(config: MultiAgentConfig, provider: ModelProvider) -> Services:
             plan_template=config.plan_template,
             # What has a model or a prompt of its own is asked in a call of its own.
             merged_planning=merged and planning is thinking and not host.planning_prompt,
-            merged_answer=merged and answering is thinking,
+            merged_answer=merged and direct is thinking,
             merged_final_answer=merged and answering is feedback,
         ),
         journal=MemoryJournal(),
@@ -153,23 +170,47 @@ def models_from_environment(
     return LangChainModels(base_url=base_url, environment=environment)
 
 
-def _specialist(given: Specialist, chats: Chats) -> SpecialistPort:
+def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
     if given.run is not None:
         return FunctionSpecialist(given.card, given.run)
     chat = chats.of(given.chat_model)
-    if chat is not None:
-        return ChatSpecialist(
-            card=given.card,
-            chat=chat,
-            system_prompt=given.system_prompt,
-            input_processor=given.input_processor,
-            output_processor=given.output_processor,
-        )
-    return RunnableSpecialist(
+    if chat is None:
+        answer = RunnableAnswer(given.invokable, given.streamable)
+    else:
+        answer = chat_with_tools(
+            f"{place}.tools", chat, given.tools, max_rounds=given.max_tool_rounds
+        ).reply
+    return PromptedSpecialist(
         card=given.card,
-        invokable=given.invokable,
-        streamable=given.streamable,
+        answer=answer,
         system_prompt=given.system_prompt,
         input_processor=given.input_processor,
         output_processor=given.output_processor,
     )
+
+
+def team_graph(
+    path: Path,
+    *,
+    directory: Path | None = None,
+    out: Path | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Graph:
+    """Compile the host graph of a team file.
+
+    Args:
+        path: The team file.
+        directory: The folder that specialists may read and write; else the file's `workspace`.
+        out: The folder for reports; else the same.
+        model: The host's model, in the place of the file's.
+        base_url: An OpenAI-compatible server for models that have none of their own.
+        environment: Where the models' keys stand.
+
+    Raises:
+        TeamFileError: The file has mistakes, or a model's key is missing.
+    """
+    team = read_team_file(path, environment, directory=directory, out=out)
+    team = team.with_model(model, base_url)
+    return build_graph(team.config, models=team.models)

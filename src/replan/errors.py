@@ -5,7 +5,8 @@ ReplanError
 ├── UsageError                   the caller's to mend (exit code 2)
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
 │   ├── InputError               what was handed to a run is wrong
-│   └── PlanDocumentError        a plan document has mistakes; all of them, with places
+│   ├── PlanDocumentError        a plan document has mistakes; all of them, with places
+│   └── TeamFileError            a team file has mistakes; all of them, with places
 ├── PlanError                    the plan algebra refuses
 │   ├── UnknownStepError         no step has this id
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
@@ -20,6 +21,7 @@ ReplanError
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 class ReplanError(Exception):
@@ -36,12 +38,14 @@ class ConfigurationError(UsageError):
     Attributes:
         field: The path of the field, for example `specialists[1].name`.
         value: What stood there.
+        problem: What is wrong with it.
         mend: What to write instead.
     """
 
     def __init__(self, field: str, value: object, problem: str, mend: str) -> None:
         self.field = field
         self.value = value
+        self.problem = problem
         self.mend = mend
         super().__init__(f"{field}: {problem} (got {value!r}). {mend}")
 
@@ -79,6 +83,40 @@ class PlanDocumentError(UsageError):
         count = len(self.mistakes)
         head = "1 mistake in the plan" if count == 1 else f"{count} mistakes in the plan"
         super().__init__("\n".join([f"{head}:", *(f"  {mistake}" for mistake in self.mistakes)]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldMistake(Mistake):
+    """A mistake in a field of a team file.
+
+    `field` is its path, such as `specialists[1].name`; `value` is what stands there, as text, short
+    and without secrets. Both are empty where the file has no such thing.
+    """
+
+    field: str = ""
+    value: str = ""
+
+    def __str__(self) -> str:
+        field = f"{self.field}: " if self.field else ""
+        got = f" Got {self.value}." if self.value else ""
+        return f"{field}{self.reason}{got} {self.mend}"
+
+
+class TeamFileError(UsageError):
+    """A team file cannot be used; all its mistakes are told at once.
+
+    Attributes:
+        path: The file.
+        mistakes: Every mistake, in the order of the file.
+    """
+
+    def __init__(self, path: Path, mistakes: Sequence[FieldMistake]) -> None:
+        self.path = path
+        self.mistakes = tuple(mistakes)
+        count = len(self.mistakes)
+        head = f"{'1 mistake' if count == 1 else f'{count} mistakes'} in the team file"
+        lines = [f"  {path}:{each.line}:{each.column}: {each}" for each in self.mistakes]
+        super().__init__("\n".join([f"{head}:", *lines]))
 
 
 class PlanError(ReplanError, ValueError):

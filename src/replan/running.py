@@ -15,6 +15,7 @@ from langgraph.types import Command
 
 from replan.events.types import BaseEvent, Event
 from replan.nodes.run_start import recursion_limit
+from replan.specialists.threads import use_threads
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 
@@ -46,6 +47,7 @@ async def run(
         UsageError: The input cannot be used.
         ModelCallError: The thinking or planning model could not be reached.
     """
+    use_threads()
     prepared = _prepared(settings, config)
     options = _options(graph, settings)
     state = await cast("Any", graph).ainvoke(_mapping(input), prepared, **options)
@@ -88,6 +90,7 @@ async def stream(
         UsageError: The input cannot be used.
         ModelCallError: The thinking or planning model could not be reached.
     """
+    use_threads()
     prepared = _prepared(settings, config)
     options = _options(graph, settings)
     parts = graph.astream(_mapping(input), prepared, stream_mode="custom", **options)

@@ -147,7 +147,7 @@ class Shell:
 
 def recipe_of_demo() -> str:
     """The command that `make demo` runs, without the folder of its program."""
-    dry = subprocess.run(  # noqa: S603 - our own Makefile
+    dry = subprocess.run(
         ["make", "-n", "-C", str(ROOT), "demo"],  # noqa: S607 - by the make of the user
         capture_output=True,
         text=True,

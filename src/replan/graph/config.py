@@ -1,21 +1,34 @@
 """What a team is made of: the configuration that a developer writes."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from pydantic import ValidationError
 
 from replan.errors import ConfigurationError
+from replan.ports.chat import ToolCallChecker, holds_tool_call
 from replan.state.limits import Limits, OnFailure, RoundScope, RunSettings
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 
-InputProcessor = Callable[[ExecutionContext], Sequence[BaseMessage]]
-OutputProcessor = Callable[[BaseMessage], SpecialistResult]
+Calls = Literal["merged", "separate"]
+"""Whether one call of the host may do the work of two."""
+
+InputProcessor = Callable[[ExecutionContext], Sequence[BaseMessage] | Awaitable[Any]]
+"""A function, sync or async, that makes messages; none mean those of the request."""
+
+OutputProcessor = Callable[[BaseMessage], SpecialistResult | Awaitable[Any]]
+"""A function, sync or async, that makes the result; a text or a message will do, too."""
+
+Tool = BaseTool | Callable[..., Any] | dict[str, Any]
+"""A LangChain tool, a function with a docstring, or what a provider's own tool is called by."""
 
 _NAME = re.compile(r"[^\W_][\w-]*\Z")
 
@@ -34,6 +47,8 @@ class Host:
         thinking_prompt: In the place of the built-in thinking prompt.
         planning_prompt: In the place of the built-in planning prompt, in calls of its own.
         reflection_prompt: In the place of the built-in feedback prompt.
+        tools: What it may use for the answer to a simple request.
+        max_tool_rounds: How often it may call tools before it must answer.
     """
 
     tool_calling_model: BaseChatModel | str
@@ -44,6 +59,8 @@ class Host:
     thinking_prompt: str = ""
     planning_prompt: str = ""
     reflection_prompt: str = ""
+    tools: Sequence[Tool] = ()
+    max_tool_rounds: int = 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +73,12 @@ class Specialist:
         capabilities: What it can do.
         chat_model: A chat model or its name.
         system_prompt: What the chat model is told first.
+        tools: What the chat model may use; a tool that fails is told to it.
+        max_tool_rounds: How often it may call tools, several at once count as one; without an
+            answer after the last, the step fails.
         invokable: A LangChain runnable, a compiled graph or a function of the messages.
-        streamable: The same, as an async iterator or a runnable that streams; preferred.
+        streamable: The same, as a function that gives its answer in pieces (an iterator, sync or
+            async) or a runnable that streams; preferred, and its pieces are shown as they come.
         run: A function, sync or async, of the `ExecutionContext`.
         input_processor: Makes the messages from the context, in the place of the prompt.
         output_processor: Makes the result from the last message.
@@ -68,6 +89,8 @@ class Specialist:
     capabilities: Sequence[str] = ()
     chat_model: BaseChatModel | str | None = None
     system_prompt: str = ""
+    tools: Sequence[Tool] = ()
+    max_tool_rounds: int = 25
     invokable: Any = None
     streamable: Any = None
     run: Callable[..., Any] | None = None
@@ -99,6 +122,9 @@ class MultiAgentConfig:
         thinking_prompt_template: The thinking prompt, where the host has none of its own.
         reflection_prompt_template: The feedback prompt, where the host has none of its own.
         allow_dynamic_update: Whether plans may be revised.
+        stream_tool_call_checker: Gets the pieces of an answer of a host with tools, and says
+            whether they hold a tool call, so that their text is no answer yet. It may wait for as
+            many pieces as it needs; what it has not decided is not shown.
         callbacks: Objects with some of the eight hooks, called in this order.
         workspace: The folder that specialists may read and write.
     """
@@ -109,12 +135,13 @@ class MultiAgentConfig:
     limits: Limits = field(default_factory=Limits)
     round_scope: RoundScope = "plan"
     on_failure: OnFailure = "finish"
-    calls: Literal["merged", "separate"] = "merged"
+    calls: Calls = "merged"
     complexity_threshold: float = 0.5
     plan_template: str = ""
     thinking_prompt_template: str = ""
     reflection_prompt_template: str = ""
     allow_dynamic_update: bool = True
+    stream_tool_call_checker: ToolCallChecker = holds_tool_call
     callbacks: Sequence[object] = ()
     workspace: Path | str | None = None
 
@@ -139,15 +166,49 @@ class MultiAgentConfig:
             raise ConfigurationError(
                 "specialists", [], "the team is empty", "Give at least one Specialist."
             )
+        _check_choices(self)
+        _check_host(self.host)
         seen: dict[str, int] = {}
         for index, specialist in enumerate(self.specialists):
             _check_specialist(f"specialists[{index}]", specialist, seen)
             seen[specialist.name.casefold()] = index
 
 
+def _check_choices(config: MultiAgentConfig) -> None:
+    if config.calls not in get_args(Calls):
+        mend = f"Use one of: {', '.join(get_args(Calls))}."
+        raise ConfigurationError("calls", config.calls, "there is no such way", mend)
+    try:
+        _ = config.settings
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(field, first["input"], first["msg"], "See Limits.") from error
+    # pydantic takes a mapping for the bounds; what reads them here wants the value itself.
+    if not isinstance(cast("object", config.limits), Limits):
+        raise ConfigurationError(
+            "limits", config.limits, "these are no Limits", "Give Limits(...)."
+        )
+
+
+def _check_host(host: Host) -> None:
+    models = {
+        "tool_calling_model": host.tool_calling_model,
+        "thinking_model": host.thinking_model,
+        "planning_model": host.planning_model,
+        "feedback_model": host.feedback_model,
+    }
+    for name, model in models.items():
+        is_missing = model is None and name == "tool_calling_model"
+        if is_missing or not isinstance(cast("object", model), BaseChatModel | str | None):
+            mend = "Give a LangChain chat model, or a name such as 'openai:NAME'."
+            raise ConfigurationError(f"host.{name}", model, "this is no chat model", mend)
+    _check_rounds("host", host.max_tool_rounds)
+
+
 def _check_specialist(place: str, specialist: Specialist, seen: dict[str, int]) -> None:
     name = specialist.name
-    if not _NAME.match(name):
+    if not isinstance(cast("object", name), str) or not _NAME.match(name):
         mend = "Use letters, digits, '_' and '-', beginning with a letter or digit."
         raise ConfigurationError(f"{place}.name", name, "this is no name for a specialist", mend)
     if name.casefold() in seen:
@@ -156,13 +217,37 @@ def _check_specialist(place: str, specialist: Specialist, seen: dict[str, int]) 
     if not specialist.intended_use.strip():
         mend = "Say in a sentence when to choose it; the planner reads this."
         raise ConfigurationError(f"{place}.intended_use", "", "it is empty", mend)
+    _check_ways(place, specialist)
+
+
+def _check_ways(place: str, specialist: Specialist) -> None:
+    streamable = specialist.streamable
     ways = {
         "chat_model": specialist.chat_model,
-        "invokable": specialist.invokable or specialist.streamable,
+        "invokable": streamable if specialist.invokable is None else specialist.invokable,
         "run": specialist.run,
     }
     given = [way for way, value in ways.items() if value is not None]
     if len(given) != 1:
         problem = "it has no way to work" if not given else "it has more than one way to work"
         mend = "Give exactly one of chat_model, invokable (or streamable), run."
-        raise ConfigurationError(place, given or name, problem, mend)
+        raise ConfigurationError(place, given or specialist.name, problem, mend)
+    for way in ("invokable", "streamable", "run"):
+        value = getattr(specialist, way)
+        works = callable(value) and not isinstance(value, Runnable)
+        if way != "run":
+            works = works or isinstance(value, Runnable)
+        if value is not None and not works:
+            mend = "Give a function" + ("." if way == "run" else ", a runnable or a graph.")
+            problem = "it cannot be called"
+            raise ConfigurationError(f"{place}.{way}", cast("object", value), problem, mend)
+    if specialist.tools and specialist.chat_model is None:
+        mend = "Give a chat_model that uses them, or hand them to what does the work."
+        raise ConfigurationError(f"{place}.tools", given[0], "nobody here uses tools", mend)
+    _check_rounds(place, specialist.max_tool_rounds)
+
+
+def _check_rounds(place: str, rounds: int) -> None:
+    if rounds < 1:
+        mend = "Give 1 or more."
+        raise ConfigurationError(f"{place}.max_tool_rounds", rounds, "it is too small", mend)

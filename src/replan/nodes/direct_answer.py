@@ -38,7 +38,7 @@ async def direct_answer(
         prompt = build_direct_answer_prompt(thinking, state, services.prompts)
         shown = AnswerStream(call.emitter, None)
         try:
-            text = read_answer(await call.ask(services.models.answering, prompt, shown))
+            text = read_answer(await call.ask(services.models.direct, prompt, shown))
         except LimitReachedError as error:
             outcome, text = "failed", f"There is no answer. {error}"
             await call.emitter.emit(LimitReached, limit=error.limit, value=error.value)

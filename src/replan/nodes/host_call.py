@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_exponential_jitter
@@ -63,7 +64,7 @@ class HostCall:
             message: AIMessage = await retrying(
                 chat.reply, messages, config, answer and answer.feed
             )
-        except LimitReachedError:
+        except (GraphBubbleUp, LimitReachedError):
             raise
         except Exception as error:
             raise ModelCallError(self.node, describe(error)) from error

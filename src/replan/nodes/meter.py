@@ -17,6 +17,7 @@ from langchain_core.outputs import (
 from replan.errors import LimitReachedError
 from replan.ports.chat import well_formed
 from replan.ports.journal import Journal
+from replan.ports.specialist import TEXT_SHOWN
 from replan.state.usage import TokenCount
 
 KEPT_FOR_ANSWER = 1
@@ -68,6 +69,7 @@ class Meter(AsyncCallbackHandler):
         self._limit = limit
         self._kept = kept
         self._on_token = on_token
+        self._has_spoken = False
 
     async def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **kwargs: Any
@@ -102,7 +104,22 @@ class Meter(AsyncCallbackHandler):
         """Pass a piece of text on; of a piece that is more than text, its text."""
         text = chunk.message.text if isinstance(chunk, ChatGenerationChunk) else token
         if self._on_token is not None and isinstance(text, str) and text:
+            self._has_spoken = True
             self._on_token(well_formed(text))
+
+    async def on_custom_event(
+        self,
+        name: str,
+        data: Any,
+        *,
+        run_id: UUID,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Pass on what no model said; the words of models come by themselves."""
+        if name == TEXT_SHOWN and self._on_token is not None and not self._has_spoken:
+            self._on_token(str(data))
 
     async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Add the tokens that the server reported."""

@@ -1,13 +1,59 @@
 """One call of a chat model: streamed where its server can stream, whole where it cannot."""
 
-from collections.abc import Callable, Sequence
+import inspect
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.content import InvalidToolCall
+from langchain_core.messages.tool import (
+    ToolCall,
+    ToolCallChunk,
+    invalid_tool_call,
+    tool_call,
+)
 from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import RunnableConfig
 
+ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
+"""Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""
+
+OnText = Callable[[str], None]
+"""Gets the pieces of a reply's text as they arrive."""
+
+LONGEST_REMARK = 200
+"""Characters that a model may say before its tool calls without their being taken for an answer."""
+
 _REFUSALS = frozenset({400, 404, 405, 406, 415, 422, 501})
+
+
+async def holds_tool_call(chunks: AsyncIterator[AIMessageChunk]) -> bool:
+    """Wait for a tool call, the end, or more text than models say before they call a tool."""
+    length = 0
+    async for chunk in chunks:
+        if chunk.tool_call_chunks:
+            return True
+        length += len(chunk.text)
+        if length > LONGEST_REMARK:
+            return False
+    return False
+
+
+@dataclass(frozen=True)
+class Toolset:
+    """The tools that a model may call, and who says whether it does.
+
+    Attributes:
+        tools: LangChain tools, and names of tools that the model's provider has.
+        checker: While it says that a reply holds a tool call, or nothing yet, the text is not
+            shown.
+    """
+
+    tools: Sequence[Any]
+    checker: ToolCallChecker = holds_tool_call
 
 
 class Chat:
@@ -22,43 +68,30 @@ class Chat:
         self,
         messages: Sequence[BaseMessage],
         config: RunnableConfig,
-        on_text: Callable[[str], None] | None = None,
+        on_text: OnText | None = None,
+        toolset: Toolset | None = None,
     ) -> AIMessage:
         """Ask the model; `on_text` gets the pieces of the text as they arrive.
 
         Raises:
             Exception: Whatever the model's client raises.
         """
+        model = self.model if toolset is None else self.model.bind_tools(toolset.tools)
         if self._streams:
             chunks: list[AIMessageChunk] = []
             try:
-                await self._stream(messages, config, chunks, on_text)
+                stream = model.astream(list(messages), config)
+                await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
                 return self._joined(chunks)
             except Exception as error:
                 if chunks or not _may_be_refusal(error):
                     raise
         # A refusal of streaming looks like any other bad request, so the whole call decides.
-        message = _well_formed(await self.model.ainvoke(list(messages), config))
+        message: AIMessage = _well_formed(await model.ainvoke(list(messages), config))
         self._streams = False
-        if on_text is not None:
+        if on_text is not None and not message.tool_calls:
             on_text(message.text)
         return message
-
-    async def _stream(
-        self,
-        messages: Sequence[BaseMessage],
-        config: RunnableConfig,
-        chunks: list[AIMessageChunk],
-        on_text: Callable[[str], None] | None,
-    ) -> None:
-        half = ""
-        async for chunk in self.model.astream(list(messages), config):
-            chunks.append(chunk)
-            if on_text is not None and chunk.text:
-                text = half + chunk.text
-                # Some servers cut a character in two; its first half waits for the second.
-                half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-                on_text(well_formed(text.removesuffix(half)))
 
     def _joined(self, chunks: list[AIMessageChunk]) -> AIMessage:
         """Join the pieces of a stream.
@@ -68,15 +101,17 @@ class Chat:
         """
         if not chunks:
             return AIMessage("")
-        whole = chunks[0]
-        for chunk in chunks[1:]:
-            whole += chunk
+        whole = chunks[0] if len(chunks) == 1 else chunks[0] + chunks[1:]
         if whole.response_metadata.get("finish_reason"):
             self._tells_ends = True
         elif self._tells_ends:
             raise ConnectionError("the stream ended before the reply did")
         message = message_chunk_to_message(whole)
-        return _well_formed(message if isinstance(message, AIMessage) else AIMessage(whole.text))
+        if not isinstance(message, AIMessage):
+            return AIMessage(well_formed(whole.text))
+        if not whole.tool_call_chunks:
+            return _well_formed(message)
+        return _well_formed(message.model_copy(update=_calls(whole.tool_call_chunks)))
 
 
 def well_formed(text: str) -> str:
@@ -84,6 +119,39 @@ def well_formed(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+async def _read(
+    stream: AsyncIterator[Any],
+    chunks: list[AIMessageChunk],
+    on_text: OnText | None,
+    toolset: Toolset | None,
+) -> None:
+    """Read a stream into `chunks`, and show its text as soon as it is known to be an answer."""
+
+    async def heard() -> AsyncIterator[AIMessageChunk]:
+        async for chunk in stream:
+            chunks.append(chunk)
+            yield chunk
+
+    if on_text is not None and toolset is not None:
+        on_text = await _if_answer(toolset.checker, heard(), chunks, on_text)
+    async for chunk in heard():
+        if on_text is not None and chunk.text:
+            on_text(chunk.text)
+
+
+def _whole_characters(on_text: OnText) -> OnText:
+    """Show text in whole characters: some servers cut one in two, and its first half waits."""
+    half = ""
+
+    def show(text: str) -> None:
+        nonlocal half
+        text = half + text
+        half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+        on_text(well_formed(text.removesuffix(half)))
+
+    return show
 
 
 def _well_formed(message: AIMessage) -> AIMessage:
@@ -99,3 +167,39 @@ def _may_be_refusal(error: Exception) -> bool:
         return True
     # LangChain says so of an empty stream, with an error of no class of its own.
     return isinstance(error, NotImplementedError) or type(error) is ValueError
+
+
+async def _if_answer(
+    checker: ToolCallChecker,
+    heard: AsyncIterator[AIMessageChunk],
+    chunks: Sequence[AIMessageChunk],
+    on_text: OnText,
+) -> OnText | None:
+    """Let the checker hear as much as it wants; then show what it heard, or nothing at all."""
+    verdict = checker(heard)
+    if await verdict if inspect.isawaitable(verdict) else verdict:
+        return None
+    for chunk in chunks:
+        if chunk.text:
+            on_text(chunk.text)
+    return on_text
+
+
+def _calls(chunks: Sequence[ToolCallChunk]) -> dict[str, Any]:
+    """Read the calls of a whole reply.
+
+    LangChain completes arguments that broke off, and a tool would be called with half of them.
+    """
+    calls: list[ToolCall] = []
+    broken: list[InvalidToolCall] = []
+    for chunk in chunks:
+        name, text, id_ = chunk["name"], chunk["args"], chunk["id"]
+        try:
+            args = json.loads(text or "{}", strict=False)
+        except ValueError:
+            args = None
+        if isinstance(args, dict):
+            calls.append(tool_call(name=name or "", args=cast("dict[str, Any]", args), id=id_))
+        else:
+            broken.append(invalid_tool_call(name=name, args=text, id=id_))
+    return {"tool_calls": calls, "invalid_tool_calls": broken}

@@ -15,12 +15,16 @@ from replan.state.team import SpecialistCard
 
 @dataclass(frozen=True, kw_only=True)
 class HostModels:
-    """Who thinks, plans, judges and answers; often one and the same."""
+    """Who thinks, plans, judges and answers; often one and the same.
+
+    `direct` answers simple requests: it is `answering`, with the host's tools if it has some.
+    """
 
     thinking: Chat
     planning: Chat
     feedback: Chat
     answering: Chat
+    direct: Chat
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from replan.specialists.foreign import call, result_of
+from replan.specialists.answers import result_of
+from replan.specialists.foreign import call
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 

@@ -1,5 +1,6 @@
 """Events become lines."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from replan.cli.lines import Lines
+from replan.cli.telling import json_line
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,
@@ -51,9 +53,9 @@ PLAN = TaskPlan(
 def tell():
     """Tell events to a terminal whose clock goes on by half a second at each look."""
 
-    def told(*events, quiet=False):
+    def told(*events, **options):
         ticks = iter(range(100))
-        lines = Lines(workspace=Path("work"), clock=lambda: next(ticks) / 2, quiet=quiet)
+        lines = Lines(workspace=Path("work"), clock=lambda: next(ticks) / 2, **options)
         return "".join(lines.lines_of(event) for event in events)
 
     return told
@@ -177,3 +179,37 @@ def test_a_run_that_breaks_off_leaves_the_cursor_on_a_new_line():
     assert lines.broken_off() == ""
     lines.lines_of(*tokens("half"))
     assert lines.broken_off() == "\n"
+
+
+def test_verbose_tells_what_specialists_say_line_by_line(tell):
+    def said(text, step_id=2):
+        return SpecialistToken(**{**STEP, "step_id": step_id}, text=text)
+
+    text = tell(
+        said("One\nTw"), said("other\n", 3), said("o"), done(), said("lost", 3), verbose=True
+    )
+    assert text == (
+        "step 2 clerk | One\nstep 3 clerk | other\nstep 2 clerk | Two\n[x] step 2 clerk (0.4 s)\n"
+    )
+
+
+def test_verbose_tells_thoughts_and_every_judgement(tell):
+    thinking = ThinkingResult(
+        thought="",
+        complexity=TaskComplexity.COMPLEX,
+        reasoning="Two\nsources.",
+        timestamp=datetime(2030, 1, 1, tzinfo=UTC),
+    )
+    judged = FeedbackResult(feedback="All is done.", should_continue=False)
+    events = [
+        ThinkingCompleted(**RUN, thinking=thinking),
+        FeedbackGenerated(**RUN, feedback=judged),
+    ]
+    assert tell(*events, verbose=True) == ("judged complex: Two sources.\nfeedback: All is done.\n")
+
+
+def test_an_event_with_half_a_character_is_json_all_the_same():
+    line = json_line(AnswerToken(**RUN, text="a\ud800\x9b\u2028é"))
+    assert json.loads(line)["text"] == "a\ud800\x9b\u2028é"
+    assert json_line(AnswerToken(**RUN, text="\x9bé")).count("\\u009b") == 1
+    assert "\n" not in line[:-1]

@@ -19,6 +19,8 @@ ENDLESS = """\
   ```yaml
   sql: SELECT count(*) FROM range(10000000000) a, range(100000) b
   ```
+
+- [ ] 2. Total km by city from trips.csv @data_analyst
 """
 
 
@@ -49,7 +51,7 @@ def test_a_task_is_planned_done_and_accounted_for(replan, tmp_path):
     assert "- [ ] 2. Write a report @writer (after 1)" in lines
     assert "-> step 1 data_analyst: Total km by city from trips.csv" in lines
     assert "| Rome | 7 |" in lines
-    (report,) = (tmp_path / "o").iterdir()
+    (report,) = (tmp_path / "o").glob("*.md")
     assert any(line.startswith(f"file: {report}") for line in lines)
     assert lines[-1].startswith("completed: 2 model calls, ")
 
@@ -69,6 +71,74 @@ def test_json_gives_one_event_a_line_and_nothing_else(replan):
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert events[0]["type"] == "run_started"
     assert events[-1]["outcome"] == "answered"
+
+
+def test_verbose_tells_what_the_host_thinks(replan):
+    assert "judged simple: " in replan("2 + 2", "--verbose").stdout
+
+
+def test_a_plan_is_carried_out_from_its_marks_and_written_where_asked(replan, tmp_path):
+    plan, out = tmp_path / "plan.md", tmp_path / "out.md"
+    text = (
+        "<!-- mine -->\r\n# Trips\r\n\r\n* [x] 1) Ask @data_analyst\r\n\r\n  > Asked.\r\n\r\n"
+        "* [ ] 2) Total km by city from trips.csv   @data_analyst\r\n\r\n## Notes\r\nkept"
+    )
+    plan.write_bytes(text.encode())
+    result = replan(plan, "--plan-out", out)
+    assert result.exit_code == 0, result.output
+    assert "-> step 1" not in result.stdout
+    written = out.read_bytes().decode()
+    first, marked, rest = written.partition("* [x] 2) Total km by city from trips.csv   @data")
+    assert marked
+    assert first == text[: len(first)]
+    assert rest.endswith("\r\n\r\n## Notes\r\nkept")
+    assert "  > | Rome | 7 |\r\n" in rest
+    assert plan.read_bytes() == text.encode()
+
+
+def test_a_partial_end_writes_the_plan_too(replan, tmp_path):
+    out = tmp_path / "out.md"
+    assert replan("Total miles by city from trips.csv", "--plan-out", out).exit_code == 1
+    assert "- [!] 1. Total miles" in out.read_text()
+
+
+def test_a_log_tells_of_events_and_not_of_their_texts(replan, tmp_path):
+    log = tmp_path / "run.log"
+    replan("Total miles by city from trips.csv", "--log-file", log)
+    lines = log.read_text().splitlines()
+    assert any("DEBUG replan.cli.running: event event=run_started" in line for line in lines)
+    assert any("step=1" in line and "status=failed" in line for line in lines)
+    assert "outcome=failed" in lines[-1]
+
+
+def test_a_team_file_says_who_works(replan, tmp_path, monkeypatch):
+    team = tmp_path / "team.yaml"
+    team.write_text("host: {tool_calling_model: offline}\nspecialists: [{local: data_analyst}]\n")
+    # What the shell sets does not stand above the file; the command line does.
+    monkeypatch.setenv("REPLAN_MODEL", "openai:any")
+    result = replan("Total km by city from trips.csv", "--team", team)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("Offline model:")
+    assert replan("x", "--team", team, "--model", "openai:any").exit_code == 2
+    team.write_text("host: 3\n")
+    result = replan("x", "--team", team)
+    assert result.exit_code == 2
+    assert f"{team}:1:" in result.stderr
+
+
+def test_a_question_that_nobody_can_answer_exits_with_3(replan, tmp_path):
+    (tmp_path / "asking.py").write_text(
+        "from langgraph.types import interrupt\ndef ask(context):\n    return interrupt('Who?')\n"
+    )
+    team, plan = tmp_path / "team.yaml", tmp_path / "plan.md"
+    team.write_text(
+        "host: {tool_calling_model: offline}\n"
+        "specialists: [{name: asker, intended_use: Asks., run: 'asking:ask'}]\n"
+    )
+    plan.write_text("- [ ] 1. Ask @asker\n")
+    result = replan(plan, "--team", team)
+    assert result.exit_code == 3, result.output
+    assert "nobody can answer it here" in result.stderr
 
 
 def test_quiet_prints_the_answer_alone(replan):
@@ -131,32 +201,39 @@ def test_the_help_loads_no_framework():
         "finally: print([n for n in ('langchain_core', 'langgraph') if n in sys.modules])"
     )
     for arguments in (["--help"], ["run", "--help"]):
-        result = subprocess.run(  # noqa: S603 - our own program
+        result = subprocess.run(
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
         )
         assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_ctrl_c_stops_the_work_and_exits_with_130(folder, tmp_path):
-    plan = tmp_path / "plan.md"
+def test_ctrl_c_stops_the_work_keeps_what_is_finished_and_exits_with_130(folder, tmp_path):
+    plan, out = tmp_path / "plan.md", tmp_path / "out.md"
     plan.write_text(ENDLESS)
     command = [sys.executable, "-c", PROGRAM, "run", str(plan), "--dir", str(folder)]
-    with subprocess.Popen(  # noqa: S603 - our own program
+    command += ["--plan-out", str(out)]
+    with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        while not process.stdout.readline().startswith("-> step 1"):
-            assert process.poll() is None
+        assert process.stderr is not None
+        waiting = {"-> step 1", "[x] step 2"}
+        while waiting:
+            line = process.stdout.readline()
+            assert line, process.stderr.read()
+            waiting = {each for each in waiting if not line.startswith(each)}
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "interrupted" in errors
+    assert f"interrupted: 1 of 2 steps done; the plan so far is in {out}" in errors
+    assert "- [ ] 1. Count" in out.read_text()
+    assert "- [x] 2. Total km by city from trips.csv @data_analyst\n\n  > " in out.read_text()
     assert "Traceback" not in errors
 
 
 def test_a_reader_that_goes_away_is_no_crash(folder):
     command = [sys.executable, "-c", PROGRAM, "run", "total km by city", "--dir", str(folder)]
-    with subprocess.Popen(  # noqa: S603 - our own program
+    with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None

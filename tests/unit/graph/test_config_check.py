@@ -99,7 +99,6 @@ def test_a_setting_that_makes_no_sense_is_refused_when_the_graph_is_built(wrong)
         build_graph(config(specialist(), **wrong))
 
 
-@pytest.mark.xfail(reason="BUG: only the team is checked; what is wrong shows in the run or never")
 @pytest.mark.parametrize(
     ("field", "wrong"),
     [

@@ -10,6 +10,9 @@ import pytest
         "Find the population of France",
         "Compare the EU's and the US's EV policy",
         "Who won the match yesterday?",
+        "Search the web for the latest news",
+        "What is the difference between Python and Java?",
+        "Translate the report into French",
         "Write a report",
         "写一首诗",
         "",
@@ -34,6 +37,8 @@ def test_what_only_a_language_model_can_do_is_refused_with_the_way_to_one(reply,
         ("1/3", "= 0.333333333333 (rounded)"),
         ("7 / 0", "not defined"),
         ("-3 - -4", "= 1"),
+        ("growth from 120 to 150", "= 25 %"),
+        ("What is the sum of 1, 2 and 3?", "= 6"),
     ],
 )
 def test_arithmetic_is_answered_exactly(reply, request_text, answer):

@@ -117,3 +117,62 @@ def test_file_names_abbreviations_and_decimals_end_no_sentence(planned):
     assert [step.description for step in plan.steps] == [
         "Total cost over 1.5 by team, e.g. per year, from data/b.v2.csv"
     ]
+
+
+@pytest.mark.parametrize(
+    ("request_text", "expected"),
+    [
+        (
+            "Total cost by team in b.csv, find what our notes say about cost, compare both, report",
+            [(1, "data_analyst", ()), (2, "librarian", ())],
+        ),
+        (
+            "Total the cost in b.csv, then calculate 19 % of the total cost, then write a report",
+            [(1, "data_analyst", ()), (2, "calculator", (1,)), (3, "writer", (1, 2))],
+        ),
+        (
+            "Cost by team in b.csv, total age by team in c.csv, ratio of age to cost, report",
+            [(1, "data_analyst", ()), (2, "data_analyst", ()), (3, "calculator", (1, 2))],
+        ),
+        (
+            "What is 5 % of 80, and total cost by team from b.csv, and write a report",
+            [(1, "calculator", ()), (2, "data_analyst", ()), (3, "writer", (1, 2))],
+        ),
+        (
+            "Profile b.csv and what do the documents say about holidays?",
+            [(1, "data_analyst", ()), (2, "librarian", ())],
+        ),
+        (
+            "Plot the monthly cost from b.csv",
+            [(1, "data_analyst", ()), (2, "writer", (1,))],
+        ),
+    ],
+)
+def test_every_member_of_the_team_gets_its_work(planned, request_text, expected):
+    assert shape(planned(request_text))[: len(expected)] == expected
+
+
+def test_a_comparison_waits_for_the_steps_that_it_speaks_of(planned):
+    plan = planned(
+        "Total cost by team in b.csv; total age by team in c.csv; search our notes for rent; "
+        "compare cost and age by team; write a report"
+    )
+    assert [step.dependencies for step in plan.steps[3:]] == [(1, 2), (1, 2, 3, 4)]
+
+
+def test_a_table_is_no_source_for_whoever_reads_texts(planned):
+    plan = planned("Total cost by team in b.csv and find what our notes say about rent")
+    assert plan.steps[1].description == "Find what our notes say about rent"
+
+
+@pytest.mark.parametrize(
+    ("request_text", "line"),
+    [
+        ("Draw a bar chart of the cost by team from b.csv", "Write a report with a bar chart"),
+        ("Write a brief with a line chart of cost by day from b.csv", "Write a brief with a line"),
+    ],
+)
+def test_a_chart_of_something_new_is_the_work_and_then_the_chart(planned, request_text, line):
+    plan = planned(request_text)
+    assert shape(plan) == [(1, "data_analyst", ()), (2, "writer", (1,))]
+    assert plan.steps[1].description.startswith(line)

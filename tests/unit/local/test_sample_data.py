@@ -20,3 +20,10 @@ def test_the_readme_states_the_rows_and_the_licence():
         rows = len((SAMPLES / name).read_text().splitlines()) - 1
         assert f"| `{name}` | {rows} |" in readme
     assert "CC0" in readme
+
+
+def test_the_readme_names_every_note():
+    readme = (SAMPLES / "README.md").read_text()
+    notes = sorted((SAMPLES / "notes").iterdir())
+    assert notes
+    assert all(f"`notes/{note.name}`" in readme for note in notes)

@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from replan import ExecutionStatus, SpecialistResult
 from replan.ports.chat import Chat
-from replan.specialists.chat import ChatSpecialist
+from replan.specialists.prompted import PromptedSpecialist
 from replan.state.team import SpecialistCard
 from replan.testing import ScriptedModel
 
@@ -14,7 +14,7 @@ CARD = SpecialistCard(name="analyst", intended_use="Compares things.")
 
 
 def of(model, **options):
-    return ChatSpecialist(card=CARD, chat=Chat(model), **options)
+    return PromptedSpecialist(card=CARD, answer=Chat(model).reply, **options)
 
 
 async def test_a_reply_is_the_result_and_keeps_the_id_of_what_was_streamed(context):

@@ -191,7 +191,7 @@ with ScriptedModel({"feedback": "---\\nverdict: complete\\n---\\nSorry."}) as mo
 
 def test_a_process_ends_promptly_though_a_function_of_its_still_hangs():
     started = time.monotonic()
-    ended = subprocess.run(  # noqa: S603 - our own script
+    ended = subprocess.run(
         [sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=30, check=True
     )
     assert ended.stdout.strip() == "failed"

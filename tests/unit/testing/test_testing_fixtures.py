@@ -68,6 +68,6 @@ import replan.testing
 from replan.testing import OpenAIServer, ScriptedModel
 assert "pytest" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-c", code], check=True)
     code = "import sys, replan.testing.fixtures; assert 'langchain_core' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-c", code], check=True)

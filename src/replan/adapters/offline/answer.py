@@ -27,6 +27,8 @@ def _opening(progress: Progress, done: list[PlanStep]) -> str:
     if not total:
         return "These are the results." if progress.findings else "There are no results."
     if not done:
+        if total == 1:
+            return "The one step of the plan gave no result."
         return f"None of the {total} steps of the plan gave a result."
     count = f"{len(done)} of {total} steps" if total > 1 else "The one step"
     verb = "are" if total > 1 else "is"

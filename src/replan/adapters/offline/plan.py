@@ -1,8 +1,9 @@
 """Make a plan document of a request: who does each clause, and after which others."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from replan.adapters.offline.ends import Ends
 from replan.adapters.offline.request import (
     Clause,
     clauses_of,
@@ -10,7 +11,15 @@ from replan.adapters.offline.request import (
     one_line,
     without_bullet,
 )
-from replan.adapters.offline.team import best_for, joiners_of, needs_inputs, workers_of
+from replan.adapters.offline.team import (
+    best_for,
+    computes,
+    joiners_of,
+    needs_inputs,
+    reads,
+    workers_of,
+)
+from replan.arithmetic import compute, relates
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.plan.rendering import render
 from replan.state.team import SpecialistCard, select_specialists_by_task
@@ -34,8 +43,21 @@ _REPORT_ON = re.compile(
     r"(?:on|of|about|for|with|showing|comparing|covering|from)\s+(?P<subject>.+)$",
     re.IGNORECASE,
 )
+_CHART_OF = re.compile(
+    r"^(?:(?:make|create|draw|show|give|produce|generate|prepare)\s+(?:me\s+|us\s+)?(?:an?\s+|the\s+)?"
+    r"(?P<shape>(?:bar|line)\s+)?(?:chart|graph|plot|diagram)\s+(?:of|for|with|showing|from)"
+    r"|plot|chart|graph|draw)\s+(?:the\s+)?(?P<subject>.+)$",
+    re.IGNORECASE,
+)
+_WITH_CHART_OF = re.compile(
+    r"^(?:an?\s+)?(?P<shape>(?:bar|line)\s+)?(?:chart|graph|plot|diagram)\s+(?:of|for|showing)\s+"
+    r"(?:the\s+)?(?P<subject>.+)$",
+    re.IGNORECASE,
+)
+_GROUPED = re.compile(r"\b(?:by|per|each|every)\s+[a-z]", re.IGNORECASE)
 _PRESENTS = re.compile(
-    r"^(?:write|report|present|summari[sz]e|publish|document|save)\b|报告|总结|写", re.IGNORECASE
+    r"^(?:write|report|present|draw|plot|chart|summari[sz]e|publish|document|save)\b|报告|总结|写",
+    re.IGNORECASE,
 )
 
 
@@ -62,58 +84,11 @@ class PlanDraft(Value):
         return f"{title}\n\n{_NOT_PLANNED} {missing}\n{steps}"
 
 
-class _Ends:
-    """The ends of a growing plan.
-
-    Attributes:
-        open: Steps that no other step waits for yet.
-        loose: Steps whose results no other step has brought together yet; "then" only waits.
-    """
-
-    def __init__(self) -> None:
-        self.open: list[int] = []
-        self.loose: list[int] = []
-        self._place = (-1, -1)
-        self._sentences: dict[int, int] = {}
-        self._branch: tuple[int, ...] = ()
-
-    def enter(self, clause: Clause) -> None:
-        """Note, where a new part begins, which steps a "then" would follow."""
-        if (clause.sentence, clause.part) != self._place:
-            self._place = (clause.sentence, clause.part)
-            self._branch = self._steps_of(clause.sentence) or self._steps_of(
-                max((self._sentences[step] for step in self.open), default=-1)
-            )
-
-    def before(self, clause: Clause, *, joins: bool, reports: bool) -> tuple[int, ...]:
-        """The steps that a clause has to wait for; a report takes in every result so far."""
-        if reports:
-            return tuple(self._sentences)
-        if joins:
-            return tuple(self.loose)
-        if clause.link == "finally":
-            return tuple(self.open)
-        return self._branch if clause.link == "then" else ()
-
-    def add(self, after: Iterable[int], sentence: int, *, joins: bool) -> int:
-        """The next step takes its place in the plan; give its id."""
-        step = len(self._sentences) + 1
-        waited_for = set(after)
-        self.open = [end for end in self.open if end not in waited_for] + [step]
-        taken_in = waited_for if joins else set[int]()
-        self.loose = [each for each in self.loose if each not in taken_in] + [step]
-        self._sentences[step] = sentence
-        return step
-
-    def _steps_of(self, sentence: int) -> tuple[int, ...]:
-        return tuple(step for step in self.open if self._sentences[step] == sentence)
-
-
 def draft_plan(request: str, team: Sequence[SpecialistCard]) -> PlanDraft:
     """Plan a request as far as the team can serve it; no step at all if nobody can."""
     steps: list[PlanStep] = []
     not_planned: list[str] = []
-    ends = _Ends()
+    ends = Ends()
     for clause in clauses_of(request):
         ends.enter(clause)
         new = _steps_for(clause, team, ends)
@@ -131,27 +106,24 @@ def forced_plan(request: str, team: Sequence[SpecialistCard]) -> PlanDraft:
     return PlanDraft(title=_title(request), steps=(step,))
 
 
-def _steps_for(clause: Clause, team: Sequence[SpecialistCard], ends: _Ends) -> list[PlanStep]:
+def _steps_for(clause: Clause, team: Sequence[SpecialistCard], ends: Ends) -> list[PlanStep]:
     """The steps of one clause: one, none, or two where it asks for a report on something new."""
     texts = [clause.text]
     if not ends.open or files_named(clause.text):
         texts = _report_apart(clause.text, team)
     new: list[PlanStep] = []
     for text in texts:
-        card = _who(text, team, begins=not ends.open)
+        card = _who(text, team, ends)
         if card is None:
             continue
-        joins = bool(ends.open) and _joins(text, card)
-        after = (
-            (max(ends.open),)
-            if new
-            else ends.before(clause, joins=joins, reports=joins and needs_inputs(card))
-        )
-        source = "" if joins or needs_inputs(card) else clause.source
+        joined = _joined(text, card, ends)
+        after = (max(ends.open),) if new else joined or ends.linked(clause)
+        alone = not joined and not needs_inputs(card) and reads(card, clause.source, team)
+        line = one_line(_with_source(text, clause.source if alone else ""), _LONGEST_STEP)
         new.append(
             PlanStep(
-                id=ends.add(after, clause.sentence, joins=joins),
-                description=one_line(_with_source(text, source), _LONGEST_STEP),
+                id=ends.add(line, after, clause.sentence, joins=bool(joined)),
+                description=line,
                 assigned_to=card.name,
                 dependencies=after,
             )
@@ -161,19 +133,30 @@ def _steps_for(clause: Clause, team: Sequence[SpecialistCard], ends: _Ends) -> l
 
 def _report_apart(text: str, team: Sequence[SpecialistCard]) -> list[str]:
     """Divide "write a report on X" into X and the report, if X is work for another specialist."""
-    found = _REPORT_ON.match(text)
-    if (
-        found is None
-        or not joiners_of(team)
-        or best_for(found["subject"], workers_of(team)) is None
-    ):
+    found = _REPORT_ON.match(text) or _CHART_OF.match(text)
+    if found is None or not joiners_of(team):
         return [text]
-    subject = found["subject"]
-    return [subject[0].upper() + subject[1:], f"Write {found['report']}"]
+    groups = found.groupdict()
+    report, subject = f"Write {groups.get('report', 'a report')}", found["subject"]
+    chart = found if "report" not in groups else _WITH_CHART_OF.match(subject)
+    if chart is not None:
+        subject = chart["subject"]
+        report += f" with a {(chart['shape'] or '').lower()}chart"
+    if best_for(subject, workers_of(team)) is None:
+        return [text]
+    return [subject[0].upper() + subject[1:], report]
 
 
-def _who(text: str, team: Sequence[SpecialistCard], *, begins: bool) -> SpecialistCard | None:
-    if begins:
+def _who(text: str, team: Sequence[SpecialistCard], ends: Ends) -> SpecialistCard | None:
+    if compute(text) is not None:
+        return next((card for card in team if computes(card)), None) or best_for(text, team)
+    builds_on = ends.spoken_of(text) or (ends.open and _REFERS_BACK.search(text))
+    if not builds_on:
+        # There is no number to compute with.
+        team = [card for card in team if not computes(card)]
+    elif relates(text) and not files_named(text) and not _GROUPED.search(text):
+        team = [card for card in team if computes(card)] or team
+    if not ends.open:
         # Anything can be compared: without something to build on, the word tells of nobody.
         return best_for(_COMPARES.sub("", text), workers_of(team))
     card = best_for(text, team)
@@ -182,10 +165,16 @@ def _who(text: str, team: Sequence[SpecialistCard], *, begins: bool) -> Speciali
     return card
 
 
-def _joins(text: str, card: SpecialistCard) -> bool:
-    if needs_inputs(card) or _REFERS_BACK.search(text):
-        return True
-    return _BRINGS_TOGETHER.search(text) is not None and not files_named(text)
+def _joined(text: str, card: SpecialistCard, ends: Ends) -> tuple[int, ...]:
+    """The steps whose results a clause brings together; none if it stands alone."""
+    if not ends.open:
+        return ()
+    if needs_inputs(card):
+        return ends.every()
+    if computes(card):
+        return () if compute(text) is not None else ends.spoken_of(text) or tuple(ends.loose)
+    together = _BRINGS_TOGETHER.search(text) is not None and not files_named(text)
+    return ends.compared(text) if together or _REFERS_BACK.search(text) else ()
 
 
 def _with_source(text: str, source: str) -> str:

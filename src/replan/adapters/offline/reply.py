@@ -7,11 +7,11 @@ from langchain_core.messages import BaseMessage
 from pydantic import ValidationError
 
 from replan.adapters.offline.answer import gaps_in_one_line, join_results
-from replan.adapters.offline.arithmetic import arithmetic_answer
 from replan.adapters.offline.plan import PlanDraft, draft_plan, forced_plan
 from replan.adapters.offline.progress import Progress, progress_in
 from replan.adapters.offline.revision import revise
 from replan.adapters.offline.team import team_in
+from replan.arithmetic import compute
 from replan.plan.model import Value
 from replan.prompts.sections import Call, Node, call_of, sections_of
 from replan.state.team import SpecialistCard
@@ -160,7 +160,8 @@ def _known_answer(prompt: _Prompt) -> str | None:
         return _self_description(prompt.team)
     if _THANKS.match(request):
         return "You are welcome."
-    return arithmetic_answer(request)
+    computed = compute(request)
+    return str(computed) if computed else None
 
 
 def _self_description(team: Sequence[SpecialistCard]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Literal
 
+from replan.arithmetic import compute
 from replan.plan.model import Value
 
 Link = Literal["", "then", "finally"]
@@ -41,10 +42,11 @@ _ZH_VERBS = ("写", "生成", "比较", "对比", "统计", "计算", "总结", 
 _MEASURES = frozenset(
     re.findall(
         r"\S+",
-        "average avg count max maximum mean median min minimum monthly number quarterly sum "
-        "top total weekly yearly",
+        "average avg count difference growth max maximum mean median min minimum monthly number "
+        "percentage quarterly ratio share sum top total weekly yearly",
     )
 )
+_QUESTION_WORDS = frozenset(("how", "what", "which"))
 _COMPLETE = re.compile(r"\b(?:by|per|for\s+each)\s+\w|\btop\s+\d", re.IGNORECASE)
 _OWN_AND = re.compile(r"^(?:compare|combine|merge|join)\b", re.IGNORECASE)
 _COURTESY = re.compile(
@@ -175,8 +177,9 @@ def _divides(left: str, sign: str, right: str) -> bool:
     first = words[0].casefold().strip(":,")
     if first in _VERBS:
         return True
-    complete = _COMPLETE.search(left) or files_named(left)
-    return first in _MEASURES and bool(complete) and not _OWN_AND.match(left.strip())
+    complete = _COMPLETE.search(left) or files_named(left) or compute(left)
+    begins = first in _MEASURES or first in _QUESTION_WORDS
+    return begins and bool(complete) and not _OWN_AND.match(left.strip())
 
 
 def _asks_for_something(text: str) -> bool:

@@ -11,6 +11,9 @@ _CAPABILITIES = re.compile(r"\s*\bCapabilities:\s*")
 _NEEDS_INPUTS = re.compile(
     r"\b(?:earlier|previous|preceding|other)\s+(?:steps|results)\b", re.IGNORECASE
 )
+_COMPUTES = re.compile(r"\barithmetic\b", re.IGNORECASE)
+_ENDING = re.compile(r"\.(?P<ending>[A-Za-z0-9]{2,8})$")
+_WEB = re.compile(r"\b(?:web|internet|online|google|news|weather)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 _BY_GROUP = re.compile(r"\bby\s+(?=[a-z])")
 # These words say nothing about who can do a task, or they fit everybody.
@@ -23,6 +26,14 @@ _EMPTY_WORDS = frozenset(
         "them then there these this those to two use was we what when where which who why "
         "will with would write you your",
     )
+)
+_MEANINGS = (
+    (re.compile(r"%"), "percent"),
+    (
+        re.compile(r"\bwhat\b.*\b(?:say|says|said|stands?)\b|\bmentions?\b|\baccording\s+to\b"),
+        "passages",
+    ),
+    (re.compile(r"\b(?:draw|plot|graph|diagram)\b"), "chart"),
 )
 _GLOSSARY = (
     ("报告", "report"),
@@ -41,6 +52,11 @@ _GLOSSARY = (
     ("按", "per group"),
     ("每", "per group"),
     ("结果", "results"),
+    ("笔记", "notes"),
+    ("文档", "documents"),
+    ("查找", "passages"),
+    ("搜索", "passages"),
+    ("图", "chart"),
 )
 _NOBODY = SpecialistCard(name="", intended_use="")
 
@@ -60,14 +76,37 @@ def team_in(*prompts: str) -> tuple[SpecialistCard, ...]:
 
 def best_for(text: str, team: Sequence[SpecialistCard]) -> SpecialistCard | None:
     """The member whose card fits best; none if no word that matters is shared with any card."""
+    if _WEB.search(text):
+        # "Search the web" is work for those only who say that they can.
+        team = [card for card in team if _WEB.search(_all_of(card))]
     # A card without words stands first: it wins exactly if nobody else scores.
-    (name,) = select_specialists_by_task(_telling_words(text), (_NOBODY, *team))
+    (name,) = select_specialists_by_task(_meant_words(text), (_NOBODY, *team))
     return next((card for card in team if card.name == name), None)
 
 
 def needs_inputs(card: SpecialistCard) -> bool:
     """Whether a card says of itself that it works on what other steps found."""
     return _NEEDS_INPUTS.search(card.intended_use) is not None
+
+
+def computes(card: SpecialistCard) -> bool:
+    """Whether a card says of itself that it works on numbers given or found before."""
+    return _COMPUTES.search(card.intended_use) is not None
+
+
+def reads(card: SpecialistCard, file: str, team: Sequence[SpecialistCard]) -> bool:
+    """Whether a file is for this member: no other one, but not this one, names its kind."""
+    ending = _ENDING.search(file)
+    if ending is None:
+        return True
+    word = re.compile(rf"\b{re.escape(ending['ending'])}\b", re.IGNORECASE)
+    naming = [each.name for each in team if word.search(_all_of(each))]
+    return not naming or card.name in naming
+
+
+def telling_words(text: str) -> frozenset[str]:
+    """The words of a text that tell what it is about, in the singular."""
+    return frozenset(word.removesuffix("s") for word in _meant_words(text).split())
 
 
 def workers_of(team: Sequence[SpecialistCard]) -> tuple[SpecialistCard, ...]:
@@ -90,9 +129,14 @@ def _card(found: re.Match[str]) -> SpecialistCard:
     )
 
 
-def _telling_words(text: str) -> str:
+def _all_of(card: SpecialistCard) -> str:
+    return " ".join((card.name, card.intended_use, *card.capabilities))
+
+
+def _meant_words(text: str) -> str:
     for word, meaning in _GLOSSARY:
         text = text.replace(word, f" {meaning} ")
-    text = _BY_GROUP.sub("per ", text)
-    words = (word for word in _WORD.findall(text.casefold()) if word not in _EMPTY_WORDS)
-    return " ".join(words)
+    text = _BY_GROUP.sub("per ", text.casefold())
+    meant = [meaning for pattern, meaning in _MEANINGS if pattern.search(text)]
+    words = (word for word in _WORD.findall(text) if word not in _EMPTY_WORDS)
+    return " ".join((*words, *meant))

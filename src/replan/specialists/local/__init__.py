@@ -1,12 +1,14 @@
-"""A team that works without any model: it computes from tables and writes reports."""
+"""A team that works without any model: tables, texts, arithmetic and reports."""
 
 from pathlib import Path
 
 from replan.ports.specialist import SpecialistPort
-from replan.specialists.local.data_analyst import DataAnalyst
-from replan.specialists.local.report_writer import Clock, ReportWriter
+from replan.specialists.local.analyst import DataAnalyst
+from replan.specialists.local.calculation import Calculator
+from replan.specialists.local.library import Librarian
+from replan.specialists.local.writing import Clock, ReportWriter
 
-__all__ = ["DataAnalyst", "ReportWriter", "local_specialists"]
+__all__ = ["Calculator", "DataAnalyst", "Librarian", "ReportWriter", "local_specialists"]
 
 
 def local_specialists(
@@ -15,11 +17,16 @@ def local_specialists(
     """Give the local team.
 
     Args:
-        directory: The folder whose tables may be read.
+        directory: The folder whose tables and texts may be read.
         out: Where reports are written; without it, in the folder.
         clock: Tells the date of a report.
 
     Raises:
         ConfigurationError: The extra `local` is not installed.
     """
-    return (DataAnalyst(directory), ReportWriter(out or directory, clock))
+    return (
+        DataAnalyst(directory),
+        Librarian(directory),
+        Calculator(),
+        ReportWriter(out or directory, clock),
+    )

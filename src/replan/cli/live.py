@@ -1,0 +1,120 @@
+"""Show a run on a terminal as a plan that lives."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from replan.cli.account import account, files
+from replan.cli.cells import wrapped
+from replan.cli.course import Course, Row
+from replan.cli.frame import ASCII, UNICODE, Window, frame, whole_plan
+from replan.cli.notices import notice, verbose_notice
+from replan.events.types import Event, SpecialistCompleted, TaskCompleted
+from replan.plan.model import StepStatus
+from replan.state.results import Artifact
+
+_PER_SECOND = 8
+
+
+class LiveTeller:
+    """Draws the plan again and again until the run is over, then prints all of it once."""
+
+    def __init__(
+        self, output: TextIO, *, workspace: Path, clock: Callable[[], float], verbose: bool
+    ) -> None:
+        """Prepare; nothing is drawn before the first event.
+
+        Args:
+            output: A terminal.
+            workspace: The folder that the paths of artifacts are relative to.
+            clock: Seconds.
+            verbose: Whether to show what specialists say and what the host thinks.
+        """
+        self._output = output
+        self._workspace = workspace
+        self._clock = clock
+        self._verbose = verbose
+        self._course = Course(started=clock())
+        self._artifacts: dict[str, Artifact] = {}
+        # What models and files say is text, never markup.
+        self._console = Console(file=output, highlight=False, markup=False, emoji=False)
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._drawn,
+            refresh_per_second=_PER_SECOND,
+            transient=True,
+            vertical_overflow="crop",
+        )
+
+    def tell(self, event: Event, course: Course) -> None:
+        """Take what happened; the screen follows a few times a second."""
+        self._course = course
+        if isinstance(event, TaskCompleted):
+            self._end(event)
+            return
+        if isinstance(event, SpecialistCompleted):
+            self._artifacts |= {each.path: each for each in event.result.artifacts}
+        if not self._live.is_started:
+            self._live.start(refresh=True)
+        line = notice(event) or (verbose_notice(event) if self._verbose else "")
+        if line:
+            self._print(list(wrapped(line, self._width)), "dim")
+
+    def close(self) -> None:
+        """Leave the terminal in order, with the plan as it is if the run was broken off."""
+        if self._live.is_started:
+            self._live.stop()
+        if self._course.outcome:
+            return
+        rows = {row.id: _stopped(row) for row in self._course.rows.values()}
+        self._show(replace(self._course, rows=rows))
+
+    def _end(self, event: TaskCompleted) -> None:
+        if self._live.is_started:
+            self._live.stop()
+        self._show(self._course)
+        seconds = self._clock() - self._course.started
+        self._output.write(f"\n{files(self._artifacts.values(), self._workspace)}")
+        self._output.write(account(event, seconds))
+        self._output.flush()
+
+    def _show(self, course: Course) -> None:
+        """Print the whole plan, and the whole answer below it."""
+        if course.rows:
+            for line in whole_plan(course, self._window, self._clock()):
+                self._console.print(line, soft_wrap=True)
+        answer = course.answer.strip("\n")
+        if answer.strip():
+            apart = [""] if course.rows else []
+            self._print([*apart, *wrapped(answer, self._width)])
+
+    def _print(self, lines: list[str], style: str = "") -> None:
+        self._console.print(Text("\n".join(lines), style), soft_wrap=True)
+
+    def _drawn(self) -> Group:
+        lines = frame(self._course, self._window, self._clock())
+        for line in lines:
+            line.no_wrap, line.overflow = True, "crop"
+        return Group(*lines)
+
+    @property
+    def _width(self) -> int:
+        # Some terminals break a line already when its last column is written.
+        return max(1, self._console.width - 1)
+
+    @property
+    def _window(self) -> Window:
+        signs = UNICODE if self._console.encoding.lower().startswith("utf") else ASCII
+        height = max(1, self._console.height - 1)
+        return Window(width=self._width, height=height, signs=signs, verbose=self._verbose)
+
+
+def _stopped(row: Row) -> Row:
+    if not row.busy:
+        return row
+    return replace(row, status=StepStatus.PENDING, busy=frozenset(), note="stopped")

@@ -1,0 +1,83 @@
+"""Write the log of a run into a file: one line of text for each record, without secrets."""
+
+import logging
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from replan.cli.cells import harmless
+from replan.errors import InputError
+from replan.ports.failures import mask_secrets
+
+_SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential|dsn")
+_SHORTEST_SECRET = 6
+_OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+@contextmanager
+def logging_to(path: Path | None, environment: Mapping[str, str]) -> Generator[None]:
+    """Write what `replan` logs, from DEBUG on, at the end of a file; without one, do nothing.
+
+    Raises:
+        InputError: The file cannot be opened.
+    """
+    if path is None:
+        yield
+        return
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"The log file '{path}' cannot be opened: {error.strerror}.") from error
+    handler.setFormatter(LineFormatter(_secrets(environment)))
+    logger = logging.getLogger("replan")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+        handler.close()
+
+
+class LineFormatter(logging.Formatter):
+    """Time, level, logger, message, and the record's own fields as `name=value`."""
+
+    def __init__(self, secrets: tuple[str, ...]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._secrets = secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record; a traceback stands in indented lines below it."""
+        return mask_secrets(self._without_secrets(super().format(record)))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Write the record's line."""
+        fields = (
+            f" {name}={str(value)!r}" if " " in str(value) else f" {name}={value}"
+            for name, value in vars(record).items()
+            if name not in _OWN_FIELDS
+        )
+        return harmless(" ".join((super().formatMessage(record) + "".join(fields)).split("\n")))
+
+    def formatException(self, ei: object) -> str:  # noqa: N802 - logging's name
+        """Write a traceback, indented."""
+        lines = super().formatException(ei).splitlines()  # type: ignore[arg-type]
+        return harmless("\n".join(f"    {line}" for line in lines))
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def _secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of variables that are named like secrets, the longest first."""
+    found = {
+        value
+        for name, value in environment.items()
+        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET
+    }
+    return tuple(sorted(found, key=len, reverse=True))

@@ -1,0 +1,39 @@
+"""What is worth a line of its own, wherever a run is told."""
+
+from replan.cli.cells import one_line
+from replan.events.types import (
+    Event,
+    FeedbackGenerated,
+    LimitReached,
+    PlanUpdated,
+    ReplyUnreadable,
+    ThinkingCompleted,
+)
+
+
+def notice(event: Event) -> str:
+    """The line that everybody should see of an event, or an empty text."""
+    match event:
+        case FeedbackGenerated(feedback=said) if said.should_continue and said.feedback:
+            return f"feedback: {one_line(said.feedback)}"
+        case PlanUpdated() if event.changes:
+            return f"plan revised (version {event.plan.version}, by {event.by})"
+        case LimitReached():
+            return f"limit reached: {event.limit}={event.value:g}"
+        case ReplyUnreadable():
+            complaint = f"{one_line(event.complaint)} {one_line(event.fallback)}"
+            return f"unreadable reply of {event.node}: {complaint}"
+        case _:
+            return ""
+
+
+def verbose_notice(event: Event) -> str:
+    """The line of an event for those who want to see more, or an empty text."""
+    match event:
+        case ThinkingCompleted(thinking=thinking):
+            reason = f": {one_line(thinking.reasoning)}" if thinking.reasoning else ""
+            return f"judged {thinking.complexity}{reason}"
+        case FeedbackGenerated(feedback=said) if said.feedback:
+            return f"feedback: {one_line(said.feedback)}"
+        case _:
+            return ""

@@ -1,0 +1,52 @@
+"""Write what a new user starts from: a team, its schema, and a plan that runs."""
+
+import json
+from pathlib import Path
+
+from replan.cli.plan_file import replace_file
+from replan.errors import InputError
+from replan.settings.schema import team_schema
+from replan.settings.starter import SCHEMA_NAME, starter_team
+
+TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
+
+_PLAN = """\
+# Check the running costs
+
+Change the steps, then try `replan check plan.md --team team.yaml` and
+`replan run plan.md --team team.yaml --plan-out plan.md`. A step with `[ ]` is open;
+one with `[x]` is done, and its result stands below it.
+
+- [ ] 1. 4 * 1250 + 3 * 480 @calculator
+- [ ] 2. (4 * 1250 + 3 * 480) / 12 @calculator
+- [ ] 3. Write a report @writer (after 1, 2)
+"""
+
+
+def write_starter(directory: Path, *, force: bool) -> str:
+    """Write the files and say so.
+
+    Raises:
+        InputError: A file is there already, or cannot be written.
+    """
+    contents = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text(), PLAN_NAME: _PLAN}
+    there = [name for name in contents if (directory / name).exists()]
+    if there and not force:
+        raise InputError(
+            f"'{directory}' has {' and '.join(there)} already; nothing was written. "
+            "Choose another folder, or write over what is there with --force."
+        )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in contents.items():
+            replace_file(directory / name, text.encode())
+    except OSError as error:
+        raise InputError(f"The files cannot be written: {error}.") from error
+    team, plan = directory / TEAM_NAME, directory / PLAN_NAME
+    written = "".join(f"{directory / name}\n" for name in contents)
+    return f"{written}Now try: replan run {plan} --team {team}\n"
+
+
+def schema_text() -> str:
+    """The JSON schema of team files."""
+    return json.dumps(team_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,173 @@
+"""Foresee a run of a plan: what runs, in which order, and how many model calls it can take."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from replan.plan.dependencies import blocked_steps
+from replan.plan.model import PlanStep, TaskPlan, Value
+from replan.plan.order import critical_length, critical_path
+from replan.plan.width import width
+
+CALLS_PER_TRY = 2
+"""Calls of one try: a server that refuses to stream is asked once more for the whole reply."""
+
+CALLS_PER_QUESTION = 3 * CALLS_PER_TRY
+"""Calls of one question of the host: it tries three times."""
+
+CALLS_PER_JUDGEMENT = 2 * CALLS_PER_QUESTION - 1
+"""Calls of a reply that may be asked for again: the last call of the first question replied."""
+
+
+class Bounds(Protocol):
+    """What of a run's limits bounds its model calls; `Limits` has it."""
+
+    @property
+    def max_rounds(self) -> int:
+        """Rounds of dispatch and judgement."""
+        ...
+
+    @property
+    def max_steps(self) -> int:
+        """Steps of the plan that a run may start."""
+        ...
+
+    @property
+    def max_model_calls(self) -> int:
+        """Model calls of the whole run."""
+        ...
+
+    @property
+    def max_stalls(self) -> int:
+        """Rounds in a row that finish no step."""
+        ...
+
+    @property
+    def step_retries(self) -> int:
+        """Tries of a step beside the first."""
+        ...
+
+
+class Preview(Value):
+    """What can be known of a plan before it runs.
+
+    Attributes:
+        title: The plan's title.
+        steps: All steps.
+        open_steps: Those that are neither completed, skipped nor failed.
+        width: How many open steps can run at once at most.
+        critical_path: The longest chain of open steps that wait for each other.
+        critical_length: How long it is, in estimated seconds, or in steps without estimates.
+        beyond: The open steps that `max_steps` keeps from starting.
+        blocked: The open steps that can never start without a revision.
+    """
+
+    title: str
+    steps: int
+    open_steps: int
+    width: int
+    critical_path: tuple[int, ...]
+    critical_length: float
+    beyond: tuple[int, ...]
+    blocked: tuple[int, ...]
+
+
+def preview(plan: TaskPlan, limits: Bounds) -> Preview:
+    """Look ahead at a plan that has no cycles."""
+    ahead = plan.replace(steps=tuple(plan.open_steps()))
+    still_open = {step.id for step in ahead.steps}
+    return Preview(
+        title=plan.title,
+        steps=plan.total_steps,
+        open_steps=ahead.total_steps,
+        width=width(plan),
+        critical_path=critical_path(ahead),
+        critical_length=critical_length(ahead),
+        beyond=tuple(step.id for step in plan.steps[limits.max_steps :] if step.id in still_open),
+        blocked=tuple(step.id for step in blocked_steps(plan)),
+    )
+
+
+def usual_calls(
+    plan: TaskPlan,
+    limits: Bounds,
+    *,
+    merged: bool = True,
+    per_try: Mapping[str, int | None] | None = None,
+) -> int:
+    """Count the model calls of a handed-in plan in which everything goes well at once.
+
+    One for each seat (a step at one of its specialists) whose specialist asks a model, and one
+    for the judgement with the answer; in separate calls two more, to think and to answer.
+    """
+    seats = [seat for step in _startable(plan, limits) for seat in _seats(step)]
+    asking = sum(1 for seat in seats if _calls_of_try(seat, per_try) != 0)
+    return min(limits.max_model_calls, asking + (1 if merged else 3))
+
+
+def worst_case_calls(
+    plan: TaskPlan,
+    limits: Bounds,
+    *,
+    merged: bool = True,
+    revisable: bool = True,
+    per_try: Mapping[str, int | None] | None = None,
+) -> int:
+    """Give a number of model calls that no run of a handed-in plan can exceed.
+
+    A plan that may be revised can get new steps with any number of retries, so nothing but
+    `max_model_calls` bounds it. Of a plan that stays as it is, with T = 2 (`CALLS_PER_TRY`),
+    Q = 6 (`CALLS_PER_QUESTION`) and J = 11 (`CALLS_PER_JUDGEMENT`), it is the smaller one of
+    `max_model_calls` and
+
+        seats + rounds * J + Q    and in separate calls J more, to think
+
+    - seats: (1 + retries) * T for each specialist of each open step within `max_steps` that a
+      failed step does not block; T is what `per_try` says of the specialist;
+    - rounds: the smaller one of `max_rounds` and (number of seats) + `max_stalls`: a round that
+      can start anything settles a seat, and those that cannot end the run after `max_stalls`;
+    - each round is judged once, J: a question of up to Q calls, and once more where the reply
+      could not be read;
+    - the answer is asked for once, Q.
+
+    Args:
+        plan: The plan as it is handed in.
+        limits: The bounds of the run.
+        merged: Whether one call of the host does the work of two.
+        revisable: Whether the run may revise the plan.
+        per_try: Model calls of one try by the specialist's name: 0 if it asks no model, none if
+            nobody knows; a name that is missing is a chat model. A step without a specialist
+            counts as the dearest one.
+    """
+    if revisable:
+        return limits.max_model_calls
+    total = CALLS_PER_QUESTION + (0 if merged else CALLS_PER_JUDGEMENT)
+    count = 0
+    for step in _startable(plan, limits):
+        retries = limits.step_retries if step.max_retries is None else step.max_retries
+        for seat in _seats(step):
+            calls = _calls_of_try(seat, per_try)
+            if calls is None:
+                return limits.max_model_calls
+            count += 1
+            total += (1 + retries) * calls
+    total += min(limits.max_rounds, count + limits.max_stalls) * CALLS_PER_JUDGEMENT
+    return min(limits.max_model_calls, total)
+
+
+def _startable(plan: TaskPlan, limits: Bounds) -> tuple[PlanStep, ...]:
+    """The steps that a run can start without a revision."""
+    blocked = {step.id for step in blocked_steps(plan)}
+    allowed = plan.replace(steps=plan.steps[: limits.max_steps])
+    return tuple(step for step in allowed.open_steps() if step.id not in blocked)
+
+
+def _seats(step: PlanStep) -> tuple[str, ...]:
+    return step.specialists or ("",)
+
+
+def _calls_of_try(specialist: str, per_try: Mapping[str, int | None] | None) -> int | None:
+    known = {name.casefold(): calls for name, calls in (per_try or {}).items()}
+    if specialist:
+        return known.get(specialist.casefold(), CALLS_PER_TRY)
+    dearest = list(known.values()) or [CALLS_PER_TRY]
+    return None if None in dearest else max(calls for calls in dearest if calls is not None)

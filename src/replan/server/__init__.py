@@ -1,0 +1,1 @@
+"""The edges that serve a graph to others."""

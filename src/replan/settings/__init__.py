@@ -1,0 +1,1 @@
+"""What an operator may set: team files, read with the places of their mistakes."""

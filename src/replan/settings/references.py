@@ -1,0 +1,113 @@
+"""Import what `module:function` names, from installed packages or the team file's own folder."""
+
+import importlib
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from replan.ports.failures import describe
+from replan.settings.surroundings import refused
+
+_FORM = "Write module:function, as in team_tools:search."
+
+
+def imported(reference: str, folder: Path) -> Any:
+    """Give what a reference names.
+
+    Args:
+        reference: `module:function`; dots are allowed on both sides.
+        folder: Where modules of one's own stand; they come before installed ones.
+
+    Raises:
+        PydanticCustomError: There is no such thing, or its module cannot be imported.
+    """
+    module_name, colon, attribute = reference.partition(":")
+    parts = [*module_name.split("."), *attribute.split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise refused("bad_reference", "This names nothing that can be imported.", _FORM)
+    module = found = _module(module_name, folder)
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except Exception as error:
+            # Getting an attribute may run code of the module.
+            raise _no_attribute(module, attribute, part, error) from error
+    return found
+
+
+def _module(name: str, folder: Path) -> ModuleType:
+    importlib.invalidate_caches()
+    _check_not_hidden(name.partition(".")[0], folder)
+    try:
+        with _on_path(folder):
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise _broken(name, error) from error
+        raise _no_module(name, folder) from error
+    except (Exception, SystemExit) as error:
+        # Foreign code; whatever it raises is a mistake of the file that names it.
+        raise _broken(name, error) from error
+
+
+def _check_not_hidden(top: str, folder: Path) -> None:
+    """Refuse a module of one's own whose name a module that is loaded already has.
+
+    Raises:
+        PydanticCustomError: The loaded one would be taken in its place.
+    """
+    loaded, own = sys.modules.get(top), PathFinder.find_spec(top, [str(folder)])
+    if loaded is None or own is None or own.origin is None:
+        return
+    origin = getattr(loaded.__spec__, "origin", None) or getattr(loaded, "__file__", None)
+    if origin is None or not _same_file(origin, own.origin):
+        reason = f"Another module called '{top}' is loaded already."
+        raise refused("module_hidden", reason, f"Give {Path(own.origin).name} a name of its own.")
+
+
+def _same_file(one: str, other: str) -> bool:
+    return Path(one).resolve() == Path(other).resolve()
+
+
+@contextmanager
+def _on_path(folder: Path) -> Generator[None]:
+    entry = str(folder)
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        # An imported module may have changed the path itself.
+        if entry in sys.path:
+            sys.path.remove(entry)
+
+
+def _no_module(name: str, folder: Path) -> PydanticCustomError:
+    own = sorted(path.stem for path in folder.glob("*.py"))
+    near = get_close_matches(name, own, 1)
+    reason = f"There is no module '{name}', neither installed nor in the team file's folder."
+    mend = f"Did you mean {near[0]}?" if near else f"Install it, or write {name}.py there."
+    return refused("no_module", reason, mend)
+
+
+def _no_attribute(
+    module: ModuleType, attribute: str, part: str, error: Exception
+) -> PydanticCustomError:
+    if not isinstance(error, AttributeError):
+        return _broken(module.__name__, error)
+    public = [name for name in dir(module) if not name.startswith("_")]
+    near = get_close_matches(part, public, 1)
+    reason = f"The module '{module.__name__}' has no '{attribute}'."
+    mend = f"Did you mean {near[0]}?" if near else "Check the name of the function."
+    return refused("no_function", reason, mend)
+
+
+def _broken(name: str, error: BaseException) -> PydanticCustomError:
+    reason = f"The module '{name}' cannot be imported: {describe(error).rstrip('.')}."
+    return refused("broken_module", reason, "Mend the module, or install what it needs.")

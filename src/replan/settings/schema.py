@@ -1,0 +1,42 @@
+"""The JSON schema of team files, for editors."""
+
+import inspect
+import re
+from typing import Any, cast
+
+from replan.settings.sections import TeamSection
+from replan.state.limits import Limits
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_ATTRIBUTE = re.compile(r"^ {4}(?P<name>\w+): (?P<text>.+(?:\n {8}.+)*)", re.MULTILINE)
+_NONE = {"type": "null"}
+
+
+def team_schema() -> dict[str, Any]:
+    """Give the JSON schema (draft 2020-12) that team files keep."""
+    schema = TeamSection.model_json_schema()
+    for definition in (schema, *schema["$defs"].values()):
+        definition["title"] = f"Replan {definition['title'].removesuffix('Section').lower()}"
+        for field in definition["properties"].values():
+            _without_none(field)
+    _describe_limits(schema["$defs"][Limits.__name__])
+    return {"$schema": _DIALECT, **schema}
+
+
+def _without_none(field: dict[str, Any]) -> None:
+    """Show a field that may be left out as what it is if it is there."""
+    if field.get("default", ...) is None:
+        del field["default"]
+    kinds = cast("list[dict[str, Any]]", field.get("anyOf", []))
+    if _NONE in kinds:
+        (kind,) = (each for each in kinds if each != _NONE)
+        del field["anyOf"]
+        field.update(kind)
+
+
+def _describe_limits(definition: dict[str, Any]) -> None:
+    """Take the texts from the docstring: the limits belong to runs, not to team files."""
+    text = inspect.getdoc(Limits) or ""
+    definition["description"] = text.partition("\n")[0]
+    for found in _ATTRIBUTE.finditer(text):
+        definition["properties"][found["name"]]["description"] = " ".join(found["text"].split())

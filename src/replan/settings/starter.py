@@ -1,0 +1,13 @@
+"""The team file that a new user begins with."""
+
+from importlib.resources import files
+
+SCHEMA_NAME = "team.schema.json"
+
+
+def starter_team() -> str:
+    """Give a commented team file that works as it is, without any model.
+
+    Its first line tells editors that the schema stands beside it, as `team.schema.json`.
+    """
+    return files("replan.settings").joinpath("starter_team.yaml").read_text("utf-8")

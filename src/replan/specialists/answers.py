@@ -1,0 +1,86 @@
+"""What others gave, read as messages and as a result."""
+
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.prompt_values import PromptValue
+
+from replan.replies.readings import read_specialist
+from replan.state.results import SpecialistResult
+
+
+def messages_of(given: object) -> list[BaseMessage]:
+    """Take the messages that an input processor made.
+
+    Raises:
+        TypeError: It gave nothing of the kind.
+    """
+    if isinstance(given, str):
+        return [HumanMessage(given)]
+    if isinstance(given, BaseMessage):
+        return [given]
+    if isinstance(given, PromptValue):
+        return given.to_messages()
+    if isinstance(given, list | tuple):
+        return convert_to_messages(cast("list[Any]", given))
+    raise TypeError(f"the input processor gave {_kind(given)}; give a list of messages")
+
+
+def message_of(answer: object) -> BaseMessage:
+    """Take the message out of what a runnable gave.
+
+    Raises:
+        TypeError: It gave neither a message, nor text, nor a state with messages.
+    """
+    if isinstance(answer, BaseMessage):
+        return answer
+    if isinstance(answer, str):
+        return AIMessage(answer)
+    messages: Any = cast("Any", answer).get("messages") if isinstance(answer, dict) else None
+    if messages:
+        return message_of(messages[-1])
+    raise TypeError(
+        f"it gave {_kind(cast('object', answer))}; give a message, text, or a state with `messages`"
+    )
+
+
+def result_of(answer: object) -> SpecialistResult:
+    """Take the result out of what a function gave.
+
+    Raises:
+        TypeError: It gave neither a `SpecialistResult`, nor a message, nor text.
+    """
+    if isinstance(answer, SpecialistResult):
+        return answer
+    message = message_of(answer)
+    return SpecialistResult(result=AIMessage(message.text, id=message.id))
+
+
+def result_in(message: BaseMessage) -> SpecialistResult:
+    """Read the reply to a specialist's prompt, with its front matter if it has one.
+
+    Raises:
+        ValueError: The reply is empty.
+    """
+    if not message.text.strip():
+        raise ValueError("the model gave an empty reply")
+    reading = read_specialist(message.text)
+    return SpecialistResult(
+        # The id of what was streamed, so that LangGraph does not show it twice.
+        result=AIMessage(reading.body, id=message.id),
+        status=reading.status,
+        confidence=reading.confidence,
+        replan_needed=reading.replan_needed,
+        retry=reading.retry,
+    )
+
+
+def with_message(result: SpecialistResult, message: BaseMessage) -> SpecialistResult:
+    """Fill in the message that an output processor left out."""
+    if result.result is not None:
+        return result
+    return result.replace(result=AIMessage(message.text, id=message.id))
+
+
+def _kind(thing: object) -> str:
+    return type(thing).__name__

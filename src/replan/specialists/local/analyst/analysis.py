@@ -1,0 +1,231 @@
+"""Find out what a step asks of which table, and answer it; all of it in one thread."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from pydantic import Field, JsonValue
+
+from replan.plan.model import Value
+from replan.specialists.local.analyst.aggregation import aggregate, rows_of
+from replan.specialists.local.analyst.comparison import compare_tables
+from replan.specialists.local.analyst.file_choice import Fit, ask_nothing, best_fit
+from replan.specialists.local.analyst.file_comparison import compare_files
+from replan.specialists.local.analyst.given import (
+    PARAMETERS,
+    asks_by_parameters,
+    given_question,
+)
+from replan.specialists.local.analyst.names import ColumnNames
+from replan.specialists.local.analyst.parsing import parse_question
+from replan.specialists.local.analyst.profile import profile
+from replan.specialists.local.analyst.question import Question
+from replan.specialists.local.analyst.tables import Database, TableFile, table_files, tables_here
+from replan.specialists.local.analyst.values import Values
+from replan.specialists.local.analyst.wording import COMPARE, GROUPS, PROFILE
+from replan.specialists.local.answer_table import MOST_ROWS, AnswerTable, tables_in
+from replan.specialists.local.answering import SURE, Answer
+from replan.specialists.local.folder import find_file
+from replan.specialists.local.parameters import given_names, refuse_misspelt
+from replan.specialists.local.refusals import CannotAnswerError
+from replan.specialists.local.words import joined, words_of
+
+_FILE = re.compile(
+    r"(?<![\w/.-])[^\s,;:'\"()`\[\]]*[^\s,;:'\"()`./\[\]]\.(?:csv|tsv|parquet|json|jsonl|ndjson)\b",
+    re.IGNORECASE,
+)
+_REVISION_NOTE = re.compile(r"\[revised:[^\]]*\]")
+_MOST_TABLES = 30
+_GUESSED, _LOOSE = 0.7, 0.4
+_ENOUGH = 2
+_CUT = "more rows are not shown"
+
+
+class Task(Value):
+    """A step as the analyst reads it.
+
+    Attributes:
+        text: The step's line.
+        brief: The free text under it; read only where the line is not enough.
+        inputs: The texts of the results that it builds on, by step.
+    """
+
+    text: str
+    brief: str = ""
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    inputs: dict[int, str] = Field(default_factory=dict[int, str])
+
+
+class Analysis:
+    """One step's work on the tables of a folder; may be interrupted from another thread."""
+
+    def __init__(self, directory: Path, task: Task) -> None:
+        self._directory = directory
+        self._task = task
+        self._parameters = task.parameters
+        self._database = Database()
+        self._read(task.text)
+
+    def answer(self) -> Answer:
+        """Answer the step.
+
+        Raises:
+            CannotAnswerError: It cannot be answered; the message says why.
+            ConfigurationError: DuckDB is not installed.
+        """
+        try:
+            refuse_misspelt(self._parameters, PARAMETERS)
+            return self._by_line_or_brief()
+        finally:
+            self._database.close()
+
+    def interrupt(self) -> None:
+        """Stop the work; what it would have given is lost."""
+        self._database.interrupt()
+
+    def _by_line_or_brief(self) -> Answer:
+        whole = f"{self._task.text}\n{self._task.brief}"
+        if not self._task.brief.strip():
+            return self._once()
+        if ask_nothing(self._question_text):
+            self._read(whole)
+            return self._once()
+        try:
+            return self._once()
+        except CannotAnswerError as refusal:
+            self._read(whole)
+            try:
+                return self._once()
+            except CannotAnswerError:
+                # A brief is prose; what the line lacks is the better thing to tell.
+                raise refusal from None
+
+    def _once(self) -> Answer:
+        return self._from_inputs() or self._from_files()
+
+    def _read(self, text: str) -> None:
+        self._text = _REVISION_NOTE.sub(" ", text)
+        # The question without the names of its files, which may look like columns.
+        self._question_text = _FILE.sub(" ", self._text)
+
+    def _from_inputs(self) -> Answer | None:
+        """Compare the tables of earlier results, if that is what the step asks for."""
+        if self._named_files() or self._parameters or not COMPARE.search(self._text):
+            return None
+        tables = [
+            table
+            for step, result in sorted(self._task.inputs.items())
+            for table in tables_in(result, _title_of(result, step))[:1]
+        ]
+        if len(tables) < _ENOUGH:
+            return None
+        try:
+            table, findings = compare_tables(tables, words_of(self._text))
+        except CannotAnswerError as refusal:
+            return _side_by_side(tables, str(refusal))
+        cut = any(_CUT in result for result in self._task.inputs.values())
+        notes = ["An earlier table was cut; only its shown rows are compared."] if cut else []
+        return _answer(table, findings, "from the results of earlier steps", notes)
+
+    def _from_files(self) -> Answer:
+        files = table_files(self._directory)
+        chosen = [find_file(name, files, "table") for name in self._named_files()]
+        sql = self._parameters.get("sql")
+        if sql is not None:
+            return self._run_sql(str(sql), chosen or files)
+        if not files:
+            message = f"There is nothing to analyse in the folder. {tables_here(files)}"
+            raise CannotAnswerError(message)
+        candidates = (chosen or list(files))[:_MOST_TABLES]
+        self._database.open(candidates)
+        by_text = not asks_by_parameters(self._parameters)
+        if by_text and len(chosen) >= _ENOUGH and COMPARE.search(self._text):
+            return self._compare(chosen)
+        if by_text and self._wants_profile(chosen):
+            return self._profiles(self._meant(candidates))
+        return self._aggregated(candidates, named=bool(chosen))
+
+    def _named_files(self) -> tuple[str, ...]:
+        return (
+            given_names(self._parameters, "file")
+            or _files_in(self._text)
+            or _files_in(self._task.brief)
+        )
+
+    def _run_sql(self, sql: str, files: Sequence[TableFile]) -> Answer:
+        """Run the query of a person; only the tables that it names are opened."""
+        folded = sql.casefold()
+        used = [file for file in files if file.view.casefold() in folded]
+        self._database.open(used)
+        columns, rows = self._database.select(sql, most=MOST_ROWS + 1)
+        table = AnswerTable(title="Query", columns=columns, cells=tuple(rows[:MOST_ROWS]))
+        notes = ["There are more rows than these."] if len(rows) > MOST_ROWS else []
+        source = joined([file.name for file in used]) if used else "no file"
+        return _answer(table, notes, source, ())
+
+    def _wants_profile(self, chosen: Sequence[TableFile]) -> bool:
+        """Whether the step asks for a description, or says nothing but the name of a file."""
+        text = self._question_text
+        if PROFILE.search(text) and not GROUPS.search(text):
+            return True
+        return bool(chosen) and ask_nothing(text)
+
+    def _meant(self, files: Sequence[TableFile]) -> Sequence[TableFile]:
+        """The tables that a step names by a bare word, or else all of them."""
+        words = set(words_of(self._question_text))
+        return [file for file in files if set(words_of(file.view)) <= words] or files
+
+    def _profiles(self, files: Sequence[TableFile]) -> Answer:
+        parts: list[str] = []
+        for file in files:
+            table, findings = profile(self._database, file.view, file.name)
+            parts.append(_answer(table, findings, "", ()).text)
+        return Answer(text="\n\n".join(parts))
+
+    def _question(self, file: TableFile) -> Question:
+        names = ColumnNames(self._database.columns(file.view), file.name)
+        if asks_by_parameters(self._parameters):
+            return given_question(self._parameters, names)
+        values = Values(self._database, file.view, names.columns)
+        stem = frozenset(words_of(PurePosixPath(file.name).stem))
+        return parse_question(self._question_text, names, stem, values.owner_of)
+
+    def _aggregated(self, files: Sequence[TableFile], *, named: bool) -> Answer:
+        fit: Fit = best_fit(files, self._question, words_of(self._question_text))
+        question, file = fit.question, fit.file
+        table, findings = aggregate(self._database, file.view, question)
+        count = rows_of(self._database, file.view, question)
+        source = f"{file.name}, {count} rows" + "".join(f"; {each}" for each in question.filters)
+        notes = [f"Guessed: {guess}." for guess in question.guessed]
+        if not named and len(files) > 1:
+            notes.append(f"No file was named; {file.name} is the one that fits.")
+        return _answer(table, findings, source, notes)
+
+    def _compare(self, files: Sequence[TableFile]) -> Answer:
+        table, findings = compare_files(self._database, files, words_of(self._question_text))
+        return _answer(table, findings, joined([file.name for file in files]), ())
+
+
+def _files_in(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found[0] for found in _FILE.finditer(text)))
+
+
+def _answer(
+    table: AnswerTable, findings: Sequence[str], source: str, notes: Sequence[str]
+) -> Answer:
+    head = f"**{table.title}**" + (f" ({source})" if source else "")
+    lines = "\n".join(f"- {line}" for line in (*findings, *notes))
+    text = "\n\n".join(part for part in (head, table.markdown(), lines) if part)
+    return Answer(text=text, confidence=_GUESSED if notes else SURE)
+
+
+def _side_by_side(tables: Sequence[AnswerTable], reason: str) -> Answer:
+    """Show tables that cannot be joined one after the other, and say so."""
+    parts = [f"**{table.title}**\n\n{table.markdown()}" for table in tables]
+    return Answer(text="\n\n".join([*parts, f"- {reason}"]), confidence=_LOOSE)
+
+
+def _title_of(result: str, step: int) -> str:
+    """What an earlier result calls itself."""
+    found = re.match(r"\*\*(?P<title>[^*\n]+)\*\*", result.strip())
+    return found["title"] if found else f"step {step}"

@@ -1,0 +1,231 @@
+"""The tables of a folder, and a database that sees these and nothing else."""
+
+# ruff: noqa: S608 - names are quoted, values are parameters, a person's query is checked.
+
+import re
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from replan.errors import ConfigurationError
+from replan.plan.model import Value
+from replan.specialists.local.folder import FolderFile, files_below
+from replan.specialists.local.refusals import CannotAnswerError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Cell = object
+"""A value in a row, as DuckDB gives it to Python."""
+
+Kind = Literal["number", "date", "text"]
+
+_READERS = {
+    ".csv": "read_csv_auto",
+    ".tsv": "read_csv_auto",
+    ".parquet": "read_parquet",
+    ".json": "read_json_auto",
+    ".jsonl": "read_json_auto",
+    ".ndjson": "read_json_auto",
+}
+_DEEPEST, _MOST_FILES = 3, 200
+_NUMBER = re.compile(r"^U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?$|^(?:DECIMAL|DOUBLE|FLOAT|BIGNUM)")
+_FIRST_LINES = 2
+_ZONED = "WITH TIME ZONE"
+
+
+class Column(Value):
+    """A column of a table."""
+
+    name: str
+    kind: Kind
+    type: str
+
+
+class TableFile(FolderFile):
+    """A file with a table; `view` is its name in SQL."""
+
+    view: str
+
+
+def table_files(directory: Path) -> tuple[TableFile, ...]:
+    """Find the tables of a folder."""
+    taken: set[str] = set()
+    found: list[TableFile] = []
+    for file in files_below(directory, _READERS, deepest=_DEEPEST, most=_MOST_FILES):
+        path = Path(file.name)
+        view = path.stem if path.stem.casefold() not in taken else path.name
+        if view.casefold() in taken:
+            view = file.name
+        taken.add(view.casefold())
+        found.append(TableFile(path=file.path, name=file.name, view=view))
+    return tuple(found)
+
+
+def tables_here(files: Sequence[TableFile]) -> str:
+    """Say in a sentence which tables there are."""
+    if not files:
+        return "It has no CSV, Parquet or JSON file."
+    return f"The tables are: {', '.join(file.name for file in files)}."
+
+
+def quoted(name: str) -> str:
+    """A name as SQL reads it, whatever stands in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class Database:
+    """An in-memory DuckDB with some files as views; it can read nothing else and write nothing.
+
+    It belongs to the thread that made it, but `interrupt` may be called from any other.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: DuckDBPyConnection | None = None
+        self._stopped = False
+
+    def open(self, files: Sequence[TableFile]) -> None:
+        """Register the files, then shut the door to everything else on the machine.
+
+        A second call begins anew, with these files only.
+
+        Raises:
+            CannotAnswerError: A file cannot be read as a table.
+            ConfigurationError: DuckDB is not installed.
+        """
+        connection = _connect()
+        self.close()
+        with self._lock:
+            self._connection = connection
+        paths = ", ".join(_text(str(file.path)) for file in files)
+        connection.execute(f"SET allowed_paths = [{paths}]")
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        for file in files:
+            reader = _READERS[file.path.suffix.casefold()]
+            source = f"{reader}({_text(str(file.path))})"
+            self._run(
+                f"CREATE VIEW {quoted(file.view)} AS SELECT * FROM {source}",
+                f"{file.name} cannot be read as a table",
+            )
+
+    def columns(self, view: str) -> tuple[Column, ...]:
+        """The columns of a view, in their order."""
+        described = self._run(f"DESCRIBE {quoted(view)}", f"{view} cannot be described").fetchall()
+        return tuple(Column(name=row[0], kind=_kind(row[1]), type=row[1]) for row in described)
+
+    def select(
+        self, sql: str, parameters: Sequence[object] = (), *, most: int
+    ) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
+        """Run one SELECT; give the names of its columns and at most so many rows.
+
+        Raises:
+            CannotAnswerError: The text is not exactly one SELECT, or DuckDB refuses it.
+        """
+        self._refuse_all_but_select(sql)
+        problem = "The query failed"
+        found = self._run(sql, problem, parameters)
+        columns = [(str(name), str(kind)) for name, kind, *_ in found.description]
+        if any(_ZONED in kind for _, kind in columns):
+            # Times with a zone need a package that DuckDB does not bring along; text does not.
+            cells = ", ".join(
+                f"CAST(#{place} AS VARCHAR)" if _ZONED in kind else f"#{place}"
+                for place, (_, kind) in enumerate(columns, start=1)
+            )
+            inner = sql.rstrip().rstrip(";")
+            found = self._run(f"SELECT {cells} FROM ({inner}\n)", problem, parameters)
+        return tuple(name for name, _ in columns), found.fetchmany(most)
+
+    def interrupt(self) -> None:
+        """Stop what runs, and let nothing more start."""
+        with self._lock:
+            self._stopped = True
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _refuse_all_but_select(self, sql: str) -> None:
+        import duckdb  # noqa: PLC0415 - an optional extra
+
+        try:
+            statements = duckdb.extract_statements(sql)
+        except duckdb.Error as error:
+            message = f"The query cannot be read: {_first_lines(error)}"
+            raise CannotAnswerError(message) from error
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            message = "Only one single SELECT may be run on the tables."
+            raise CannotAnswerError(message)
+
+    def _run(
+        self, sql: str, problem: str, parameters: Sequence[object] = ()
+    ) -> "DuckDBPyConnection":
+        import duckdb  # noqa: PLC0415 - an optional extra
+
+        with self._lock:
+            connection = self._connection
+        if connection is None or self._stopped:
+            message = "The query was stopped."
+            raise CannotAnswerError(message)
+        try:
+            return connection.execute(sql, list(parameters))
+        except duckdb.Error as error:
+            message = f"{problem}: {_first_lines(error)}"
+            raise CannotAnswerError(message) from error
+
+
+def require_duckdb() -> None:
+    """Fail early and clearly where the extra is not installed.
+
+    Raises:
+        ConfigurationError: DuckDB is not installed.
+    """
+    try:
+        import duckdb  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport]
+    except ImportError as error:
+        raise ConfigurationError(
+            "specialists",
+            "data_analyst",
+            "reading tables needs DuckDB, which is not installed",
+            'Install it with: pip install "replan[local]"',
+        ) from error
+
+
+def _connect() -> "DuckDBPyConnection":
+    require_duckdb()
+    import duckdb  # noqa: PLC0415 - an optional extra
+
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "temp_directory": "",
+        },
+    )
+    # It would be drawn into whatever the terminal shows.
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def _kind(type_name: str) -> Kind:
+    if _NUMBER.match(type_name):
+        return "number"
+    return "date" if type_name.startswith(("DATE", "TIMESTAMP")) else "text"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _first_lines(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:_FIRST_LINES])

@@ -1,0 +1,111 @@
+"""Threads for work that may hang: what nobody waits for keeps no process from ending.
+
+The threads of `concurrent.futures`, of asyncio's default executor and of anyio are waited for when
+the process ends, whatever became of those who asked for the work. These are not.
+"""
+
+import asyncio
+import contextvars
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent import futures
+from functools import partial
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+MOST = 64
+"""Threads that a pool of these has at work at once; one that was given up does not count."""
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do the work in a thread of its own; to cancel this is to give the thread up."""
+    task = _Work(partial(contextvars.copy_context().run, work))
+    task.start()
+    return await asyncio.wrap_future(task)
+
+
+def use_threads() -> None:
+    """Let the running loop do in such threads what it would do in its default executor.
+
+    LangChain runs there what is synchronous: functions, tools and models inside of runnables. A
+    loop that has an executor already keeps it.
+    """
+    loop = asyncio.get_running_loop()
+    # No public name tells whether there is one; a loop that has no such field is left alone.
+    if getattr(loop, "_default_executor", loop) is None:
+        loop.set_default_executor(Threads())
+
+
+class Threads(futures.ThreadPoolExecutor):
+    """A pool whose work can be given up: a shutdown waits for all work but this."""
+
+    def __init__(self, most: int = MOST) -> None:
+        # asyncio takes no other kind of executor. Nothing is submitted to this part of it.
+        super().__init__(max_workers=1)
+        self._most = most
+        self._guard = threading.RLock()
+        self._queued: deque[_Work] = deque()
+        self._at_work: set[_Work] = set()
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> futures.Future[T]:
+        """Do the work as soon as a place is free."""
+        work = _Work(partial(fn, *args, **kwargs), self._leave)
+        with self._guard:
+            self._queued.append(work)
+            self._fill()
+        return work
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - its base's signature
+        """Wait for the work that somebody still waits for."""
+        with self._guard:
+            if cancel_futures:
+                for work in list(self._queued):
+                    work.cancel()
+            left = [*self._at_work, *self._queued]
+        if wait:
+            futures.wait(left)
+
+    def _leave(self, work: "_Work") -> None:
+        with self._guard:
+            self._at_work.discard(work)
+            self._fill()
+
+    def _fill(self) -> None:
+        while self._queued and len(self._at_work) < self._most:
+            work = self._queued.popleft()
+            self._at_work.add(work)
+            work.start()
+
+
+class _Work(futures.Future[Any]):
+    """Work in a thread that dies with the process; `leave` hears when its place is free."""
+
+    def __init__(
+        self, work: Callable[[], Any], leave: "Callable[[_Work], None]" = lambda _: None
+    ) -> None:
+        super().__init__()
+        self._work = work
+        self._leave = leave
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="replan-work", daemon=True).start()
+
+    def cancel(self) -> bool:
+        """Give up: what has begun goes on, but nobody waits for it any more."""
+        if super().cancel():
+            return True
+        self._leave(self)
+        return False
+
+    def _run(self) -> None:
+        if self.set_running_or_notify_cancel():
+            try:
+                self.set_result(self._work())
+            except StopIteration as error:
+                # A future of asyncio refuses this one, and whoever waits would wait for ever.
+                self.set_exception(RuntimeError(f"it raised {error!r}"))
+            except BaseException as error:  # noqa: BLE001 - foreign code; who waits gets it
+                self.set_exception(error)
+        self._leave(self)

@@ -1,0 +1,94 @@
+"""What stands in `tools`, made into tools that a chat model can call."""
+
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
+
+from replan.errors import ConfigurationError
+from replan.ports.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
+
+_MISSING = 'Install them: pip install "replan[tools]".'
+
+
+def chat_with_tools(
+    place: str,
+    chat: Chat,
+    tools: Sequence[Any],
+    *,
+    max_rounds: int,
+    checker: ToolCallChecker = holds_tool_call,
+    seconds: float | None = None,
+) -> Chat:
+    """Put tools into a model's hands; without tools, the model is given back as it is.
+
+    Args:
+        place: The field that the tools stand in.
+        chat: The model.
+        tools: LangChain tools, functions, names of tools that the model's provider has.
+        max_rounds: How often the model may call tools.
+        checker: Says whether a streamed reply holds a tool call.
+        seconds: How long one tool may take.
+
+    Raises:
+        ConfigurationError: A tool or the model cannot be used, or LangChain is not installed.
+    """
+    if not tools:
+        return chat
+    if type(chat.model).bind_tools is BaseChatModel.bind_tools:
+        name = type(chat.model).__name__
+        mend = "Take a chat model that can, or leave the tools out."
+        raise ConfigurationError(place, name, "this chat model cannot call tools", mend)
+    try:
+        # LangChain's agent is an extra, and slow to import.
+        from replan.specialists.tool_loop import ToolLoop  # noqa: PLC0415
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "langchain":
+            raise
+        problem = "tools need the package langchain"
+        raise ConfigurationError(place, len(tools), problem, _MISSING) from error
+    toolset = Toolset(_tools_of(place, tools), checker)
+    return ToolLoop(chat, toolset, max_rounds=max_rounds, seconds=seconds)
+
+
+def _tools_of(place: str, given: Sequence[Any]) -> list[BaseTool | dict[str, Any]]:
+    made: dict[str, BaseTool | dict[str, Any]] = {}
+    for index, one in enumerate(given):
+        field = f"{place}[{index}]"
+        tool = _tool_of(field, one)
+        name = tool.name if isinstance(tool, BaseTool) else str(tool)
+        if name in made:
+            mend = "Give each tool its own name."
+            raise ConfigurationError(field, name, "another tool has this name", mend)
+        made[name] = tool
+    return list(made.values())
+
+
+def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:
+    if isinstance(given, dict):
+        return cast("dict[str, Any]", given)
+    mend = "Give a function with a docstring and annotated parameters, or a LangChain tool."
+    if not isinstance(given, BaseTool) and not callable(given):
+        raise ConfigurationError(field, given, "this is no tool", mend)
+    try:
+        tool = given if isinstance(given, BaseTool) else as_tool(given)
+    except Exception as error:
+        raise ConfigurationError(field, given, f"this is no tool: {error}", mend) from error
+    if isinstance(tool, StructuredTool) and tool.coroutine is not None:
+        return tool.model_copy(update={"coroutine": _without_exit(tool.coroutine)})
+    return tool
+
+
+def _without_exit(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Let no tool end the process: LangChain runs it as a task, whose exit stops the event loop."""
+
+    @functools.wraps(function)
+    async def work(*arguments: Any, **named: Any) -> Any:
+        try:
+            return await function(*arguments, **named)
+        except SystemExit as error:
+            raise RuntimeError(f"SystemExit: {error.code}") from error
+
+    return work

@@ -1,0 +1,204 @@
+"""`replan run` on a real terminal: 60 columns and 20 lines, as a person sees it."""
+
+import asyncio
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+import pytest
+from rich.cells import cell_len
+
+from replan.testing import Hang, Reply
+
+PROGRAM = "from replan.cli.main import main; main()"
+COLUMNS, LINES = 60, 20
+PATIENCE = 60.0
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+PLAN = """\
+---
+complexity: complex
+---
+# Compare two policies 比較 with [bold]markup[/bold] in the title of the plan
+
+- [ ] 1. Find the EU's current EV policy, with all of its amendments @researcher
+- [ ] 2. 米国の現在の電気自動車政策を調べて、補助金と関税と充電設備についてまとめる @researcher
+- [ ] 3. Compare both @analyst (after 1, 2)
+"""
+ANSWER = "The EU sets **targets**, the US leans on [red]credits[/red].\n\n- one\n- two"
+JUDGED = f"---\nverdict: complete\nfeedback: Compared.\n---\n{ANSWER}"
+REPLIES = {
+    "think": PLAN,
+    "step 1": "EU.",
+    "step 2": "US \x1b[2Jtext.",
+    "step 3": "They differ.",
+    "feedback": JUDGED,
+}
+TEAM = """\
+host: {tool_calling_model: "openai:scripted"}
+specialists:
+  - {name: researcher, intended_use: Finds facts., chat_model: "openai:scripted"}
+  - {name: analyst, intended_use: Compares things., chat_model: "openai:scripted"}
+"""
+
+
+class Terminal:
+    """A program on a terminal of its own; reading it waits for what can be seen."""
+
+    def __init__(self, command, environment):
+        self._main, replica = pty.openpty()
+        fcntl.ioctl(replica, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self.process = subprocess.Popen(
+            command,
+            stdin=replica,
+            stdout=replica,
+            stderr=replica,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(replica)
+        self._raw = b""
+
+    @property
+    def text(self):
+        """All that was written so far, without colours and movements."""
+        return _CONTROL.sub("", self._raw.decode(errors="replace")).replace("\r", "")
+
+    @property
+    def raw(self):
+        return self._raw.decode(errors="replace")
+
+    def wait_for(self, text):
+        while text not in self.text:
+            assert self._read(), f"{text!r} never came:\n{self.text}"
+
+    def end(self):
+        """Read until the program ends, and give its exit code."""
+        while self._read():
+            pass
+        return self.process.wait(PATIENCE)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        os.close(self._main)
+
+    def _read(self):
+        ready, _, _ = select.select([self._main], [], [], PATIENCE)
+        assert ready, f"nothing came any more:\n{self.text}"
+        try:
+            found = os.read(self._main, 65536)
+        except OSError:  # Linux says so when the other side is closed
+            return False
+        self._raw += found
+        return bool(found)
+
+
+@pytest.fixture
+def terminal(tmp_path, openai_server):
+    """Start `replan` on a terminal, with a scripted model behind HTTP."""
+    team = tmp_path / "team.yaml"
+    team.write_text(TEAM)
+    started = []
+
+    def start(*arguments, replies=REPLIES, **variables):
+        server = openai_server(replies)
+        base = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")}
+        environment = {
+            **base,
+            "TERM": "xterm-256color",
+            "OPENAI_API_KEY": "sk-none",
+            "OPENAI_BASE_URL": server.base_url,
+            "PYTHONIOENCODING": "utf-8",
+            **variables,
+        }
+        command = [sys.executable, "-c", PROGRAM, *arguments, "--team", str(team)]
+        started.append(Terminal(command, environment))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+def test_a_plan_lives_on_a_terminal_of_60_columns(terminal, tmp_path):
+    seen = threading.Event()
+
+    async def compared(_):
+        await asyncio.to_thread(seen.wait, PATIENCE)
+        return "They differ."
+
+    replies = {**REPLIES, "step 3": compared}
+    out = tmp_path / "plan.md"
+    shown = terminal("run", "Compare.", "--plan-out", str(out), replies=replies)
+    shown.wait_for("2 of 3 done, 1 running")
+    seen.set()
+    assert shown.end() == 0
+    assert "\x1b[?25l" in shown.raw, "the cursor is hidden while the plan lives"
+    assert shown.raw.rindex("\x1b[?25h") > shown.raw.rindex("\x1b[?25l")
+    assert "\x1b[2J" not in shown.raw, "no text of a model steers the terminal"
+    last = shown.text[shown.text.rindex("Compare two policies 比較") :].splitlines()
+    assert last[0] == "Compare two policies 比較 with [bold]markup[/bold] in the…"
+    assert [line[:3] for line in last[1:4]] == ["✓ 1", "✓ 2", "✓ 3"]
+    assert last[4:10] == [
+        "",
+        "The EU sets **targets**, the US leans on",
+        "[red]credits[/red].",
+        "",
+        "- one",
+        "- two",
+    ]
+    assert re.fullmatch(r"completed: 5 model calls, \d+ tokens, [\d.]+ s", last[-1])
+    drawn = re.split(r"[\r\n]+", _CONTROL.sub("", shown.raw))
+    assert all(cell_len(line) < COLUMNS for line in drawn)
+    assert "- [x] 3. Compare both @analyst (after 1, 2)" in out.read_text()
+
+
+def test_a_terminal_without_colour_gets_none(terminal):
+    shown = terminal("run", "Compare.", NO_COLOR="1")
+    assert shown.end() == 0
+    assert "✓ 3" in shown.text
+    assert not re.search(r"\x1b\[(?:\d+;)*3[0-7]", shown.raw)
+
+
+def test_a_dumb_terminal_gets_lines(terminal):
+    shown = terminal("run", "Compare.", TERM="dumb")
+    assert shown.end() == 0
+    assert "\x1b" not in shown.raw
+    assert "[x] step 3 analyst" in shown.text
+
+
+def test_json_on_a_terminal_is_json_and_nothing_else(terminal):
+    shown = terminal("run", "Compare.", "--json")
+    assert shown.end() == 0
+    assert [json.loads(line)["seq"] for line in shown.text.splitlines()][:3] == [1, 2, 3]
+
+
+def test_ctrl_c_leaves_the_plan_as_it_is_and_the_terminal_in_order(terminal, tmp_path):
+    out = tmp_path / "plan.md"
+    replies = {"think": PLAN, "step 1": "EU.", "step 2": Reply(fault=Hang())}
+    shown = terminal("run", "Compare.", "--plan-out", str(out), replies=replies)
+    shown.wait_for("1 of 3 done")
+    begun = time.monotonic()
+    os.kill(shown.process.pid, signal.SIGINT)
+    assert shown.end() == 130
+    assert time.monotonic() - begun < PATIENCE / 2
+    assert shown.raw.rindex("\x1b[?25h") > shown.raw.rindex("\x1b[?25l")
+    last = shown.text[shown.text.rindex("Compare two policies 比較") :]
+    assert "✓ 1 Find" in last
+    assert "· 2 米国" in last
+    assert "    stopped" in last
+    assert "interrupted: 1 of 3 steps done" in last
+    assert "Traceback" not in shown.text
+    assert "- [x] 1. Find the EU" in out.read_text()
+    assert "> EU." in out.read_text()
+    assert "- [ ] 2. 米国" in out.read_text()

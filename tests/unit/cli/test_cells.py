@@ -1,0 +1,66 @@
+"""Text is measured, cut and wrapped by the cells that it takes."""
+
+import pytest
+from hypothesis import given, strategies as st
+from rich.cells import cell_len
+
+from replan.cli.cells import cut, folded, harmless, one_line, padded, steady, wrapped
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("short", 10, "short"),
+        ("a long line", 7, "a long…"),
+        ("日本語", 6, "日本語"),
+        ("日本語です", 6, "日本…"),
+        ("日本", 2, "…"),
+        ("anything", 1, "…"),
+        ("anything", 0, ""),
+    ],
+)
+def test_a_line_is_cut_with_an_ellipsis(text, width, shown):
+    assert cut(text, width) == shown
+
+
+@given(st.text(), st.integers(0, 30))
+def test_a_padded_line_has_exactly_its_width(text, width):
+    assert cell_len(padded(steady(text), width)) == width
+
+
+def test_what_steers_a_terminal_is_replaced():
+    assert harmless("a\x1b[31mb\x9b\u202e\ud800\tc\r\n") == "a�[31mb���\tc\n"
+    assert one_line("a\n b\x07") == "a b�"
+
+
+def test_emoji_that_are_joined_stand_apart_where_it_is_drawn_over():
+    assert steady("👨\u200d👩\u200d👧 ❤\ufe0f 👍\U0001f3fd") == "👨👩👧 ❤ 👍"
+
+
+def test_prose_is_broken_between_words_and_list_items_hang():
+    text = "1. A long item that goes on\n   - inner item of words\n"
+    assert list(wrapped(text, 16)) == [
+        "1. A long item",
+        "   that goes on",
+        "   - inner item",
+        "     of words",
+        "",
+    ]
+
+
+def test_tables_and_code_are_left_as_they_are():
+    text = "| a | long table row |\n```\nsome code in a fence\n~~~\nstill code in a fence\n```\nend"
+    assert list(wrapped(text, 10)) == text.split("\n")
+
+
+def test_text_without_blanks_is_broken_where_it_is_full():
+    assert list(wrapped("- 日本語の長い文", 10)) == ["- 日本語の", "  長い文"]
+    assert list(wrapped("x" * 12, 5)) == ["xxxxx", "xxxxx", "xx"]
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"])), st.integers(2, 20))
+def test_a_folded_text_is_never_too_wide_and_loses_nothing(text, width):
+    text = "".join(steady(text).split())
+    lines = list(folded(text, width))
+    assert all(cell_len(line) <= width for line in lines)
+    assert "".join("".join(lines).split()) == text

@@ -1,0 +1,112 @@
+"""`replan check`: the mistakes of a plan, or what is ahead of it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from replan.cli.main import app
+
+PLAN = """\
+# Trips
+
+- [!] 1. Ask @oracle
+- [ ] 2. Wait for it @oracle (after 1)
+- [ ] 3. Add it up @calculator
+- [ ] 4. Add more @Calculator (after 3)
+- [ ] 5. Ask somebody @editor
+"""
+TEAM = """\
+host: {tool_calling_model: offline}
+specialists:
+  - local: calculator
+  - {name: editor, intended_use: Edits texts., chat_model: offline}
+limits: {max_steps: 4, step_retries: 0, max_model_calls: 90}
+allow_dynamic_update: false
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    plan, team = tmp_path / "plan.md", tmp_path / "team.yaml"
+    plan.write_text(PLAN)
+    team.write_text(TEAM)
+    return plan, team
+
+
+def check(*arguments):
+    return CliRunner().invoke(app, ["check", *map(str, arguments)])
+
+
+def test_a_plan_is_previewed(files):
+    result = check(files[0])
+    assert result.exit_code == 0
+    revised = "with revisions at most 200 (max_model_calls=200)"
+    assert result.stdout.splitlines() == [
+        "Trips",
+        "steps: 5, 4 open",
+        "width: 3 at once",
+        "critical path: 3 > 4 (2 steps)",
+        f"model calls, merged: 4 if all goes well, at most 79, {revised}",
+        f"model calls, separate: 6 if all goes well, at most 90, {revised}",
+        "blocked by a failed step, never started: step 2",
+    ]
+
+
+def test_with_a_team_its_limits_and_names_count(files):
+    plan, team = files
+    result = check(plan, "--team", team)
+    assert result.exit_code == 2
+    lines = result.stdout.splitlines()
+    assert "unknown specialist: step 2 names @oracle; the team has @calculator, @editor" in lines
+    assert "beyond max_steps=4, never started: step 5" in lines
+    # No step that can start asks a model, so only the host does.
+    assert "model calls, merged: 1 if all goes well, at most 50" in lines
+    plan.write_text(PLAN.replace("@oracle", "@editor"))
+    assert check(plan, "--team", team).exit_code == 0
+
+
+def test_all_mistakes_are_told_with_their_places(files):
+    files[0].write_text("- [ ] 1. A @a (after 7)\n- [ ] 2. B @a (after 8)\n")
+    result = check(files[0])
+    assert result.exit_code == 2
+    one, two, count = result.stdout.splitlines()
+    assert one.startswith(f"{files[0]}:1:")
+    assert "waits for step 8" in two
+    assert count == "2 mistakes"
+
+
+def test_json_says_the_same(files):
+    plan, team = files
+    record = json.loads(check(plan, "--team", team, "--json").stdout)
+    assert record["mistakes"] == []
+    assert record["critical_path"] == [3, 4]
+    assert record["model_calls"]["merged"] == {"usual": 1, "unrevised": 50, "worst": 50}
+    assert record["unknown_specialists"] == [{"step": 2, "name": "oracle"}]
+    plan.write_text("- [ ] 1. A (after 7)\n")
+    (mistake,) = json.loads(check(plan, "--json").stdout)["mistakes"]
+    assert (mistake["line"], mistake["code"]) == (1, "unknown_dependency")
+
+
+def test_what_cannot_be_read_is_wrong_use(files, tmp_path):
+    assert "There is no plan document" in check(tmp_path / "gone.md").stderr
+    files[1].write_text("host: 3\n")
+    result = check(files[0], "--team", files[1])
+    assert result.exit_code == 2
+    assert f"{files[1]}:1:" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_check_loads_no_framework(files):
+    code = (
+        "import sys; from replan.cli.main import main\n"
+        "try: main()\n"
+        "finally: print([n for n in sys.modules if n.startswith(('langchain', 'langgraph'))])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, "check", files[0]], capture_output=True, text=True, check=False
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+    assert "Trips" in result.stdout

@@ -1,0 +1,220 @@
+"""The live plan is a pure function of the events, the window and the time."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, strategies as st
+from langchain_core.messages import AIMessage
+
+from replan.cli.course import Course, after
+from replan.cli.frame import ASCII, Window, frame, seconds, whole_plan
+from replan.events.types import (
+    AnswerRestarted,
+    AnswerToken,
+    LimitReached,
+    PlanCreated,
+    PlanUpdated,
+    SpecialistCompleted,
+    SpecialistInvoked,
+    SpecialistParked,
+    SpecialistRetried,
+    SpecialistToken,
+    TaskCompleted,
+    ThinkingCompleted,
+)
+from replan.plan import PlanDocument, StepStatus
+from replan.state.results import ExecutionStatus, SpecialistResult, TaskComplexity, ThinkingResult
+from replan.state.usage import Usage
+
+RUN = {"seq": 1, "run_id": "r", "round": 1}
+POLICIES = """\
+# Compare the EU's and the US's EV policy, in all their detail
+
+- [x] 1. Find the EU's current EV policy and all of its amendments @researcher
+- [ ] 2. 米国の現在の電気自動車政策を調べて補助金についてまとめる @researcher
+- [ ] 3. [bold]Ask[/bold] 👨‍👩‍👧 the archive @archivist
+- [ ] 4. Compare both @analyst (after 1, 2)
+- [ ] 5. Say why the archive is closed @analyst (if 3 failed)
+- [ ] 6. Write a brief @writer (after 4)
+"""
+
+
+def plan_of(text):
+    return PlanDocument.parse(text).plan
+
+
+def created(text):
+    plan = plan_of(text)
+    return PlanCreated(**RUN, plan=plan, markdown=plan.content)
+
+
+def step(kind, step_id, specialist, attempt=1, **fields):
+    return kind(**RUN, step_id=step_id, specialist=specialist, attempt=attempt, **fields)
+
+
+def invoked(step_id, specialist, attempt=1):
+    return step(SpecialistInvoked, step_id, specialist, attempt, task="x")
+
+
+def done(step_id, specialist, status=ExecutionStatus.SUCCESS, **fields):
+    result = SpecialistResult(
+        step_id=step_id, specialist_name=specialist, status=status, duration=3.25, **fields
+    )
+    return step(SpecialistCompleted, step_id, specialist, result=result)
+
+
+def course_of(*events):
+    """Fold events that happen one second after the other, from second 1 on."""
+    course = Course(started=0.0)
+    for now, event in enumerate(events, 1):
+        course = after(course, event, float(now))
+    return course
+
+
+def shown(course, width=59, height=19, now=10.0, **options):
+    window = Window(width=width, height=height, **options)
+    return [line.plain for line in frame(course, window, now)]
+
+
+MIDWAY = (
+    created(POLICIES),
+    invoked(2, "researcher"),
+    invoked(3, "archivist"),
+    step(SpecialistRetried, 3, "archivist", error="busy\x1b[2J\nserver"),
+    invoked(3, "archivist", 2),
+    done(3, "archivist", ExecutionStatus.FAILED, error="The archive is closed for the whole week."),
+    invoked(5, "analyst"),
+    step(SpecialistParked, 6, "writer", waiting_for=(4,)),
+)
+
+
+def test_a_frame_of_60_columns():
+    assert shown(course_of(*MIDWAY)) == [
+        "Compare the EU's and the US's EV policy, in all their deta…",
+        "✓ 1 Find the EU's current EV policy and… researcher",
+        "⠋ 2 米国の現在の電気自動車政策を調べて…  researcher   8.0 s",
+        "✗ 3 [bold]Ask[/bold] 👨👩👧 the archive  archivist    3.2 s",
+        "    The archive is closed for the whole week.",
+        "· 4 Compare both                         analyst",
+        "⠋ 5 Say why the archive is closed        analyst      3.0 s",
+        "· 6 Write a brief                        writer",
+        "    waits for 4",
+        "⠋ 10 s: 1 of 6 done, 1 failed, 2 running",
+    ]
+
+
+def test_a_narrow_frame_leaves_out_names_and_then_times():
+    assert shown(course_of(*MIDWAY), width=30)[2:4] == [
+        "⠋ 2 米国の現在の電気…    8.0 s",
+        "✗ 3 [bold]Ask[/bold]…    3.2 s",
+    ]
+    assert shown(course_of(*MIDWAY), width=12)[2] == "⠋ 2 米国の…"
+
+
+def test_a_window_without_unicode_gets_plain_signs():
+    lines = shown(course_of(*MIDWAY), signs=ASCII)
+    assert [line[0] for line in lines[1:5]] == ["x", "|", "!", " "]
+
+
+def test_before_there_is_a_plan_the_activity_is_shown():
+    assert shown(Course(started=0.0)) == ["⠋ 10 s: thinking"]
+    for complexity, activity in ((TaskComplexity.COMPLEX, "planning"), ("simple", "answering")):
+        thought = ThinkingResult(
+            thought="", complexity=complexity, timestamp=datetime(2030, 1, 1, tzinfo=UTC)
+        )
+        course = course_of(ThinkingCompleted(**RUN, thinking=thought))
+        assert shown(course) == [f"⠋ 10 s: {activity}"]
+
+
+def test_a_try_that_failed_is_noted_until_the_step_ends():
+    course = course_of(*MIDWAY[:5])
+    assert "    try 1 failed: busy�[2J server" in shown(course)
+    assert not course_of(*MIDWAY[:5], done(3, "archivist")).rows[3].note
+
+
+def test_a_step_of_two_specialists_ends_with_the_second_and_one_success_is_enough():
+    text = "- [ ] 1. A @a @b\n"
+    failed = done(1, "a", ExecutionStatus.FAILED, error="no")
+    both = course_of(created(text), invoked(1, "a"), invoked(1, "b"), failed)
+    assert both.rows[1].status is StepStatus.EXECUTING
+    assert after(both, done(1, "b"), 9.0).rows[1].status is StepStatus.COMPLETED
+
+
+def test_a_revision_that_tries_a_failed_step_again_starts_it_anew():
+    course = course_of(*MIDWAY)
+    revised = plan_of(POLICIES.replace("the archive @archivist", "another one @analyst"))
+    course = after(course, PlanUpdated(**RUN, plan=revised, markdown="", changes={"x": 1}), 20.0)
+    assert course.rows[3].status is StepStatus.PENDING
+    assert not course.rows[3].note
+    assert "analyst" in shown(course)[3]
+
+
+def test_a_skipped_step_says_why():
+    plan = plan_of(POLICIES)
+    skipped = plan.step(5).replace(status=StepStatus.SKIPPED, feedback="Step 3 is completed.")
+    course = course_of(PlanCreated(**RUN, plan=plan.with_steps(skipped), markdown=""))
+    lines = shown(course)
+    assert lines[5] == "– 5 Say why the archive is closed        analyst"
+    assert lines[6] == "    Step 3 is completed."
+
+
+def test_a_limit_is_the_activity():
+    course = course_of(created(POLICIES), LimitReached(**RUN, limit="max_rounds", value=1))
+    assert shown(course)[-1] == "⠋ 10 s: 1 of 6 done, ending: max_rounds is reached"
+
+
+def test_the_newest_lines_of_the_answer_stand_below():
+    answer = "".join(f"{n}. Line of the answer\n" for n in range(1, 40)) + "the end"
+    course = course_of(created(POLICIES), AnswerToken(**RUN, text=answer))
+    lines = shown(course)
+    assert lines[-1] == "the end"
+    assert lines[-2] == "39. Line of the answer"
+    assert len(lines) == 19
+    assert course_of(*[AnswerToken(**RUN, text="x"), AnswerRestarted(**RUN)]).answer == ""
+
+
+def test_verbose_shows_the_newest_line_of_a_specialist():
+    said = step(SpecialistToken, 2, "researcher", text="first\nsecond [x]")
+    course = course_of(created(POLICIES), invoked(2, "researcher"), said)
+    assert "    second [x]" in shown(course, verbose=True)
+    assert "    second [x]" not in shown(course)
+
+
+def test_a_plan_longer_than_the_screen_shows_what_matters_now_and_counts():
+    text = "".join(f"- [{'x' if n < 30 else ' '}] {n}. Step @a\n" for n in range(1, 101))
+    course = course_of(created(text), invoked(50, "a"), invoked(97, "a"))
+    assert [line.rstrip() for line in shown(course, height=8, width=40)] == [
+        "·  30 Step",
+        "·  31 Step",
+        "·  32 Step",
+        "·  33 Step",
+        "⠋  50 Step                         8.0 s",
+        "⠋  97 Step                         7.0 s",
+        "… and 29 done, 65 waiting",
+        "⠋ 10 s: 29 of 100 done, 2 running",
+    ]
+
+
+@given(st.integers(1, 130), st.integers(1, 40), st.integers(0, len(MIDWAY)))
+def test_a_frame_fits_its_window(width, height, upto):
+    events = [*MIDWAY[:upto], AnswerToken(**RUN, text="日本語のanswer " * 40)]
+    lines = frame(course_of(*events), Window(width=width, height=height), 10.0)
+    assert len(lines) <= height
+    assert all(line.cell_len <= width for line in lines)
+
+
+def test_the_whole_plan_is_drawn_in_the_end_with_whole_reasons():
+    end = TaskCompleted(**RUN, outcome="partial", answer=AIMessage("A"), usage=Usage())
+    window = Window(width=30, height=3)
+    lines = [line.plain for line in whole_plan(course_of(*MIDWAY, end), window, 9.0)]
+    assert lines[4:6] == ["    The archive is closed for", "    the whole week."]
+    assert len(lines) == 10
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.3, "12 s"), (59.7, "1:00"), (125, "2:05")],
+)
+def test_times_are_short(value, text):
+    assert seconds(value) == text
+    assert seconds(3725) == "1:02:05"

@@ -1,0 +1,60 @@
+"""`--log-file`: lines of text with the time, and no secrets."""
+
+import logging
+import re
+
+import pytest
+
+from replan.cli.logs import logging_to
+from replan.errors import InputError
+
+ENVIRONMENT = {"OPENAI_API_KEY": "plain-as-day", "HOME": "/home/somebody", "SHORT_KEY": "abc"}
+
+
+@pytest.fixture
+def logged(tmp_path):
+    path = tmp_path / "run.log"
+
+    def log(*records):
+        with logging_to(path, ENVIRONMENT):
+            for level, message, fields in records:
+                logging.getLogger("replan.test").log(level, message, **fields)
+        return path.read_text().splitlines()
+
+    return log
+
+
+def test_a_record_is_a_line_with_time_level_and_fields(logged):
+    fields = {"extra": {"step": 3, "said": "two words"}}
+    (line,) = logged((logging.DEBUG, "step failed", fields))
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} DEBUG replan.test: step failed "
+        r"step=3 said='two words'",
+        line,
+    )
+
+
+def test_secrets_are_masked_by_value_and_by_form(logged):
+    (line,) = logged((logging.INFO, "got plain-as-day and sk-abcdefgh1234 from /home/somebody", {}))
+    assert line.endswith("got *** and *** from /home/somebody")
+
+
+def test_a_record_is_one_line_and_a_traceback_stands_indented_below(logged):
+    error = ValueError("line one\nplain-as-day")
+    lines = logged((logging.ERROR, "a\nb \x1b[2J", {"exc_info": error}))
+    assert lines[0].endswith("a b �[2J")
+    assert all(line.startswith("    ") for line in lines[1:])
+    assert lines[-1] == "    ***"
+
+
+def test_a_log_goes_on_at_the_end_and_the_logger_is_left_as_it_was(logged):
+    logger = logging.getLogger("replan")
+    before = (logger.level, list(logger.handlers))
+    logged((logging.INFO, "one", {}))
+    assert len(logged((logging.INFO, "two", {}))) == 2
+    assert (logger.level, logger.handlers) == before
+
+
+def test_a_log_that_cannot_be_opened_is_wrong_use(tmp_path):
+    with pytest.raises(InputError, match="cannot be opened"), logging_to(tmp_path, {}):
+        raise AssertionError

@@ -1,0 +1,70 @@
+"""`replan init`, `replan schema` and `replan graph`."""
+
+import importlib.util
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from replan.cli.main import app
+
+
+def replan(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def test_a_starter_team_is_written_and_its_plan_runs(tmp_path):
+    folder = tmp_path / "new"
+    result = replan("init", folder)
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in folder.iterdir()} == {"plan.md", "team.schema.json", "team.yaml"}
+    command = result.stdout.splitlines()[-1].removeprefix("Now try: replan ").split()
+    assert replan("check", folder / "plan.md", "--team", folder / "team.yaml").exit_code == 0
+    result = replan(*command, "--plan-out", folder / "plan.md")
+    assert result.exit_code == 0, result.output
+    assert "[ ] " not in (folder / "plan.md").read_text().partition("\n- ")[2]
+
+
+def test_nothing_is_written_over_unless_it_is_forced(tmp_path):
+    (tmp_path / "plan.md").write_text("mine")
+    result = replan("init", tmp_path)
+    assert result.exit_code == 2
+    assert "has plan.md already" in " ".join(result.stderr.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.md"]
+    assert replan("init", tmp_path, "--force").exit_code == 0
+    assert (tmp_path / "plan.md").read_text() != "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_wrong_use(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = replan("init", tmp_path / "file" / "new")
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_the_schema_is_json():
+    assert json.loads(replan("schema").stdout)["title"] == "Replan team"
+
+
+def test_the_graph_is_drawn_without_keys(tmp_path):
+    assert "specialist_data_analyst" in replan("graph").stdout
+    team = tmp_path / "team.yaml"
+    team.write_text(
+        "host: {tool_calling_model: 'openai:any'}\n"
+        "specialists: [{name: poet, intended_use: Rhymes., chat_model: 'openai:any'}]\n"
+    )
+    result = replan("graph", "--team", team)
+    assert result.exit_code == 0, result.output
+    assert "specialist_poet" in result.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grandalf") is not None, reason="it is installed")
+def test_ascii_without_its_package_names_the_package():
+    result = replan("graph", "--format", "ascii")
+    assert result.exit_code == 2
+    assert "pip install grandalf" in " ".join(result.stderr.split())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grandalf") is None, reason="grandalf is missing")
+def test_ascii_draws_the_nodes():
+    assert "| think |" in replan("graph", "--format", "ascii").stdout

@@ -1,0 +1,219 @@
+"""What can be known of a plan before it runs, and that no run ever exceeds it."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import PrivateAttr
+
+from replan import Host, Limits, MultiAgentConfig, Specialist, run_sync
+from replan.app import models_from_environment, services_of
+from replan.graph.build import host_graph
+from replan.nodes.host_call import HOST_TRIES
+from replan.plan import PlanDocument, TaskPlan
+from replan.plan.preview import (
+    CALLS_PER_JUDGEMENT,
+    CALLS_PER_QUESTION,
+    CALLS_PER_TRY,
+    preview,
+    usual_calls,
+    worst_case_calls,
+)
+
+DIAMOND = """\
+# Diamond
+
+- [ ] 1. Ask @a
+- [ ] 2. Look @a (after 1; retries 0)
+- [ ] 3. Search @b (after 1)
+- [ ] 4. Join @a @b (after 2, 3)
+"""
+LIMITS = Limits()
+
+
+def plan_of(text: str) -> TaskPlan:
+    return PlanDocument.parse(text).plan
+
+
+def unrevised(text, limits=LIMITS, **options):
+    return worst_case_calls(plan_of(text), limits, revisable=False, **options)
+
+
+def test_a_preview_tells_steps_width_and_critical_path():
+    ahead = preview(plan_of(DIAMOND), LIMITS)
+    assert ahead.title == "Diamond"
+    assert (ahead.steps, ahead.open_steps, ahead.width) == (4, 4, 2)
+    assert ahead.critical_path == (1, 2, 4)
+    assert ahead.critical_length == 3
+
+
+def test_what_is_done_is_no_longer_ahead():
+    done = DIAMOND.replace("[ ] 1", "[x] 1").replace("[ ] 2", "[x] 2")
+    ahead = preview(plan_of(done), LIMITS)
+    assert (ahead.steps, ahead.open_steps, ahead.width) == (4, 2, 1)
+    assert ahead.critical_path == (3, 4)
+
+
+def test_steps_that_can_never_start_are_named():
+    ahead = preview(plan_of(DIAMOND.replace("[ ] 3", "[!] 3")), Limits(max_steps=3))
+    assert ahead.beyond == (4,)
+    assert ahead.blocked == (4,)
+
+
+def test_an_empty_plan_has_a_preview():
+    ahead = preview(TaskPlan(), LIMITS)
+    assert (ahead.steps, ahead.width, ahead.critical_path) == (0, 0, ())
+
+
+def test_a_run_in_which_all_goes_well_takes_a_call_for_each_seat_and_one_to_join():
+    assert usual_calls(plan_of(DIAMOND), LIMITS) == 5 + 1
+    assert usual_calls(plan_of(DIAMOND), LIMITS, merged=False) == 5 + 3
+    assert usual_calls(plan_of(DIAMOND), LIMITS, per_try={"A": 0}) == 2 + 1
+    assert usual_calls(plan_of(DIAMOND), Limits(max_model_calls=4)) == 4
+
+
+def test_the_worst_case_follows_its_formula():
+    seats = (3 + 1 + 3 + 3 + 3) * CALLS_PER_TRY
+    rounds = 5 + LIMITS.max_stalls
+    total = seats + rounds * CALLS_PER_JUDGEMENT + CALLS_PER_QUESTION
+    assert unrevised(DIAMOND) == total
+    assert unrevised(DIAMOND, merged=False) == total + CALLS_PER_JUDGEMENT
+
+
+def test_a_host_tries_as_often_as_the_formula_says():
+    assert CALLS_PER_QUESTION == HOST_TRIES * CALLS_PER_TRY
+
+
+def test_steps_that_never_start_cost_nothing():
+    start = "- [!] 1. A @a\n- [ ] 2. B @a (retries 0)\n"
+    blocked = "- [ ] 3. C @a (after 1)\n"
+    assert unrevised(start + blocked) == unrevised(start)
+    assert unrevised(start + "- [ ] 3. C @a\n", Limits(max_steps=2)) == unrevised(start)
+
+
+def test_a_step_without_a_specialist_costs_as_much_as_the_dearest():
+    text = "- [ ] 1. A (retries 0)\n"
+    base = unrevised(text, per_try={"cheap": 0})
+    assert unrevised(text, per_try={"cheap": 0, "chat": 2}) == base + 2
+    assert unrevised(text, per_try={"cheap": 0, "tools": None}) == LIMITS.max_model_calls
+
+
+@pytest.mark.parametrize("text", ["- [ ] 1. A @tools\n", "- [ ] 1. A @TOOLS\n"])
+def test_where_nobody_knows_only_the_limit_bounds(text):
+    assert unrevised(text, per_try={"tools": None}) == LIMITS.max_model_calls
+
+
+def test_a_plan_that_may_be_revised_is_bounded_by_the_limit_alone():
+    assert worst_case_calls(plan_of(DIAMOND), LIMITS) == LIMITS.max_model_calls
+    assert unrevised(DIAMOND, Limits(max_model_calls=7)) == 7
+
+
+class ServerError(Exception):
+    def __init__(self, status):
+        super().__init__(f"status {status}")
+        self.status_code = status
+
+
+class Adversary(BaseChatModel):
+    """Refuses to stream, breaks off and talks nonsense, as chance or a script will have it."""
+
+    _next: object = PrivateAttr()
+    calls: int = 0
+
+    def __init__(self, next_reply):
+        super().__init__(cache=False)
+        self._next = next_reply
+
+    @property
+    def _llm_type(self):
+        return "adversary"
+
+    def _reply(self, *, streamed):
+        self.calls += 1
+        reply = self._next(streamed=streamed)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        raise NotImplementedError
+
+    async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+        message = AIMessage(self._reply(streamed=False))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _astream(self, messages, stop=None, run_manager=None, **kwargs):
+        yield ChatGenerationChunk(message=AIMessageChunk(self._reply(streamed=True)))
+
+
+def calls_of(text, model, limits, *, merged=True, revisable=False):
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=model),
+        specialists=[Specialist(name=n, intended_use="x", chat_model=model) for n in "ab"],
+        limits=limits,
+        calls="merged" if merged else "separate",
+        allow_dynamic_update=revisable,
+    )
+    services = replace(services_of(config, models_from_environment()), retry_wait=0)
+    graph = host_graph(services).compile()
+    state = run_sync(graph, {"messages": [("user", "Go.")], "plan": text})
+    assert state["usage"].calls == model.calls
+    return model.calls
+
+
+CONTINUE = "---\nverdict: continue\nfeedback: More.\nupdate: Once more.\n---\n- [ ] 1. Again @a\n"
+REPLIES = [
+    *(ServerError(status) for status in (400, 429, 501, 503)),
+    "- - [x",
+    "",
+    CONTINUE,
+    "---\nverdict: complete\n---\nDone.",
+    "---\nstatus: failed\n---\nNo.",
+    "---\nreplan_needed: true\n---\nYes, but.",
+]
+
+
+@settings(max_examples=12)
+@given(
+    seed=st.integers(0, 10_000),
+    text=st.sampled_from(
+        [DIAMOND, "- [ ] 1. A @a\n", "- [ ] 1. A @a @b (retries 1)\n- [ ] 2. B (after 1)\n"]
+    ),
+    merged=st.booleans(),
+    stalls=st.integers(1, 3),
+)
+def test_no_run_of_a_plan_exceeds_the_worst_case(seed, text, merged, stalls):
+    chance = random.Random(seed)  # noqa: S311 - a test needs no secret
+    weights = [chance.random() ** 3 for _ in REPLIES]
+
+    def next_reply(*, streamed):
+        reply = chance.choices(REPLIES, weights)[0]
+        # A host that cannot think at all ends a run with an error, which is no run to count.
+        if not merged and isinstance(reply, Exception):
+            return CONTINUE
+        return reply
+
+    limits = Limits(step_retries=1, max_stalls=stalls)
+    used = calls_of(text, Adversary(next_reply), limits, merged=merged)
+    assert used <= unrevised(text, limits, merged=merged)
+
+
+def test_the_worst_case_can_happen():
+    script = iter(
+        [
+            *(ServerError(501), ServerError(400)),  # the step, refused for good
+            *(ServerError(501), ServerError(503)) * 2,
+            "",  # an unreadable judgement, which is asked for again in vain
+        ]
+    )
+
+    def next_reply(*, streamed):
+        return next(script, ServerError(501 if streamed else 503))
+
+    limits = Limits(max_rounds=1, step_retries=0)
+    text = "- [ ] 1. A @a\n"
+    assert calls_of(text, Adversary(next_reply), limits) == unrevised(text, limits) == 2 + 11 + 6

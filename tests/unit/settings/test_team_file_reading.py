@@ -1,0 +1,256 @@
+"""A team file gives what the same words give in Python."""
+
+import dataclasses
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from replan.app import build_graph
+from replan.errors import ConfigurationError, TeamFileError, UsageError
+from replan.graph.config import Host, MultiAgentConfig, Specialist
+from replan.running import run
+from replan.settings.sections import HostSection, SpecialistSection, TeamSection
+from replan.settings.team_file import read_team_file
+from replan.state.limits import Limits
+
+WHOLE = """\
+name: bakery
+host:
+  tool_calling_model: strong
+  thinking_model: offline
+  planning_model: openai:gpt-x
+  feedback_model: quick
+  system_prompt: Be brief.
+  thinking_prompt: Think {file} $here.
+  planning_prompt: Plan.
+  reflection_prompt: {file: prompts/reflection.md}
+models:
+  strong: {model: "openai:gpt-y", api_key_env: BAKERY_KEY, temperature: 0.5}
+  quick:
+    model: llama3:8b
+    base_url: http://127.0.0.1:9/v1
+specialists:
+  - name: baker
+    intended_use: Bakes.
+    capabilities: [bread, rolls]
+    run: bakery_work:bake
+  - name: seller
+    intended_use: Sells.
+    chat_model: quick
+    system_prompt: {file: prompts/seller.md}
+    input_processor: bakery_work:ask
+    output_processor: bakery_work:Shop.read
+  - name: courier
+    intended_use: Delivers.
+    invokable: bakery_work:deliver
+limits:
+  max_rounds: 3
+  step_timeout: 20
+round_scope: ready
+on_failure: halt
+calls: separate
+complexity_threshold: 1
+plan_template: "- [ ] 1. ..."
+thinking_prompt_template: T
+reflection_prompt_template: R
+allow_dynamic_update: false
+workspace: shop
+"""
+WORK = """\
+def bake(context):
+    return f"Baked: {context.task_description}"
+
+def ask(context):
+    return []
+
+def deliver(messages):
+    return "delivered"
+
+class Shop:
+    @staticmethod
+    def read(message):
+        return None
+"""
+
+
+def names_of(fields):
+    return {each.name for each in dataclasses.fields(fields)}
+
+
+@pytest.fixture
+def team(read, write, module, tmp_path):
+    module("bakery_work", WORK)
+    write("\ufeffReflect.\n", "prompts/reflection.md")
+    write("Sell.\n", "prompts/seller.md")
+    (tmp_path / "shop").mkdir()
+    return read(WHOLE)
+
+
+def test_every_field_arrives_in_the_configuration(team, tmp_path):
+    config = team.config
+
+    assert config.name == "bakery"
+    assert config.host == Host(
+        tool_calling_model="strong",
+        thinking_model="offline",
+        planning_model="openai:gpt-x",
+        feedback_model="quick",
+        system_prompt="Be brief.",
+        thinking_prompt="Think {file} $here.",
+        planning_prompt="Plan.",
+        reflection_prompt="Reflect.",
+    )
+    assert config.limits == Limits(max_rounds=3, step_timeout=20)
+    assert (config.round_scope, config.on_failure, config.calls) == ("ready", "halt", "separate")
+    assert config.complexity_threshold == 1
+    assert config.plan_template == "- [ ] 1. ..."
+    assert (config.thinking_prompt_template, config.reflection_prompt_template) == ("T", "R")
+    assert config.allow_dynamic_update is False
+    assert config.workspace == tmp_path / "shop"
+
+
+def test_specialists_get_their_prompts_and_functions(team):
+    baker, seller, courier = team.config.specialists
+
+    assert baker.card.capabilities == ("bread", "rolls")
+    assert baker.run.__name__ == "bake"
+    assert (seller.chat_model, seller.system_prompt) == ("quick", "Sell.")
+    assert seller.input_processor.__name__ == "ask"
+    assert seller.output_processor.__qualname__ == "Shop.read"
+    assert courier.invokable([]) == "delivered"
+
+
+def test_what_a_file_leaves_out_is_as_in_python(read, minimal, tmp_path):
+    config = read(minimal).config
+    python = MultiAgentConfig(
+        host=Host(tool_calling_model="offline"),
+        specialists=[Specialist(name="clerk", intended_use="Everything.", chat_model="offline")],
+        workspace=tmp_path,
+    )
+
+    assert config == python
+
+
+def test_a_field_without_a_value_is_as_if_it_were_not_there(read, minimal):
+    assert read(minimal + "limits:\nworkspace:\nname: ~\n").config == read(minimal).config
+
+
+def test_team_files_have_the_fields_of_the_python_configuration():
+    only_python, only_files = {"callbacks"}, {"models"}
+
+    assert names_of(MultiAgentConfig) - only_python == set(TeamSection.model_fields) - only_files
+    assert names_of(Host) == set(HostSection.model_fields)
+    assert names_of(Specialist) == set(SpecialistSection.model_fields) - {"local"}
+
+
+@pytest.mark.parametrize(
+    ("section", "python"),
+    [(TeamSection, MultiAgentConfig), (HostSection, Host), (SpecialistSection, Specialist)],
+)
+def test_the_defaults_that_editors_show_are_those_of_python(section, python):
+    shown = {
+        name: field.default
+        for name, field in section.model_fields.items()
+        if isinstance(field.default, str | int | float | bool)
+    }
+    defaults = {each.name: each.default for each in dataclasses.fields(python)}
+
+    assert shown
+    assert shown == {name: defaults[name] for name in shown}
+
+
+def test_tools_are_the_functions_that_are_named_and_those_of_a_provider(read, minimal, module):
+    module("team_tools_a", "def add(a: int, b: int) -> int:\n    'Add.'\n    return a + b\n")
+    (clerk,) = read(
+        f"{minimal}    tools: [team_tools_a:add, {{type: web_search}}]\n    max_tool_rounds: 3\n"
+    ).config.specialists
+
+    assert clerk.tools[0](1, 2) == 3
+    assert clerk.tools[1] == {"type": "web_search"}
+    assert clerk.max_tool_rounds == 3
+
+
+def test_the_host_has_tools_too(read, minimal):
+    tools = "  tools: [os:getcwd]\n  max_tool_rounds: 2\nspecialists:\n"
+    checker = "stream_tool_call_checker: os:getcwd\n"
+    config = read(minimal.replace("specialists:\n", tools) + checker).config
+
+    assert [tool.__name__ for tool in config.host.tools] == ["getcwd"]
+    assert config.host.max_tool_rounds == 2
+    assert config.stream_tool_call_checker.__name__ == "getcwd"
+
+
+def test_anchors_and_merged_fields_are_read(read, minimal):
+    text = """\
+  - &clerk
+    name: second
+    intended_use: More.
+    chat_model: offline
+    system_prompt: Hello.
+  - <<: *clerk
+    name: third
+"""
+    second, third = read(minimal + text).config.specialists[1:]
+
+    assert third == dataclasses.replace(second, name="third")
+
+
+def test_a_directory_goes_before_the_workspace_of_the_file(read, minimal, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+
+    assert read(minimal, directory=other).config.workspace == other
+    assert read(f"{minimal}workspace: nowhere\n", directory=other).config.workspace == other
+
+
+def test_a_member_of_the_local_team_brings_its_card(read, minimal):
+    local = "  - local: writer\n  - {local: data_analyst, name: numbers, intended_use: Sums.}\n"
+    _, writer, analyst = read(minimal + local).config.specialists
+
+    assert writer.name == "writer"
+    assert writer.capabilities
+    assert writer.run is not None
+    assert (analyst.name, analyst.intended_use) == ("numbers", "Sums.")
+    assert analyst.capabilities
+
+
+def test_another_model_for_the_host_takes_the_place_of_all_its_models(team):
+    other = team.with_model("offline", "http://127.0.0.1:9/v1")
+
+    assert other.config.host.tool_calling_model == "offline"
+    assert other.config.host.thinking_model is None
+    assert other.config.host.planning_model is None
+    assert other.config.host.feedback_model is None
+    assert other.config.host.system_prompt == "Be brief."
+    assert other.models.base_url == "http://127.0.0.1:9/v1"
+    assert team.with_model().config == team.config
+
+
+async def test_the_graph_of_a_team_file_runs(read, module):
+    module("bakery_run", "def bake(context):\n    return 'Baked: ' + context.task_description\n")
+    team = read("""\
+host: {tool_calling_model: offline}
+specialists:
+  - {name: baker, intended_use: Bakes bread., run: "bakery_run:bake"}
+""")
+    plan = "- [ ] 1. Six rolls @baker\n"
+    state = await run(
+        build_graph(team.config, models=team.models), {"messages": [("user", "go")], "plan": plan}
+    )
+
+    assert state["outcome"] == "completed"
+    assert isinstance(state["final_answer"], AIMessage)
+    assert "Baked: Six rolls" in state["current_plan"].step(1).result
+
+
+def test_the_error_of_a_team_file_is_one_of_usage(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        read_team_file(tmp_path / "none.yaml", {})
+
+    with pytest.raises(TeamFileError, match="cannot be read"):
+        read_team_file(tmp_path / ("x" * 300), {})
+
+    assert isinstance(caught.value, TeamFileError)
+    assert not isinstance(caught.value, ConfigurationError)
+    assert str(tmp_path / "none.yaml") in str(caught.value)
+    assert "replan init" in str(caught.value)
