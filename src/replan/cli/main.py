@@ -1,10 +1,12 @@
 """The `replan` program; nothing heavy is imported before a command needs it."""
 # ruff: noqa: PLC0415 - each command imports what it needs, so that the others stay light
 
+import logging
 import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -42,7 +44,23 @@ def main() -> None:
         # A terminal that cannot show a character shows a question mark; that is no crash.
         if isinstance(output, TextIOWrapper):
             output.reconfigure(errors="replace")
-    app(prog_name="replan")
+    try:
+        app(prog_name="replan")
+    except SystemExit as end:
+        _leave_at_once_if_work_is_left(end)
+        raise
+
+
+def _leave_at_once_if_work_is_left(end: SystemExit) -> None:
+    """End without taking the interpreter down under a thread that is still in foreign code."""
+    threads = sys.modules.get("replan.specialists.threads")
+    if threads is None or not threads.still_at_work():
+        return
+    logging.shutdown()
+    with suppress(OSError):  # whoever read it may have gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(end.code if isinstance(end.code, int) else 0)
 
 
 def _print_version(value: bool) -> None:

@@ -1,22 +1,38 @@
 """Threads for work that may hang: what nobody waits for keeps no process from ending.
 
 The threads of `concurrent.futures`, of asyncio's default executor and of anyio are waited for when
-the process ends, whatever became of those who asked for the work. These are not.
+the process ends, whatever became of those who asked for the work. These get a moment: a thread that
+is in foreign code while the interpreter is taken down can crash the process.
 """
 
 import asyncio
+import atexit
 import contextvars
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent import futures
 from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 T = TypeVar("T")
 
 MOST = 64
 """Threads that a pool of these has at work at once; one that was given up does not count."""
+
+MOMENT = 0.5
+"""How long, in seconds, the end of the process waits for all that was given up and still runs."""
+
+_given_up: "WeakSet[_Work]" = WeakSet()
+
+
+@atexit.register
+def still_at_work() -> bool:
+    """Give what nobody waits for a moment to end; tell whether some of it still runs."""
+    until = time.monotonic() + MOMENT
+    return not all(work.ended(until - time.monotonic()) for work in list(_given_up))
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -88,14 +104,21 @@ class _Work(futures.Future[Any]):
         super().__init__()
         self._work = work
         self._leave = leave
+        self._thread = threading.Thread(target=self._run, name="replan-work", daemon=True)
 
     def start(self) -> None:
-        threading.Thread(target=self._run, name="replan-work", daemon=True).start()
+        self._thread.start()
+
+    def ended(self, within: float) -> bool:
+        """Whether the thread ends within so many seconds."""
+        self._thread.join(max(0.0, within))
+        return not self._thread.is_alive()
 
     def cancel(self) -> bool:
         """Give up: what has begun goes on, but nobody waits for it any more."""
         if super().cancel():
             return True
+        _given_up.add(self)
         self._leave(self)
         return False
 

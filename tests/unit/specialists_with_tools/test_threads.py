@@ -93,6 +93,35 @@ def test_a_loop_ends_although_its_default_executor_has_work_that_was_given_up():
     assert ended.stdout == "ended\n", ended.stderr
 
 
+def test_what_was_given_up_has_a_moment_to_end_before_the_process_does():
+    program = textwrap.dedent("""
+        import asyncio, atexit, threading
+        from replan.specialists.threads import in_thread
+
+        ending = threading.Event()
+        begun = threading.Event()
+
+        def work():
+            begun.set()
+            ending.wait()
+            print("the work has ended", flush=True)
+
+        async def main():
+            asked = asyncio.ensure_future(in_thread(work))
+            while not begun.is_set():
+                await asyncio.sleep(0)
+            asked.cancel()
+            await asyncio.wait({asked})
+
+        asyncio.run(main())
+        atexit.register(ending.set)
+    """)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (0, "the work has ended\n"), ended.stderr
+
+
 async def test_work_sees_the_context_of_who_asked():
     name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
     name.set("asker")
