@@ -89,7 +89,9 @@ class Tries:
         result = result.replace(usage=self.used)
         # On record before anybody sees it: LangGraph writes a node's update in the background.
         last = self.context.replace(attempt=result.retry_count + 1)
-        await self.services.journal.finished(attempt_of(last, self.name, self.services), result)
+        await self.services.journal.finished(
+            attempt_of(last, self.name, self.services), result, self.services.clock()
+        )
         return result
 
     async def _one(self, number: int) -> SpecialistResult:

@@ -46,7 +46,7 @@ async def direct_answer(
             outcome, text = "failed", "There is no answer: the model gave an empty reply."
         answer = shown.finish(text)
     usage = call.usage(state)
-    await services.journal.ended(state.get("run_id", ""))
+    await services.journal.closed(state.get("run_id", ""))
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
     return {
         "messages": [answer],

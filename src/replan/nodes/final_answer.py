@@ -35,7 +35,7 @@ async def final_answer(
     answer = _with_missing(answer, state, call)
     plan = state.get("current_plan") or TaskPlan()
     outcome, usage = outcome_of(plan), call.usage(state)
-    await services.journal.ended(state.get("run_id", ""))
+    await services.journal.closed(state.get("run_id", ""))
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
     update: EnhancedState = {}
     if history := state.get("plan_history", []):

@@ -16,7 +16,7 @@ from langchain_core.outputs import (
 
 from replan.errors import LimitReachedError
 from replan.ports.chat import well_formed
-from replan.ports.journal import Journal
+from replan.ports.journal import Bound, Journal, Reservation, Spending
 from replan.ports.specialist import TEXT_SHOWN
 from replan.state.usage import TokenCount
 
@@ -70,26 +70,32 @@ class Meter(AsyncCallbackHandler):
         self._kept = kept
         self._on_token = on_token
         self._has_spoken = False
+        self._reserved: dict[UUID, Reservation] = {}
 
     async def on_chat_model_start(
-        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **kwargs: Any
+        self,
+        serialized: dict[str, Any],
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        **kwargs: Any,
     ) -> None:
         """Reserve a call before it is made.
 
         Raises:
             LimitReachedError: The run has no call left.
         """
-        await self._reserve()
+        await self._reserve(run_id)
 
     async def on_llm_start(
-        self, serialized: dict[str, Any], prompts: list[str], **kwargs: Any
+        self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any
     ) -> None:
         """Reserve a call of a model that takes plain text.
 
         Raises:
             LimitReachedError: The run has no call left.
         """
-        await self._reserve()
+        await self._reserve(run_id)
 
     async def on_llm_new_token(
         self,
@@ -121,21 +127,37 @@ class Meter(AsyncCallbackHandler):
         if name == TEXT_SHOWN and self._on_token is not None and not self._has_spoken:
             self._on_token(str(data))
 
-    async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+    async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """Add the tokens that the server reported."""
+        used = TokenCount()
         for generations in response.generations:
             for generation in generations[:1]:
                 if isinstance(generation, ChatGeneration):
-                    self._add(generation.message)
+                    used += _tokens_of(generation.message)
+        self.count += used
+        await self._settle(run_id, used)
 
-    async def _reserve(self) -> None:
-        if not await self._journal.reserve(self._run_id, limit=self._limit - self._kept):
+    async def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Settle a call that brought nothing."""
+        await self._settle(run_id, TokenCount())
+
+    async def _reserve(self, call: UUID) -> None:
+        reservation = Reservation(id=call.hex, run_id=self._run_id, amount=Spending(calls=1))
+        bound = Bound(scope="run", calls=self._limit - self._kept)
+        if await self._journal.reserve(reservation, [bound]):
             raise LimitReachedError("max_model_calls", self._limit)
+        self._reserved[call] = reservation
         self.count += TokenCount(calls=1)
 
-    def _add(self, message: BaseMessage) -> None:
-        usage = message.usage_metadata if isinstance(message, AIMessage) else None
-        if usage is not None:
-            self.count += TokenCount(
-                input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"]
-            )
+    async def _settle(self, call: UUID, used: TokenCount) -> None:
+        reservation = self._reserved.pop(call, None)
+        if reservation is not None:
+            spending = Spending(calls=1, tokens=used.total_tokens)
+            await self._journal.settle(reservation, spending)
+
+
+def _tokens_of(message: BaseMessage) -> TokenCount:
+    usage = message.usage_metadata if isinstance(message, AIMessage) else None
+    if usage is None:
+        return TokenCount()
+    return TokenCount(input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])

@@ -1,8 +1,15 @@
-"""The journal: what must be known of a run even if a node never returns."""
+"""The journal: what must be known of a run even if a node never returns.
 
-from collections.abc import Mapping
+LangGraph writes what a node returns, when it returns. What a kill in the middle of a step must not
+take away stands here first: what was spent, which tries were begun, what came of them, and every
+value that may be worked out or asked for only once.
+"""
+
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
+
+from pydantic import Field, JsonValue
 
 from replan.plan.model import Value
 from replan.state.results import SpecialistResult
@@ -15,7 +22,7 @@ class Attempt(Value):
         run_id: The run.
         step_id: The step.
         specialist: Who tries.
-        number: The try, counted from 1.
+        number: The try, counted from 1 over all rounds and resumptions of the run.
         key: The step's idempotency key; a result is given back only for the same key.
         started_at: When it began.
     """
@@ -28,29 +35,153 @@ class Attempt(Value):
     started_at: datetime
 
 
-class Journal(Protocol):
-    """Rows that are written before an effect and before a result is shown to anybody.
+AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "in doubt"]
+"""How a try ended; one that began and has no end on record is in doubt."""
 
-    LangGraph writes a task's result in the background; a result that other steps build on must
-    be on record first. A write that fails raises, and the run stops loudly.
+
+class LedgerEntry(Attempt):
+    """A try, and what came of it.
+
+    Attributes:
+        ended_at: When it ended; none for one that is in doubt.
+        outcome: How it ended.
+        error: Why it failed.
     """
 
-    async def reserve(self, run_id: str, *, limit: int) -> bool:
-        """Count one model call before it is made; false, and not counted, at the limit."""
+    ended_at: datetime | None = None
+    outcome: AttemptOutcome = "in doubt"
+    error: str = ""
+
+
+class Spending(Value):
+    """An amount of what limits bound.
+
+    Attributes:
+        calls: Model calls.
+        tokens: Tokens in and out.
+        cost: Money, in the currency of the configured prices.
+    """
+
+    calls: int = Field(default=0, ge=0)
+    tokens: int = Field(default=0, ge=0)
+    cost: float = Field(default=0.0, ge=0)
+
+    def __add__(self, other: "Spending") -> "Spending":
+        return Spending(
+            calls=self.calls + other.calls,
+            tokens=self.tokens + other.tokens,
+            cost=self.cost + other.cost,
+        )
+
+
+class Bound(Value):
+    """What one scope of a run may spend; none is unbounded.
+
+    Attributes:
+        scope: `run`, `specialist/<name>` or `step/<id>`.
+        calls: The most model calls.
+        tokens: The most tokens.
+        cost: The most money.
+    """
+
+    scope: str
+    calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+
+class Reservation(Value):
+    """What one model call may spend at most, charged before it is made.
+
+    Attributes:
+        id: Unique; made by who reserves.
+        run_id: The run.
+        amount: Charged in full until the call is settled, and for ever if it never is.
+    """
+
+    id: str
+    run_id: str
+    amount: Spending
+
+
+class Refused(Value):
+    """Why a reservation was not made.
+
+    Attributes:
+        scope: The scope of the bound that has no room.
+        kind: Which amount has no room: `calls`, `tokens` or `cost`.
+        bound: The value of the bound.
+        left: What is left of it.
+        spent: What is settled of it; the rest is reserved by calls that are on their way, or were
+            when the process ended.
+    """
+
+    scope: str
+    kind: Literal["calls", "tokens", "cost"]
+    bound: float
+    left: float
+    spent: float
+
+
+class Journal(Protocol):
+    """Rows that are written, and safe, before the effect that they announce or the value they hold.
+
+    Every method that writes returns only when the row is safe, or raises; a write that fails ends
+    the run loudly. All rows of a run go with the run.
+    """
+
+    async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
+        """Charge every scope of the bounds with the amount, or none of them; atomic."""
+        ...
+
+    async def settle(self, reservation: Reservation, used: Spending) -> None:
+        """Put what was used into the place of what was reserved; again is harmless."""
+        ...
+
+    async def spent(self, run_id: str) -> Mapping[str, Spending]:
+        """What each scope has spent, reservations that are not settled in full."""
         ...
 
     async def started(self, attempt: Attempt) -> None:
         """Record that a try begins, before its first effect."""
         ...
 
-    async def finished(self, attempt: Attempt, result: SpecialistResult) -> None:
-        """Record the final result of a step at a specialist, before it is published."""
+    async def ended(
+        self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
+    ) -> None:
+        """Record how a try ended that brought no final result."""
         ...
 
-    async def ended(self, run_id: str) -> None:
-        """The run is over and its results stand in the state; rows that nobody keeps may go."""
+    async def finished(self, attempt: Attempt, result: SpecialistResult, at: datetime) -> None:
+        """Record the final result of a step at a specialist, and its try's end, in one write.
+
+        Other steps build on the result only after this; the first result of a key stays.
+        """
         ...
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
         """The recorded final results of a run, by idempotency key."""
+        ...
+
+    async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
+        """Every try of a run, in the order in which they began."""
+        ...
+
+    async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
+        """Record a value under a key; the first word counts, and is given back.
+
+        Answers of a person, replies in a tool loop, calls of a tool stand here.
+        """
+        ...
+
+    async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
+        """The recorded values whose keys begin so, in the order in which they came."""
+        ...
+
+    async def strike(self, run_id: str, prefix: str) -> None:
+        """Take back the values whose keys begin so."""
+        ...
+
+    async def closed(self, run_id: str) -> None:
+        """The run is over and its state is safe; a journal that keeps nothing may forget it."""
         ...

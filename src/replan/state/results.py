@@ -151,6 +151,11 @@ class SpecialistResult(Value):
         """The text of the answer, empty without one."""
         return "" if self.result is None else self.result.text
 
+    @property
+    def is_failed(self) -> bool:
+        """Whether nothing came of it."""
+        return self.status is ExecutionStatus.FAILED
+
 
 class CollectedResults(Value):
     """A digest of one round's results; the whole texts stand in `current_specialist_results`.

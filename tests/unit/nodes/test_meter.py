@@ -1,6 +1,7 @@
 """The meter of model calls: it counts what is made, and stops what would be too much."""
 
 import asyncio
+from uuid import uuid4
 
 import pytest
 from langchain_core.language_models.fake import FakeListLLM
@@ -104,5 +105,6 @@ async def test_of_several_generations_for_one_prompt_the_usage_is_counted_once()
     counted = meter()
     usage = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
     twice = [ChatGeneration(message=AIMessage("Hi", usage_metadata=usage)) for _ in range(2)]
-    await counted.on_llm_end(LLMResult(generations=[twice, [Generation(text="plain")], []]))
+    result = LLMResult(generations=[twice, [Generation(text="plain")], []])
+    await counted.on_llm_end(result, run_id=uuid4())
     assert counted.count == TokenCount(input_tokens=5, output_tokens=2)

@@ -87,7 +87,7 @@ def finished(services, key, step_id):
         started_at=services.clock(),
     )
     result = SpecialistResult(specialist_name="a", step_id=step_id, round=2)
-    return services.journal.finished(attempt, result)
+    return services.journal.finished(attempt, result, services.clock())
 
 
 async def test_finished_work_of_an_overtaken_run_goes_into_the_history_once(services):
