@@ -12,6 +12,7 @@ from replan.plan.changes import (
     extract_plan_changes,
     update_type,
 )
+from replan.plan.conflicts import WriteConflict, write_conflicts
 from replan.plan.dependencies import (
     Readiness,
     blocked_steps,
@@ -51,7 +52,9 @@ from replan.plan.normal import normalised, normalised_step
 from replan.plan.order import critical_length, critical_path, find_cycle, run_order
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.rendering import render, render_for_model
+from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.revision import next_free_id
+from replan.plan.seal import fingerprint, sealed, unsealed
 from replan.plan.statuses import excerpt, step_outcome, update_step_status, with_statuses
 from replan.plan.width import width
 
@@ -70,9 +73,11 @@ __all__ = [
     "Readiness",
     "RemoveStep",
     "ReorderSteps",
+    "Rerun",
     "StepStatus",
     "TaskPlan",
     "Value",
+    "WriteConflict",
     "apply",
     "apply_valid",
     "as_new_plan",
@@ -85,6 +90,7 @@ __all__ = [
     "extract_plan_changes",
     "find_cycle",
     "find_next_executable_step",
+    "fingerprint",
     "looks_like_plan",
     "made_progress",
     "merge_revision",
@@ -98,17 +104,22 @@ __all__ = [
     "refresh_content",
     "render",
     "render_for_model",
+    "reopened",
     "reorder_steps",
     "repeats_revision",
     "replay",
+    "rerun_reasons",
     "run_order",
+    "sealed",
     "settle_conditions",
     "skippable_steps",
     "step_outcome",
     "unmet_steps",
+    "unsealed",
     "update_plan_dynamically",
     "update_step_status",
     "update_type",
     "width",
     "with_statuses",
+    "write_conflicts",
 ]

@@ -3,10 +3,12 @@
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
+from replan.plan.encoding import encode_resource
 from replan.plan.model import Condition, PlanStep
 
 KNOWN = (
-    "after 1, 2; if 2 failed; if 2 completed; optional; priority 2; retries 1; timeout 30s; @name"
+    "after 1, 2; if 2 failed; if 2 completed; optional; priority 2; retries 1; timeout 30s; "
+    "writes report.md; @name"
 )
 """The attributes that a step can have, as they are written."""
 
@@ -25,6 +27,7 @@ class Attributes:
     priority: int | None = None
     max_retries: int | None = None
     timeout: float | None = None
+    writes: tuple[str, ...] | None = None
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) is not None for field in fields(self))
@@ -39,6 +42,7 @@ class Attributes:
             priority=other.priority if self.priority is None else self.priority,
             max_retries=other.max_retries if self.max_retries is None else self.max_retries,
             timeout=other.timeout if self.timeout is None else self.timeout,
+            writes=_grown(self.writes, other.writes),
         )
 
     def conflict(self, other: "Attributes") -> str | None:
@@ -50,8 +54,13 @@ class Attributes:
         return None
 
 
-def write_attributes(step: PlanStep) -> str:
-    """Write the attributes of a step in their canonical order, without the parentheses."""
+def write_attributes(step: PlanStep, *, guarded: bool = False) -> str:
+    """Write the attributes of a step in their canonical order, without the parentheses.
+
+    Args:
+        step: The step.
+        guarded: Write names that would be taken for attributes so that they are not.
+    """
     parts: list[str] = []
     if step.dependencies:
         parts.append("after " + ", ".join(str(step_id) for step_id in step.dependencies))
@@ -65,6 +74,9 @@ def write_attributes(step: PlanStep) -> str:
         parts.append(f"retries {step.max_retries}")
     if step.timeout is not None:
         parts.append(f"timeout {repr(step.timeout).removesuffix('.0')}s")
+    if step.writes:
+        names = (encode_resource(name, guarded=guarded) for name in step.writes)
+        parts.append(f"writes {', '.join(names)}")
     return "; ".join(parts)
 
 

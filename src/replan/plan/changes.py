@@ -20,6 +20,7 @@ STRUCTURAL: Final = (
     "optional",
     "max_retries",
     "timeout",
+    "writes",
     "estimated_duration",
 )
 """The fields of a step that a revision may change; the others tell how it went."""

@@ -14,7 +14,7 @@ from replan.plan.title import write_title
 
 _IN_TITLE = (
     *("description", "assigned_to", "joined_by", "dependencies", "condition"),
-    *("optional", "priority", "max_retries", "timeout"),
+    *("optional", "priority", "max_retries", "timeout", "writes"),
 )
 _IN_BODY = ("brief", "parameters")
 _IN_QUOTES = ("result", "feedback")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 _REFERENCE = re.compile(r"&#([0-9]{1,7});")
 _UNWRITABLE = re.compile(r"&(?=#[0-9]{1,7};)|[\r\n]")
 _PLAIN_IN_NAME = re.compile(r"\w|(?<=\w)[.-](?=\w)")
+_PLAIN_IN_RESOURCE = re.compile(r"[\w./\\:~+*?=#%$!-]")
 _LAST_CHARACTER = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 
@@ -46,6 +47,19 @@ def encode_name(name: str) -> str:
     """Write a specialist's name so that it can follow an `@`."""
     plain = {match.start() for match in _PLAIN_IN_NAME.finditer(name)}
     return encode_where(name, lambda at, _: at not in plain)
+
+
+def encode_resource(name: str, *, guarded: bool = False) -> str:
+    """Write the name of something that a step writes so that it can stand among attributes.
+
+    Args:
+        name: The name.
+        guarded: Encode its first character, too, so that it cannot be taken for an attribute.
+    """
+    return encode_where(
+        name,
+        lambda at, mark: (guarded and not at) or _PLAIN_IN_RESOURCE.fullmatch(mark) is None,
+    )
 
 
 def _reference(character: str) -> str:

@@ -89,6 +89,7 @@ def create_step_from_feedback(plan: TaskPlan, suggestion: str) -> PlanStep:
         optional=bool(title.attributes.optional),
         max_retries=title.attributes.max_retries,
         timeout=title.attributes.timeout,
+        writes=title.attributes.writes or (),
     )
 
 

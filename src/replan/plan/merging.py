@@ -6,17 +6,19 @@ from replan.plan.applying import unstarted
 from replan.plan.changes import STRUCTURAL, aligned, title_key
 from replan.plan.document import refresh_content
 from replan.plan.model import PlanStep, TaskPlan
+from replan.plan.seal import unsealed
 
 
 def as_new_plan(plan: TaskPlan, at: datetime) -> TaskPlan:
-    """Give a model's first plan a fresh start: marks and results that it wrote do not count.
+    """Give a model's first plan a fresh start: marks, results and seals of its own do not count.
 
     Args:
         plan: The plan as its document shows it.
         at: The time of its making.
     """
     steps = tuple(unstarted(step).replace(created_at=at, updated_at=at) for step in plan.steps)
-    return refresh_content(plan.replace(steps=steps, created_at=at, updated_at=at))
+    content = unsealed(plan.content)
+    return refresh_content(plan.replace(steps=steps, content=content, created_at=at, updated_at=at))
 
 
 def merge_revision(old: TaskPlan, new: TaskPlan) -> TaskPlan:

@@ -76,6 +76,8 @@ class PlanStep(Value):
         optional: A failure of this step neither blocks its dependents nor the plan.
         max_retries: Tries beside the first; none: as the run's limits say.
         timeout: Seconds that one try may take; none: as the run's limits say.
+        writes: Files or other things that the step changes; two steps that can run at once should
+            not both name one.
         estimated_duration: Seconds that the step is thought to take.
         actual_duration: Seconds that the step took.
         retry_count: Tries beside the first that were used.
@@ -96,6 +98,7 @@ class PlanStep(Value):
     optional: bool = False
     max_retries: int | None = Field(default=None, ge=0)
     timeout: float | None = Field(default=None, gt=0)
+    writes: tuple[str, ...] = ()
     estimated_duration: float | None = None
     actual_duration: float | None = None
     retry_count: int = 0

@@ -24,6 +24,7 @@ VISIBLE = (
     "optional",
     "max_retries",
     "timeout",
+    "writes",
 )
 """The fields of a step that stand in a document."""
 
@@ -39,9 +40,9 @@ def normalised_step(step: PlanStep) -> PlanStep:
     r"""Give the step as a document can hold it.
 
     An empty description becomes "Step 3"; line ends in brief, result and feedback become `\n`;
-    empty and repeated specialists and repeated dependencies go; an endless timeout becomes none;
-    parameters that are no JSON numbers (NaN, infinity) become null. Everything else stays. (Only
-    parameters nested more than a hundred deep have no form that a document can hold.)
+    empty and repeated specialists, dependencies and things to write go; an endless timeout becomes
+    none; parameters that are no JSON numbers (NaN, infinity) become null. Everything else stays.
+    (Only parameters nested more than a hundred deep have no form that a document can hold.)
     """
     names = tuple(dict.fromkeys(name for name in (step.assigned_to, *step.joined_by) if name))
     changed = {
@@ -52,6 +53,7 @@ def normalised_step(step: PlanStep) -> PlanStep:
         "assigned_to": names[0] if names else "",
         "joined_by": names[1:],
         "dependencies": tuple(dict.fromkeys(step.dependencies)),
+        "writes": tuple(dict.fromkeys(filter(None, step.writes))),
         "timeout": None if step.timeout == math.inf else step.timeout,
         "parameters": _finite(step.parameters),
     }

@@ -27,6 +27,10 @@ _FORMAL_ASSIGNMENT = r"(?:assigned|assign|zugewiesen|asignado|assigné)\s+(?:to|
 _UNIT = r"ms|msecs?|milliseconds?|s|secs?|seconds?|秒|m|mins?|minutes?|分钟|h|hrs?|hours?|小时"
 _AMOUNT = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 
+_RESOURCE = r"(?:`[^`]+`|\"[^\"]+\"|(?:&\#[0-9]{1,7};|[^\s;；,，、()（）@`\"'])+(?=[\s;；,，、]|$))"
+_BETWEEN_RESOURCES = r"(?:\s*(?:[,，、+]|&(?!\#))\s*|\s+(?:and|und|et|y|和|与|及|と)\s+)"
+_GROUP = re.compile(r"\(\?P<\w+>")
+
 # A phrase must end where the next one can begin, so that "(after 1st draft)" is only text.
 _END = rf"(?=\s*(?:$|[;；,，、]|{words.AND}\s))"
 
@@ -183,11 +187,24 @@ def _required(match: re.Match[str]) -> Attributes | None:
     return Attributes(optional=match["no"] is not None)
 
 
+def _writing(match: re.Match[str]) -> Attributes | None:
+    names = (_unquoted(name) for name in _ONE_RESOURCE.findall(match["names"]))
+    return Attributes(writes=tuple(dict.fromkeys(names)))
+
+
+def _nothing_written(_: re.Match[str]) -> Attributes | None:
+    return Attributes(writes=())
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1] if name[0] in '`"' else decode(name)
+
+
 def _compiled(*pairs: tuple[str, Reader]) -> tuple[tuple[re.Pattern[str], Reader], ...]:
     return tuple((re.compile(pattern, re.IGNORECASE), reader) for pattern, reader in pairs)
 
 
-_ATTRIBUTES = _compiled(
+_OTHERS = (
     (rf"(?P<names>{_AT_NAMES}){_END}", _assignment),
     (rf"(?:{words.DEPENDS_ON}|{words.AFTER}){_COLON}(?P<steps>{_STEP_LIST}){_END}", _dependencies),
     (rf"(?:{words.DEPENDS_ON}|{words.AFTER})\s*[:：]\s*{words.NONE}{_END}", _nothing),
@@ -208,6 +225,20 @@ _ATTRIBUTES = _compiled(
     (
         rf"(?:{words.ASSIGNED_TO}\s*[:：]\s*|{_FORMAL_ASSIGNMENT})(?P<names>{_NAME_LIST}){_END}",
         _assignment,
+    ),
+)
+
+# What begins like another attribute is the next one, and not one more thing to write.
+_NO_OTHER = "(?!" + "|".join(_GROUP.sub("(?:", pattern) for pattern, _ in _OTHERS) + ")"
+_ATTRIBUTES = _compiled(
+    *_OTHERS,
+    (rf"{words.WRITES}\s*[:：]\s*{words.NONE}{_END}", _nothing_written),
+    (
+        (
+            rf"{words.WRITES}(?:{_COLON}|\s+)(?P<names>{_RESOURCE}"
+            rf"(?:{_BETWEEN_RESOURCES}{_NO_OTHER}{_RESOURCE})*){_END}"
+        ),
+        _writing,
     ),
 )
 
@@ -255,4 +286,5 @@ _AT = re.compile(rf"@({words.NAME})")
 _NAME = re.compile(words.NAME)
 _BETWEEN_NAMES = re.compile(r"[,，、&+]|\s(?:and|und|et|y|和|与)\s", re.IGNORECASE)
 _NAMED_STEPS = re.compile(rf"(?:{words.STEP})\s*({_STEP_LIST})", re.IGNORECASE)
+_ONE_RESOURCE = re.compile(rf"(?:{_BETWEEN_RESOURCES})?({_RESOURCE})", re.IGNORECASE)
 _ONE_OR_RANGE = re.compile(r"(\d+)(?:\s*(?:步)?\s*(?:-|–|to|through|bis|至|到)\s*\D{0,8}?(\d+))?")

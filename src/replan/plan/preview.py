@@ -1,9 +1,10 @@
 """Foresee a run of a plan: what runs, in which order, and how many model calls it can take."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from replan.plan.dependencies import blocked_steps
+from replan.plan.conflicts import WriteConflict, write_conflicts
+from replan.plan.dependencies import blocked_steps, skippable_steps
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.plan.order import critical_length, critical_path
 from replan.plan.width import width
@@ -59,6 +60,7 @@ class Preview(Value):
         critical_length: How long it is, in estimated seconds, or in steps without estimates.
         beyond: The open steps that `max_steps` keeps from starting.
         blocked: The open steps that can never start without a revision.
+        conflicts: What several steps write that may run at the same time.
     """
 
     title: str
@@ -69,6 +71,7 @@ class Preview(Value):
     critical_length: float
     beyond: tuple[int, ...]
     blocked: tuple[int, ...]
+    conflicts: tuple[WriteConflict, ...] = ()
 
 
 def preview(plan: TaskPlan, limits: Bounds) -> Preview:
@@ -84,6 +87,7 @@ def preview(plan: TaskPlan, limits: Bounds) -> Preview:
         critical_length=critical_length(ahead),
         beyond=tuple(step.id for step in plan.steps[limits.max_steps :] if step.id in still_open),
         blocked=tuple(step.id for step in blocked_steps(plan)),
+        conflicts=write_conflicts(plan),
     )
 
 
@@ -99,7 +103,9 @@ def usual_calls(
     One for each seat (a step at one of its specialists) whose specialist asks a model, and one
     for the judgement with the answer; in separate calls two more, to think and to answer.
     """
-    seats = [seat for step in _startable(plan, limits) for seat in _seats(step)]
+    # Steps that wait for a failure do not run where all goes well.
+    going = [step for step in _startable(plan, limits) if not _handles_failure(step, plan)]
+    seats = [seat for step in going for seat in _seats(step)]
     asking = sum(1 for seat in seats if _calls_of_try(seat, per_try) != 0)
     return min(limits.max_model_calls, asking + (1 if merged else 3))
 
@@ -122,7 +128,9 @@ def worst_case_calls(
         seats + rounds * J + Q    and in separate calls J more, to think
 
     - seats: (1 + retries) * T for each specialist of each open step within `max_steps` that a
-      failed step does not block; T is what `per_try` says of the specialist;
+      failed step does not block and no condition leaves out; T is what `per_try` says of the
+      specialist. A step ends in one way only, so of the steps that run if it failed and those
+      that run if it completed the dearer ones count;
     - rounds: the smaller one of `max_rounds` and (number of seats) + `max_stalls`: a round that
       can start anything settles a seat, and those that cannot end the run after `max_stalls`;
     - each round is judged once, J: a question of up to Q calls, and once more where the reply
@@ -141,24 +149,52 @@ def worst_case_calls(
     if revisable:
         return limits.max_model_calls
     total = CALLS_PER_QUESTION + (0 if merged else CALLS_PER_JUDGEMENT)
-    count = 0
-    for step in _startable(plan, limits):
-        retries = limits.step_retries if step.max_retries is None else step.max_retries
-        for seat in _seats(step):
-            calls = _calls_of_try(seat, per_try)
-            if calls is None:
-                return limits.max_model_calls
-            count += 1
-            total += (1 + retries) * calls
+    startable = _startable(plan, limits)
+    calls = {step.id: _calls_of_step(step, limits, per_try) for step in startable}
+    known = {step_id: number for step_id, number in calls.items() if number is not None}
+    if len(known) < len(calls):
+        return limits.max_model_calls
+    total += _at_most(startable, known)
+    count = _at_most(startable, {step.id: len(_seats(step)) for step in startable})
     total += min(limits.max_rounds, count + limits.max_stalls) * CALLS_PER_JUDGEMENT
     return min(limits.max_model_calls, total)
 
 
 def _startable(plan: TaskPlan, limits: Bounds) -> tuple[PlanStep, ...]:
     """The steps that a run can start without a revision."""
-    blocked = {step.id for step in blocked_steps(plan)}
+    never = {step.id for step in (*blocked_steps(plan), *skippable_steps(plan))}
     allowed = plan.replace(steps=plan.steps[: limits.max_steps])
-    return tuple(step for step in allowed.open_steps() if step.id not in blocked)
+    return tuple(step for step in allowed.open_steps() if step.id not in never)
+
+
+def _handles_failure(step: PlanStep, plan: TaskPlan) -> bool:
+    """Whether a step runs only if one fails that has not ended."""
+    condition = step.condition
+    if condition is None or condition.outcome != "failed":
+        return False
+    return any(other.id == condition.step for other in plan.open_steps())
+
+
+def _at_most(steps: Sequence[PlanStep], costs: Mapping[int, int]) -> int:
+    """Add costs up, where only one of two opposite conditions can come true."""
+    total = 0
+    ways: dict[int, dict[str, int]] = {}
+    for step in steps:
+        if step.condition is None:
+            total += costs[step.id]
+        else:
+            way = ways.setdefault(step.condition.step, {"completed": 0, "failed": 0})
+            way[step.condition.outcome] += costs[step.id]
+    return total + sum(max(way.values()) for way in ways.values())
+
+
+def _calls_of_step(
+    step: PlanStep, limits: Bounds, per_try: Mapping[str, int | None] | None
+) -> int | None:
+    retries = limits.step_retries if step.max_retries is None else step.max_retries
+    calls = [_calls_of_try(seat, per_try) for seat in _seats(step)]
+    known = [number for number in calls if number is not None]
+    return (1 + retries) * sum(known) if len(known) == len(calls) else None
 
 
 def _seats(step: PlanStep) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from replan.plan.model import PlanStep, StepStatus
 from replan.plan.numbering import Numbered, lazy_groups, number_steps
 from replan.plan.outline import KNOWN_MARKS, Item, Outline, outline
 from replan.plan.repair import repair
+from replan.plan.seal import without_seal
 from replan.plan.title import Complaint, Title, read_title, repeated
 from replan.plan.wrapping import wrapped_lines
 
@@ -78,8 +79,9 @@ def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
     """
     bom = BOM if text.startswith(BOM) else ""
     lines = split_lines(text.removeprefix(BOM))
-    found = outline(lines)
-    blocks, mistakes = _StepsReader([line.text for line in lines], found, known).read()
+    read = without_seal(lines)
+    found = outline(read)
+    blocks, mistakes = _StepsReader([line.text for line in read], found, known).read()
     title = decode(found.title.text) if found.title else ""
     return Reading(bom, tuple(lines), found, title, blocks, mistakes)
 
@@ -176,6 +178,7 @@ def _step(item: Item, title: Title, body: Body, number: Numbered) -> PlanStep:
         priority=said.priority or 0,
         max_retries=said.max_retries,
         timeout=said.timeout,
+        writes=said.writes or (),
     )
 
 

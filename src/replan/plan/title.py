@@ -82,6 +82,8 @@ def write_title(step: PlanStep, *, number: str) -> str:
     """
     tail = "".join(f" @{encode_name(name)}" for name in step.specialists)
     attributes = write_attributes(step)
+    if step.writes and _said(attributes).writes != step.writes:
+        attributes = write_attributes(step, guarded=True)
     if attributes:
         tail += f" ({attributes})"
     wanted = step.description
@@ -101,6 +103,14 @@ def repeated(name: str, about: str) -> Complaint:
         f"This step says '{name}' twice, with different values.",
         "Say it once.",
     )
+
+
+def _said(attributes: str) -> Attributes:
+    """Read attributes as they are written."""
+    said = Attributes()
+    for phrase in read_phrases(attributes):
+        said |= phrase.attributes or said
+    return said
 
 
 def _ways_to_write(description: str) -> Iterator[str]:

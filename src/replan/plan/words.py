@@ -54,6 +54,12 @@ RETRIES = _any_of(
     *("retries", "retry", "max retries", "max_retries", "重试", "wiederholungen", "reintentos"),
 )
 TIMEOUT = _any_of("timeout", "time limit", "time-out", "超时", "zeitlimit", "délai")
+WRITES = _any_of(
+    *("writes", "writes to", "schreibt", "schreibt in", "écrit", "écrit dans", "escribe"),
+    *("escribe en", "写入", "写到", "書き込み", "書き込み先", "пишет"),
+)
+"""Words that name what a step changes."""
+
 YES = _any_of("true", "yes", "是")
 NO = _any_of("false", "no", "否")
 NONE = _any_of("none", "nothing", "n/a", "no", "-", "—", "–", "[]", "无", "keine", "aucune")

@@ -57,6 +57,7 @@ def steps(draw: st.DrawFn, step_id: int, before: tuple[int, ...]) -> PlanStep:
         condition=draw(st.none() | conditions) if before else None,
         optional=draw(st.booleans()),
         timeout=draw(st.sampled_from([None, 30.0])),
+        writes=draw(st.sampled_from([(), ("a.md",), ("a.md", "b c")])),
         retry_count=draw(st.integers(0, 2)),
     )
 

@@ -8,10 +8,13 @@ import pytest
 from replan.errors import PlanDocumentError
 from replan.plan import (
     Condition,
+    ModifyStep,
     PlanDocument,
     PlanStep,
     StepStatus,
     TaskPlan,
+    apply,
+    compare,
     looks_like_plan,
     normalised,
     parse_plan_from_markdown,
@@ -72,6 +75,8 @@ def written(text: str, *steps: PlanStep) -> str:
         ("- [ ] 1. a (priority 1) (priority 2)\n", [(1, 10, "repeated_attribute")]),
         ("- [ ] 1. a\n  - priority: 1\n  - priority: 2\n", [(3, 3, "repeated_attribute")]),
         ("- [ ] 1. a (optional; blue)\n", [(1, 23, "unknown_attribute")]),
+        ("- [ ] 1. a (writes; optional)\n", [(1, 13, "unknown_attribute")]),
+        ("- [ ] 1. a @b (writes a b)\n", [(1, 16, "unknown_attribute")]),
         ("- [ ] 1. @a\n", [(1, 3, "empty_description")]),
         ("- [ ] 1. a\n- [ ] 1. b\n", [(2, 7, "duplicate_step")]),
         ("- [ ] 1. a (after 7)\n", [(1, 19, "unknown_dependency")]),
@@ -261,6 +266,66 @@ def test_text_that_would_be_misread_is_written_so_that_it_is_not() -> None:
     assert len([line for line in text.splitlines() if line.startswith("- [")]) == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Do it @a (writes report.md, data.csv; priority 2)", ("report.md", "data.csv")),
+        ("Do it @a (priority 2, writes to out/a.md and b.md, optional)", ("out/a.md", "b.md")),
+        ("Do it @a (writes a.md, after 1, priority 2)", ("a.md",)),
+        (
+            'Do it @a (writes: `my report.md` + "b c", database)',
+            ("my report.md", "b c", "database"),
+        ),
+        ("Do it @a (writes a.md) (writes b.md, a.md)", ("a.md", "b.md")),
+        ("Do it @a（写入：报告.md、表.csv；优先级：2）", ("报告.md", "表.csv")),
+        ("Do it @a (schreibt in a.md und b.md)", ("a.md", "b.md")),
+        ("Do it @a\n  - **Writes:** a.md, b.md\n  - after: 1", ("a.md", "b.md")),
+        ("Do it @a (writes: none)", ()),
+        (
+            "Do it @a (writes s3://b/k?x=1&y, c++, C:\\a~1.txt)",
+            ("s3://b/k?x=1&y", "c++", "C:\\a~1.txt"),
+        ),
+    ],
+)
+def test_what_a_step_writes_is_read_in_many_forms(line: str, expected: tuple[str, ...]) -> None:
+    document = PlanDocument.parse(f"- [ ] 1. a\n- [ ] 2. {line}\n")
+    step = document.plan.step(2)
+    assert (step.description, step.writes) == ("Do it", expected)
+    assert PlanDocument.parse(render(document.plan)).plan.step(2) == step
+
+
+@pytest.mark.parametrize(
+    "text", ["(writes code for the parser)", "(writes)", "(write tests)", "(she writes a.md)"]
+)
+def test_prose_about_writing_is_no_attribute(text: str) -> None:
+    step = PlanDocument.parse(f"- [ ] 1. Do it {text}\n").plan.step(1)
+    assert (step.description, step.writes) == (f"Do it {text}", ())
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("optional", "after2", "priority=2", "if2failed", "none", "-"),
+        ("a", "optional", "after2", "timeout5s", "assigned:bob", "and", "y"),
+        ("a b", "a;b", "(a)", "[a]", "@a", "'a'", '"a', "`a`", "a,b", " a ", "&#64;", "a\nb"),
+        ("研究.md", "a、b", "..", "*", "x" * 300),
+    ],
+)
+def test_what_a_step_writes_reads_back_whatever_its_name(names: tuple[str, ...]) -> None:
+    step = PlanStep(id=1, description="Do it", assigned_to="a", writes=names)
+    assert PlanDocument.parse(render(TaskPlan(steps=(step,)))).plan.steps == (step,)
+
+
+def test_another_thing_to_write_changes_one_line_and_is_a_change_of_the_plan() -> None:
+    text = "- [ ] 1. Do  it @a\n\n  Brief.\n- [x] 2. Rest\n"
+    document = PlanDocument.parse(text)
+    new = document.plan.with_steps(document.plan.step(1).replace(writes=("a.md",)))
+    assert str(document.write(new)) == text.replace("@a", "@a (writes a.md)")
+    (change,) = compare(document.plan, new)
+    assert change == ModifyStep(step_id=1, fields={"writes": ["a.md"]})
+    assert apply(document.plan, [change], at=NOON).step(1).writes == ("a.md",)
+
+
 def test_what_a_document_cannot_hold_is_normalised_up_front() -> None:
     step = PlanStep(
         id=3,
@@ -269,6 +334,7 @@ def test_what_a_document_cannot_hold_is_normalised_up_front() -> None:
         joined_by=("a", "", "a"),
         dependencies=(1, 1),
         timeout=float("inf"),
+        writes=("a.md", "", "a.md"),
         parameters={"x": float("nan")},
     )
     plan = TaskPlan(steps=(PlanStep(id=1, description="a"), step))
@@ -278,6 +344,7 @@ def test_what_a_document_cannot_hold_is_normalised_up_front() -> None:
         brief="a\nb",
         assigned_to="a",
         dependencies=(1,),
+        writes=("a.md",),
         parameters={"x": None},
     )
     assert normalised(plan).step(3) == expected

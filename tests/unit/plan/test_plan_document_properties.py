@@ -69,6 +69,7 @@ def steps(draw: st.DrawFn, step_id: int, before: tuple[int, ...]) -> PlanStep:
         optional=draw(st.booleans()),
         max_retries=draw(st.none() | st.integers(0, 10**6)),
         timeout=draw(st.none() | st.floats(min_value=0, exclude_min=True)),
+        writes=tuple(draw(st.just([]) | st.lists(NAMES | TEXTS, max_size=3))),
     )
 
 

@@ -95,6 +95,33 @@ def test_steps_that_never_start_cost_nothing():
     assert unrevised(start + "- [ ] 3. C @a\n", Limits(max_steps=2)) == unrevised(start)
 
 
+def test_of_two_opposite_conditions_only_the_dearer_side_counts():
+    start = "- [ ] 1. A @a\n"
+    failed = "- [ ] 2. B @a @b (if 1 failed; retries 0)\n"
+    completed = "- [ ] 3. C @a (if 1 completed; retries 1)\n- [ ] 4. D @a (if 1 completed)\n"
+    assert unrevised(start + failed + completed) == unrevised(start + completed)
+    dear = failed.replace("retries 0", "retries 9")
+    # The dearer side counts in calls, and the side with more seats in rounds.
+    assert unrevised(start + dear + completed) == unrevised(start + dear)
+    other = "- [ ] 5. E @a\n- [ ] 6. F @a (if 5 failed)\n"
+    many = Limits(max_model_calls=10_000, max_rounds=1)
+    seats = (3 + max(2, 2 + 3) + 3 + 3) * CALLS_PER_TRY
+    total = seats + CALLS_PER_JUDGEMENT + CALLS_PER_QUESTION
+    assert unrevised(start + failed + completed + other, many) == total
+
+
+def test_steps_whose_condition_cannot_hold_any_more_cost_nothing():
+    text = "- [x] 1. A @a\n- [ ] 2. B @a (if 1 failed)\n"
+    assert unrevised(text) == unrevised("- [x] 1. A @a\n")
+    assert usual_calls(plan_of(text), LIMITS) == 1
+
+
+def test_where_all_goes_well_no_step_that_waits_for_a_failure_runs():
+    text = "- [ ] 1. A @a\n- [ ] 2. B @a (if 1 failed)\n- [ ] 3. C @a (if 1 completed)\n"
+    assert usual_calls(plan_of(text), LIMITS) == 2 + 1
+    assert usual_calls(plan_of(text.replace("[ ] 1", "[!] 1")), LIMITS) == 1 + 1
+
+
 def test_a_step_without_a_specialist_costs_as_much_as_the_dearest():
     text = "- [ ] 1. A (retries 0)\n"
     base = unrevised(text, per_try={"cheap": 0})
@@ -181,7 +208,12 @@ REPLIES = [
 @given(
     seed=st.integers(0, 10_000),
     text=st.sampled_from(
-        [DIAMOND, "- [ ] 1. A @a\n", "- [ ] 1. A @a @b (retries 1)\n- [ ] 2. B (after 1)\n"]
+        [
+            DIAMOND,
+            "- [ ] 1. A @a\n",
+            "- [ ] 1. A @a @b (retries 1)\n- [ ] 2. B (after 1)\n",
+            "- [ ] 1. A @a\n- [ ] 2. B @b (if 1 failed)\n- [ ] 3. C @a (if 1 completed)\n",
+        ]
     ),
     merged=st.booleans(),
     stalls=st.integers(1, 3),

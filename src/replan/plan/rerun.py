@@ -1,0 +1,74 @@
+"""Which settled steps of an edited document must run again, and why."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from replan.plan.applying import unstarted
+from replan.plan.document import refresh_content
+from replan.plan.model import StepStatus, TaskPlan, Value
+from replan.plan.order import run_order
+from replan.plan.seal import fingerprint, read_seal, unsealed
+
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+
+
+class Rerun(Value):
+    """A step that was settled and runs again.
+
+    Attributes:
+        step: The step.
+        why: `edited`: it is asked something else than before; `reopened`: somebody took its mark
+            away; `awaits`: steps that it waits for run again.
+        of: The steps that it waits for and that run again.
+    """
+
+    step: int
+    why: Literal["edited", "reopened", "awaits"]
+    of: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        steps = ", ".join(map(str, self.of))
+        return f"{self.step} ({f'after {steps}' if self.why == 'awaits' else self.why})"
+
+
+def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
+    """Tell which steps of a plan have to run again, by the fingerprints in its document.
+
+    These are the steps that were settled when the document was written and are now edited or
+    marked as open, and all settled steps that wait for them, directly or not, also by their
+    conditions. A mark of which the document holds no fingerprint was set by hand and stands.
+
+    Args:
+        plan: The plan as its document shows it.
+
+    Returns:
+        One reason for each of the steps, in the order of the plan.
+    """
+    seal = read_seal(plan.content)
+    found: dict[int, Rerun] = {}
+    cone: set[int] = set()
+    for step in run_order(plan):
+        of = tuple(other for other in step.awaits if other in cone)
+        known = seal.get(step.id)
+        is_open = step.status in _OPEN
+        if known is not None and known != fingerprint(step):
+            found[step.id] = Rerun(step=step.id, why="edited", of=of)
+        elif known is not None and is_open:
+            found[step.id] = Rerun(step=step.id, why="reopened", of=of)
+        elif of and not is_open:
+            found[step.id] = Rerun(step=step.id, why="awaits", of=of)
+        if of or step.id in found:
+            cone.add(step.id)
+    return tuple(found[step.id] for step in plan.steps if step.id in found)
+
+
+def reopened(plan: TaskPlan, reruns: Iterable[Rerun]) -> TaskPlan:
+    """Give a plan in which these steps never ran, in a document without fingerprints.
+
+    Args:
+        plan: The plan as its document shows it.
+        reruns: What `rerun_reasons` says of it.
+    """
+    again = {rerun.step for rerun in reruns}
+    steps = tuple(unstarted(step) if step.id in again else step for step in plan.steps)
+    return refresh_content(plan.replace(steps=steps, content=unsealed(plan.content)))

@@ -1,0 +1,111 @@
+"""Steps that may write the same thing at the same time."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from replan import Limits
+from replan.plan import Condition, PlanDocument, PlanStep, TaskPlan
+from replan.plan.conflicts import write_conflicts
+from replan.plan.preview import preview
+
+
+def conflicts(text: str) -> dict[str, tuple[int, ...]]:
+    found = write_conflicts(PlanDocument.parse(text).plan)
+    return {conflict.resource: conflict.steps for conflict in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- [ ] 1. A (writes x)\n- [ ] 2. B (writes x)\n", {"x": (1, 2)}),
+        ("- [ ] 1. A (writes x)\n- [ ] 2. B (writes y)\n", {}),
+        ("- [ ] 1. A (writes x, ./x)\n", {}),
+        ("- [ ] 1. A (writes ./x, x)\n- [ ] 2. B (writes d/../x)\n", {"./x": (1, 2)}),
+        ("- [ ] 1. A (writes x)\n- [ ] 2. B (after 1; writes x)\n", {}),
+        ("- [ ] 1. A (writes x)\n- [ ] 2. B (if 1 failed; writes x)\n", {}),
+        (
+            "- [ ] 1. A (writes x)\n- [ ] 2. B (after 1)\n- [ ] 3. C (after 2; writes x)\n",
+            {},
+        ),
+        (
+            (
+                "- [ ] 1. A (writes x)\n- [ ] 2. B (after 1; writes x)\n"
+                "- [ ] 3. C (after 1; writes x)\n"
+            ),
+            {"x": (2, 3)},
+        ),
+        (
+            (
+                "- [ ] 1. A\n- [ ] 2. B (if 1 failed; writes x)\n"
+                "- [ ] 3. C (if 1 completed; writes x)\n"
+            ),
+            {},
+        ),
+        (
+            "- [ ] 1. A\n- [ ] 2. B (if 1 failed; writes x)\n- [ ] 3. C (if 1 failed; writes x)\n",
+            {"x": (2, 3)},
+        ),
+        ("- [x] 1. A (writes x)\n- [ ] 2. B (writes x)\n", {}),
+        ("- [!] 1. A\n- [ ] 2. B (after 1; writes x)\n- [ ] 3. C (writes x)\n", {}),
+        ("- [x] 1. A\n- [ ] 2. B (if 1 failed; writes x)\n- [ ] 3. C (writes x)\n", {}),
+        # A step that is done keeps nobody waiting.
+        (
+            "- [ ] 1. A (writes x)\n- [x] 2. B (after 1)\n- [ ] 3. C (after 2; writes x)\n",
+            {"x": (1, 3)},
+        ),
+        (
+            "- [ ] 1. A (writes x, y)\n- [ ] 2. B (writes y)\n- [ ] 3. C (writes x)\n",
+            {"x": (1, 3), "y": (1, 2)},
+        ),
+    ],
+)
+def test_a_conflict_needs_two_steps_that_may_run_at_the_same_time(text, expected):
+    assert conflicts(text) == expected
+
+
+def test_a_preview_tells_conflicts_in_words():
+    plan = PlanDocument.parse("- [ ] 1. A (writes x)\n- [ ] 2. B (writes x)\n").plan
+    told = preview(plan, Limits()).conflicts
+    assert list(map(str, told)) == ["steps 1, 2 may write x at the same time"]
+
+
+@st.composite
+def writing_plans(draw: st.DrawFn) -> TaskPlan:
+    ids = draw(st.lists(st.integers(1, 10**12), unique=True, min_size=1, max_size=7))
+    steps: list[PlanStep] = []
+    for at, step_id in enumerate(ids):
+        before = st.sampled_from(ids[:at]) if at else st.nothing()
+        outcomes = st.sampled_from(["completed", "failed"])
+        steps.append(
+            PlanStep(
+                id=step_id,
+                description="Do",
+                dependencies=tuple(draw(st.lists(before, max_size=2))) if at else (),
+                condition=draw(st.none() | st.builds(Condition, step=before, outcome=outcomes))
+                if at
+                else None,
+                writes=tuple(draw(st.lists(st.sampled_from("xyz"), unique=True))),
+            )
+        )
+    return TaskPlan(steps=tuple(draw(st.permutations(steps))))
+
+
+@given(writing_plans())
+def test_conflicts_are_just_the_pairs_that_no_way_of_waiting_joins(plan: TaskPlan):
+    def waits(one: int, two: int) -> bool:
+        return any(other == two or waits(other, two) for other in plan.step(one).awaits)
+
+    expected: dict[str, set[int]] = {}
+    for one, two in permutations(plan.steps, 2):
+        conditions = (one.condition, two.condition)
+        opposite = None not in conditions and {
+            (each.step, each.outcome) for each in conditions
+        } == {(one.condition.step, "failed"), (one.condition.step, "completed")}
+        if waits(one.id, two.id) or waits(two.id, one.id) or opposite:
+            continue
+        for name in set(one.writes) & set(two.writes):
+            expected.setdefault(name, set()).add(one.id)
+    found = write_conflicts(plan)
+    assert {each.resource: set(each.steps) for each in found} == expected

@@ -1,0 +1,372 @@
+"""A settled document, edited by a person, runs again exactly what the edit touches."""
+
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+from hypothesis import given, strategies as st
+
+from replan.plan import (
+    Condition,
+    PlanDocument,
+    PlanStep,
+    StepStatus,
+    TaskPlan,
+    fingerprint,
+    refresh_content,
+    render,
+    reopened,
+    rerun_reasons,
+    sealed,
+    unsealed,
+)
+from replan.plan.seal import read_seal
+
+DONE = """\
+# Move the shop
+
+<!-- Anna looks after this. -->
+
+- [x] 1. Find a carrier @buyer (priority 2)
+
+  Ask three of them.
+
+  <!-- They like the telephone. -->
+
+  ```yaml
+  budget: 1500
+  cities: [Oslo, Rome]
+  ```
+
+  > North, 1,200 EUR.
+
+- [x] 2. Pack the stock @crew @helper (after 1; timeout 2h)
+
+  > 38 boxes.
+
+- [-] 3. Rent a van @buyer (if 1 failed)
+
+  > **Skipped:** Step 1 is completed, not failed.
+
+- [x] 4. Open again @crew (after 2, 3)
+
+  > Open.
+
+- [!] 5. Paint the door @painter (optional)
+
+  > **Failed:** No paint.
+
+- [ ] 6. Count the till @clerk (after 4)
+"""
+SETTLED = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.SKIPPED)
+
+
+def sealed_text(text: str) -> str:
+    return sealed(PlanDocument.parse(text).plan).content
+
+
+def again(text: str) -> dict[int, str]:
+    return {each.step: each.why for each in rerun_reasons(PlanDocument.parse(text).plan)}
+
+
+def edited(old: str, new: str, text: str = DONE) -> dict[int, str]:
+    written = sealed_text(text)
+    assert written.count(old) == 1, old
+    return again(written.replace(old, new))
+
+
+def test_a_sealed_document_says_in_its_last_line_what_its_settled_steps_were_asked():
+    text = sealed_text(DONE)
+    assert text.startswith(DONE)
+    plan = PlanDocument.parse(DONE).plan
+    pairs = " ".join(f"{step.id}={fingerprint(step)}" for step in plan.steps[:5])
+    assert text[len(DONE) :] == f"<!-- replan: {pairs} -->\n"
+    assert again(text) == {}
+
+
+def test_a_document_in_which_nothing_is_settled_is_left_alone():
+    text = "- [ ] 1. Ask\n"
+    assert sealed_text(text) == text
+    assert sealed(TaskPlan()) == TaskPlan()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("Find a carrier", "Find a cheap carrier", {1: "edited"}),
+        ("Ask three", "Ask four", {1: "edited"}),
+        ("budget: 1500", "budget: 1500.5", {1: "edited"}),
+        ("1. Find a carrier @buyer", "1. Find a carrier @editor", {1: "edited"}),
+        ("[x] 1.", "[ ] 1.", {1: "reopened"}),
+        ("[x] 1.", "[~] 1.", {1: "reopened"}),
+        ("[!] 5. Paint the door", "[!] 5. Paint the doors", {5: "edited"}),
+        ("[!] 5.", "[ ] 5.", {5: "reopened"}),
+    ],
+)
+def test_what_is_edited_runs_again_with_all_that_waits_for_it(old, new, expected):
+    cone = {} if 5 in expected else {2: "awaits", 3: "awaits", 4: "awaits"}
+    assert edited(old, new) == {**expected, **cone}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("@crew @helper (after 1;", "@crew @helper (after 3;"),
+        ("@crew @helper (after 1;", "@crew @helper ("),
+        ("@crew @helper", "@crew"),
+        ("timeout 2h)", "timeout 2h; if 1 completed)"),
+    ],
+)
+def test_a_step_that_waits_for_others_than_before_is_edited(old, new):
+    assert edited(old, new) == {2: "edited", 4: "awaits"}
+
+
+@pytest.mark.parametrize(("old", "new"), [("if 1 failed", "if 1 completed"), ("if 1 ", "if 2 ")])
+def test_a_skipped_step_with_another_condition_runs_again(old, new):
+    assert edited(old, new) == {3: "edited", 4: "awaits"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# Move the shop", "# Move both shops"),
+        ("Anna looks", "Bert looks"),
+        ("They like the telephone.", "They like letters."),
+        ("  <!-- They like the telephone. -->\n\n", ""),
+        ("Find a carrier @buyer", "Find  a carrier   @Buyer"),
+        ("Find a carrier", "Find a <!-- good --> carrier"),
+        ("(priority 2)", "(priority 9; retries 4; timeout 3s; optional; writes a.md)"),
+        ("(after 1; timeout 2h)", "(timeout 3h; retries 1; after 1)"),
+        ("(after 2, 3)", "(after 3, 2)"),
+        ("@crew @helper", "@helper @crew"),
+        ("  Ask three of them.\n", "\n\n  Ask  three of them.  \n\n"),
+        ("  budget: 1500\n  cities: [Oslo, Rome]", "  cities:\n  - Oslo\n  - Rome\n  budget: 1500"),
+        (
+            "- [x] 4. Open again @crew (after 2, 3)",
+            "- [X] 4. Open again @crew\n  - depends on: 2, 3",
+        ),
+        ("  > 38 boxes.", "  > 39 boxes."),
+        ("6. Count the till", "6. Count both tills"),
+    ],
+)
+def test_cosmetic_edits_change_nothing(old, new):
+    assert edited(old, new) == {}
+
+
+def test_the_spacing_of_a_fenced_block_in_a_brief_is_no_cosmetics():
+    code = "- [x] 1. Run it\n\n  Do:\n\n  ```python\n  if x:\n      y  =  1\n  ```\n"
+    code += "  ~~~\n  ```a\n  ~~~\n"
+    assert edited("      y", "    y", code) == {1: "edited"}
+    assert edited("y  =  1", "y = 1", code) == {1: "edited"}
+    assert edited("  Do:\n", "  Do:   \n\n\n", code) == {}
+    assert edited("  ~~~\n  ```a", "  ~~~\n  <!-- c -->\n  ```a", code) == {1: "edited"}
+
+
+def test_a_document_without_a_seal_and_a_mark_set_by_hand_are_honoured():
+    assert again(DONE.replace("Find a carrier", "Find two carriers")) == {}
+    assert edited("[ ] 6. Count the till", "[x] 6. Count the cash") == {}
+
+
+def test_a_mark_by_hand_stands_beside_an_edit_unless_it_waits_for_what_is_edited():
+    text = sealed_text(DONE).replace("[ ] 6.", "[x] 6.")
+    assert again(text) == {}
+    assert again(text.replace("Pack the", "Pack all the")) == {
+        2: "edited",
+        4: "awaits",
+        6: "awaits",
+    }
+
+
+def test_the_cone_goes_through_steps_that_are_open():
+    text = "- [x] 1. A\n- [ ] 2. B (after 1)\n- [x] 3. C (after 2)\n"
+    assert edited("1. A", "1. AA", text) == {1: "edited", 3: "awaits"}
+
+
+def test_a_new_step_makes_those_run_again_that_are_made_to_wait_for_it():
+    new = "(after 2, 3, 7)\n- [ ] 7. Order flowers @buyer"
+    assert edited("(after 2, 3)", new) == {4: "edited"}
+
+
+def test_steps_may_be_added_behind_the_seal_and_the_seal_still_counts():
+    text = sealed_text(DONE).replace("Pack the", "Pack all the")
+    text += "\n- [ ] 7. Order flowers @buyer (after 9)\n"
+    document = PlanDocument.recover(text)
+    assert [step.id for step in document.plan.steps] == [1, 2, 3, 4, 5, 6, 7]
+    assert [mistake.line for mistake in document.mistakes] == [text.count("\n")]
+    assert again(text.replace(" (after 9)", "")) == {2: "edited", 4: "awaits"}
+
+
+def test_a_removed_step_leaves_mistakes_or_edited_steps():
+    written = sealed_text(DONE)
+    start, end = written.index("- [-] 3."), written.index("- [x] 4.")
+    without = written[:start] + written[end:]
+    document = PlanDocument.recover(without)
+    assert [mistake.code for mistake in document.mistakes] == ["unknown_dependency"]
+    assert again(without.replace("(after 2, 3)", "(after 2)")) == {4: "edited"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "<!-- replan: 1=zz -->",
+        "<!-- replan 1=00000000 -->",
+        "  <!-- replan: 1=00000000 -->",
+        "> <!-- replan: 1=00000000 -->",
+        "<!-- replan: 1=00000000 --> and more",
+        f"<!-- replan: {'9' * 30}=00000000 -->",
+    ],
+)
+def test_what_only_looks_like_a_seal_is_text(line):
+    text = f"- [x] 1. A\n\n{line}\n"
+    assert again(text) == {}
+    assert unsealed(text) == text
+
+
+def test_a_seal_may_be_spaced_otherwise_and_name_steps_that_are_gone():
+    text = "- [x] 1. A\n\n<!--replan:  9=00000000\t1=00000000   -->  "
+    assert read_seal(text) == {9: "00000000", 1: "00000000"}
+    assert again(text) == {1: "edited"}
+    assert unsealed(text) == "- [x] 1. A\n"
+
+
+def test_of_two_seals_the_last_one_counts():
+    plan = PlanDocument.parse("- [x] 1. A\n").plan
+    text = sealed(plan).content
+    assert again(f"<!-- replan: 1=00000000 -->\n{text}") == {}
+    assert again(f"{text}<!-- replan: 1=00000000 -->\n") == {1: "edited"}
+
+
+def test_what_runs_again_is_open_without_result_and_the_rest_is_byte_for_byte_as_it_was():
+    text = sealed_text(DONE).replace("Pack the", "Pack all the")
+    plan = PlanDocument.parse(text).plan
+    fresh = reopened(plan, rerun_reasons(plan))
+    assert fresh.content == (
+        DONE.replace("[x] 2. Pack the", "[ ] 2. Pack all the")
+        .replace("\n  > 38 boxes.\n", "")
+        .replace("[x] 4.", "[ ] 4.")
+        .replace("\n  > Open.\n", "")
+    )
+    assert [step.id for step in fresh.open_steps()] == [2, 4, 6]
+    assert (fresh.step(2).result, fresh.step(1).result) == ("", "North, 1,200 EUR.")
+
+
+def test_the_reasons_are_told_in_words():
+    text = sealed_text(DONE).replace("[x] 1.", "[ ] 1.").replace("Open again", "Open it")
+    told = list(map(str, rerun_reasons(PlanDocument.parse(text).plan)))
+    assert told == ["1 (reopened)", "2 (after 1)", "3 (after 1)", "4 (edited)"]
+
+
+def test_writing_a_changed_plan_leaves_the_seal_so_that_the_change_is_seen():
+    document = PlanDocument.parse(sealed_text(DONE))
+    step = document.plan.step(2)
+    changed = document.write(document.plan.with_steps(step.replace(brief="Glass first.")))
+    assert changed.text.endswith(document.text[len(DONE) :])
+    assert again(changed.text) == {2: "edited", 4: "awaits"}
+
+
+WORDS = st.text("ab \u00e9<@(", min_size=1, max_size=8)
+
+
+@st.composite
+def settled_plans(draw: st.DrawFn) -> TaskPlan:
+    ids = draw(st.lists(st.integers(1, 30), unique=True, min_size=1, max_size=9))
+    steps: list[PlanStep] = []
+    for at, step_id in enumerate(ids):
+        before = ids[:at]
+        awaited = st.sampled_from(before) if before else st.nothing()
+        outcomes = st.sampled_from(["completed", "failed"])
+        steps.append(
+            PlanStep(
+                id=step_id,
+                description=draw(WORDS),
+                brief=draw(st.sampled_from(["", "Look.", "```\na  b\n```", "- depends on: 1"])),
+                parameters=draw(st.sampled_from([{}, {"n": 1}, {"n": 1.0, "m": ["x"]}])),
+                status=draw(st.sampled_from(StepStatus)),
+                assigned_to=draw(st.sampled_from(["", "a", "b"])),
+                result=draw(st.sampled_from(["", "Text.", "> q"])),
+                dependencies=tuple(draw(st.lists(awaited, max_size=3))) if before else (),
+                condition=draw(st.none() | st.builds(Condition, step=awaited, outcome=outcomes))
+                if before
+                else None,
+            )
+        )
+    return refresh_content(TaskPlan(steps=tuple(draw(st.permutations(steps)))))
+
+
+@dataclass
+class Edits:
+    """Edits of a plan: the plan after them, and the steps that they touch."""
+
+    plan: TaskPlan
+    touched: set[int] = field(default_factory=set)
+
+
+@st.composite
+def edits(draw: st.DrawFn, plan: TaskPlan) -> Edits:
+    """Change what steps are asked, or their marks, or what does not count."""
+    made = Edits(plan)
+    fresh = (f"word {number}" for number in count(1))
+    for step in plan.steps:
+        match draw(st.sampled_from(["keep", "keep", "cosmetic", "asked", "open", "result"])):
+            case "asked":
+                name = draw(st.sampled_from(["description", "brief", "parameters", "assigned_to"]))
+                value = {"now": next(fresh)} if name == "parameters" else next(fresh)
+                changed = step.replace(**{name: value})
+                made.touched |= {step.id} if step.status in SETTLED else set()
+            case "open":
+                changed = step.replace(status=StepStatus.PENDING)
+                made.touched |= {step.id} if step.status in SETTLED else set()
+            case "cosmetic":
+                changed = step.replace(priority=7, max_retries=1, timeout=3.0, optional=True)
+            case "result":
+                changed = step.replace(result=next(fresh))
+            case _:
+                continue
+        made.plan = made.plan.with_steps(changed)
+    return made
+
+
+def reference_cone(plan: TaskPlan, touched: set[int]) -> set[int]:
+    """What is touched and every settled step from which a way of waiting leads to it."""
+    edges = {step.id: {*step.dependencies} for step in plan.steps}
+    for step in plan.steps:
+        if step.condition is not None:
+            edges[step.id].add(step.condition.step)
+
+    def leads(step_id: int) -> bool:
+        return step_id in touched or any(map(leads, edges[step_id]))
+
+    is_open = {step.id for step in plan.steps if step.status not in SETTLED}
+    return {step_id for step_id in edges if leads(step_id) and step_id not in is_open - touched}
+
+
+@given(st.data())
+def test_exactly_the_cone_of_the_edits_runs_again(data: st.DataObject):
+    plan = sealed(data.draw(settled_plans()))
+    made = data.draw(edits(plan))
+    handed = PlanDocument.parse(refresh_content(made.plan).content).plan
+    reruns = rerun_reasons(handed)
+    assert {each.step for each in reruns} == reference_cone(handed, made.touched)
+    fresh = reopened(handed, reruns)
+    again_ids = {each.step for each in reruns}
+    for step in handed.steps:
+        if step.id in again_ids:
+            done = step.replace(status=StepStatus.PENDING, result="", feedback="")
+            assert fresh.step(step.id) == done
+        else:
+            assert fresh.step(step.id) == step
+    assert PlanDocument.parse(fresh.content).plan.steps == fresh.steps
+
+
+@given(settled_plans(), st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["", "\n", "\n\n"]))
+def test_sealing_touches_nothing_else_and_is_read_back(plan: TaskPlan, end: str, tail: str):
+    text = (render(plan).rstrip("\n") + tail).replace("\n", end)
+    plan = PlanDocument.parse(text).plan
+    written = sealed(plan)
+    assert unsealed(written.content) == text
+    assert written.content.startswith(text)
+    assert PlanDocument.parse(written.content).plan.steps == plan.steps
+    assert sealed(written) == written
+    assert rerun_reasons(PlanDocument.parse(written.content).plan) == ()
+    settled = {step.id for step in plan.steps if step.status in SETTLED}
+    assert set(read_seal(written.content)) == settled
