@@ -1,6 +1,10 @@
 """What every test stands on: no tracing, nobody's keys, one event loop, hypothesis profiles."""
 
 import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +20,11 @@ os.environ["LANGSMITH_TRACING"] = "false"
 # A proxy must not come between a test and its server on loopback.
 for _name in ("NO_PROXY", "no_proxy"):
     os.environ[_name] = "127.0.0.1,localhost,::1"
+
+# What tests share stands beside them.
+sys.path.insert(0, str(Path(__file__).parent))
+if TYPE_CHECKING:
+    from postgres import PostgresServer
 
 pytest_plugins = ["replan.testing.fixtures"]
 
@@ -41,3 +50,41 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def anyio_backend() -> str:
     """LangGraph runs on asyncio, so the tests do."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_dsn() -> Iterator[str]:
+    """The address of a real PostgreSQL: the one that the environment names, or one of our own."""
+    from postgres import DSN, running_server  # noqa: PLC0415 - most tests need none
+
+    if named := os.environ.get(DSN):
+        yield named
+        return
+    with running_server() as server:
+        yield server.dsn
+
+
+@pytest.fixture
+def postgres_database(postgres_dsn: str) -> Iterator[str]:
+    """The address of an empty database."""
+    from postgres import fresh_database  # noqa: PLC0415 - most tests need none
+
+    with fresh_database(postgres_dsn) as address:
+        yield address
+
+
+@pytest.fixture
+def postgres_server() -> "Iterator[PostgresServer]":
+    """A server that the test may kill."""
+    from postgres import running_server  # noqa: PLC0415 - most tests need none
+
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder where the terminal keeps its runs: nobody's own."""
+    folder = tmp_path_factory.mktemp("data")
+    os.environ["XDG_DATA_HOME"] = str(folder)
+    return folder

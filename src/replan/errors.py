@@ -4,15 +4,19 @@
 ReplanError
 ├── UsageError                   the caller's to mend (exit code 2)
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
+│   │   └── UnpricedModelError   money is bound, and a model has no price
 │   ├── InputError               what was handed to a run is wrong
+│   ├── QuestionError            a person is asked where nobody can be, or too much
 │   ├── PlanDocumentError        a plan document has mistakes; all of them, with places
 │   └── TeamFileError            a team file has mistakes; all of them, with places
 ├── PlanError                    the plan algebra refuses
 │   ├── UnknownStepError         no step has this id
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
 ├── DeserializationError         a text is not the value it should be
+├── StorageError                 what is recorded of runs cannot be read or written
 ├── ModelCallError               a model could not be reached or refused the call
-└── LimitReachedError            a limit of the run leaves no room for another call
+├── LimitReachedError            a limit of the run leaves no room for another call
+└── InDoubtError                 nobody knows whether something that must not be done twice was done
 ```
 
 `ReplanError` subclasses nothing but `Exception`; where a caller would already catch a builtin
@@ -50,8 +54,20 @@ class ConfigurationError(UsageError):
         super().__init__(f"{field}: {problem} (got {value!r}). {mend}")
 
 
+class UnpricedModelError(ConfigurationError):
+    """Money is bound, and a model has no price, so none of its calls is made."""
+
+    def __init__(self, field: str, model: str) -> None:
+        mend = f"Give it one: prices={{{model!r}: Price(input=..., output=...)}}."
+        super().__init__(field, model, "this model has no price, but max_cost is set", mend)
+
+
 class InputError(UsageError):
     """The input of a run cannot be used."""
+
+
+class QuestionError(UsageError):
+    """A question cannot be asked: not from here, not an empty one, or none any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +185,22 @@ class DeserializationError(ReplanError, ValueError):
         super().__init__(f"This text is not a {kind}: {problem}")
 
 
+class StorageError(ReplanError):
+    """What is recorded of runs cannot be read or written.
+
+    Attributes:
+        where: The file or the database, without user name and password.
+        problem: What is wrong, and what of the records is safe.
+        mend: What to do, and how to go on.
+    """
+
+    def __init__(self, where: str, problem: str, mend: str) -> None:
+        self.where = where
+        self.problem = problem
+        self.mend = mend
+        super().__init__(f"The storage {where} cannot be used: {problem} {mend}")
+
+
 class ModelCallError(ReplanError):
     """A model could not be reached, refused the call, or broke off.
 
@@ -185,9 +217,31 @@ class ModelCallError(ReplanError):
 
 
 class LimitReachedError(ReplanError):
-    """A limit of the run is reached; what would have gone past it was not started."""
+    """A limit is reached; what would have gone past it was not started.
 
-    def __init__(self, limit: str, value: float) -> None:
+    Attributes:
+        limit: The limit's name.
+        value: Its value.
+        scope: Whose it is: `run`, `specialist/<name>` or `step/<id>`.
+    """
+
+    def __init__(self, limit: str, value: float, scope: str = "run") -> None:
         self.limit = limit
         self.value = value
-        super().__init__(f"The limit {limit}={value:g} is reached.")
+        self.scope = scope
+        whose = "" if scope == "run" else f" of {scope.replace('/', ' ')}"
+        number = f"{value:.0f}" if value == int(value) else f"{value:g}"
+        super().__init__(f"The limit {limit}={number}{whose} is reached.")
+
+
+class InDoubtError(ReplanError):
+    """Something was cut off that must not be done twice, so it is not done again."""
+
+    def __init__(self, what: str, attempt: int) -> None:
+        self.what = what
+        self.attempt = attempt
+        super().__init__(
+            f"{what} was cut off in try {attempt}, so nobody knows whether it took effect, and it "
+            "is not done again. Look at what it would have changed; then do it by hand, or in a "
+            "new step."
+        )

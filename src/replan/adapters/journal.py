@@ -7,6 +7,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
+from replan.ports.account import TIMES
 from replan.ports.journal import (
     Attempt,
     AttemptOutcome,
@@ -50,6 +51,8 @@ class MemoryJournal:
     async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
         """Charge every scope of the bounds with the amount, or none of them."""
         scopes = self._run(reservation.run_id).scopes
+        if any(reservation.id in scope.reserved for scope in scopes.values()):
+            return None
         for bound in bounds:
             scope = scopes.get(bound.scope, _Scope())
             refused = first_refusal(bound, reservation.amount, scope.charged, scope.settled)
@@ -110,13 +113,22 @@ class MemoryJournal:
             del notes[key]
 
     async def closed(self, run_id: str) -> None:
-        """Forget all of a run that is over but its ledger."""
+        """Forget all of a run that is over but its ledger, and what it spent: it may be raised."""
         if run_id in self._runs:
-            self._runs[run_id] = _Run(attempts=self._runs[run_id].attempts)
+            run = self._runs[run_id]
+            times = {key: value for key, value in run.notes.items() if key.startswith(TIMES)}
+            self._runs[run_id] = _Run(scopes=run.scopes, attempts=run.attempts, notes=times)
+
+    def forget(self, run_id: str) -> None:
+        """Forget all of a run."""
+        self._runs.pop(run_id, None)
 
     def _end(self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) -> None:
-        entry = LedgerEntry(**dict(attempt), ended_at=at, outcome=outcome, error=error)
-        self._run(attempt.run_id).attempts[attempt.key, attempt.number] = entry
+        attempts = self._run(attempt.run_id).attempts
+        begun = attempts.get((attempt.key, attempt.number), LedgerEntry(**dict(attempt)))
+        attempts[attempt.key, attempt.number] = begun.replace(
+            ended_at=at, outcome=outcome, error=error
+        )
 
     def _run(self, run_id: str) -> _Run:
         run = self._runs.setdefault(run_id, _Run())

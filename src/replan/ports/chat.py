@@ -2,12 +2,14 @@
 
 import inspect
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
 from langchain_core.messages.content import InvalidToolCall
 from langchain_core.messages.tool import (
     ToolCall,
@@ -16,7 +18,8 @@ from langchain_core.messages.tool import (
     tool_call,
 )
 from langchain_core.messages.utils import message_chunk_to_message
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config
 
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
 """Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""
@@ -26,6 +29,15 @@ OnText = Callable[[str], None]
 
 LONGEST_REMARK = 200
 """Characters that a model may say before its tool calls without their being taken for an answer."""
+
+USUAL_REPLY = 4_096
+"""Tokens of a reply, where its model bounds it by nothing; servers refuse more than they have."""
+
+LONG_REPLY = 16_384
+"""The same for a model that is known to write so much."""
+
+# What models call the bound of a reply.
+_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 
 _REFUSALS = frozenset({400, 404, 405, 406, 415, 422, 501})
 
@@ -56,11 +68,56 @@ class Toolset:
     checker: ToolCallChecker = holds_tool_call
 
 
-class Chat:
-    """A chat model that remembers how its server streams."""
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request to a model, before it is made.
 
-    def __init__(self, model: BaseChatModel) -> None:
+    Attributes:
+        model: What the model's provider calls it.
+        names: What else it is called, too.
+        messages: What is sent.
+        tools: Tools that are sent, too.
+        most_output: Tokens of a reply that are asked for.
+        cuttable: Whether fewer may be asked for.
+    """
+
+    model: str
+    names: Sequence[str]
+    messages: Sequence[BaseMessage]
+    tools: Sequence[Any] = ()
+    most_output: int = USUAL_REPLY
+    cuttable: bool = False
+
+
+@runtime_checkable
+class Allowance(Protocol):
+    """Allows calls before they are made; it stands among the callbacks of a configuration."""
+
+    def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
+        """Allow the one call that is made inside.
+
+        It gives the tokens that the reply may have; none where nobody bounds them.
+
+        Raises:
+            LimitReachedError: There is no room for it.
+        """
+        ...
+
+
+class Chat:
+    """A chat model that remembers how its server streams.
+
+    Attributes:
+        model: The model.
+        names: What it is called: by the one who configured it, by its provider, and by its class.
+        turns: Turns, of the model and of tools, that one reply may take one after another.
+    """
+
+    turns = 1
+
+    def __init__(self, model: BaseChatModel, name: str = "") -> None:
         self.model = model
+        self.names = names_of(model, name)
         self._streams = True
         self._tells_ends = False
 
@@ -76,22 +133,48 @@ class Chat:
         Raises:
             Exception: Whatever the model's client raises.
         """
-        model = self.model if toolset is None else self.model.bind_tools(toolset.tools)
         if self._streams:
             chunks: list[AIMessageChunk] = []
             try:
-                stream = model.astream(list(messages), config)
-                await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
+                async with self._allowed(messages, config, toolset) as model:
+                    stream = model.astream(list(messages), config)
+                    await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
                 return self._joined(chunks)
             except Exception as error:
                 if chunks or not _may_be_refusal(error):
                     raise
         # A refusal of streaming looks like any other bad request, so the whole call decides.
-        message: AIMessage = _well_formed(await model.ainvoke(list(messages), config))
+        async with self._allowed(messages, config, toolset) as model:
+            message: AIMessage = _well_formed(await model.ainvoke(list(messages), config))
         self._streams = False
         if on_text is not None and not message.tool_calls:
             on_text(message.text)
         return message
+
+    @asynccontextmanager
+    async def _allowed(
+        self, messages: Sequence[BaseMessage], config: RunnableConfig, toolset: Toolset | None
+    ) -> AsyncGenerator[Runnable[Any, AIMessage]]:
+        """Ask for leave to make one call, and give the model, told how long its reply may be."""
+        tools = () if toolset is None else toolset.tools
+        field, own = _bound_of(self.model)
+        request = Request(
+            model=names_of(self.model)[0],
+            names=self.names,
+            messages=messages,
+            tools=tools,
+            most_output=own,
+            cuttable=field is not None,
+        )
+        async with AsyncExitStack() as stack:
+            allowed = [
+                await stack.enter_async_context(one.allowed(request)) for one in allowances(config)
+            ]
+            most = min((one for one in allowed if one is not None), default=None)
+            model = self.model
+            if field is not None and most is not None:
+                model = model.model_copy(update={field: most})
+            yield model if toolset is None else model.bind_tools(tools)
 
     def _joined(self, chunks: list[AIMessageChunk]) -> AIMessage:
         """Join the pieces of a stream.
@@ -101,6 +184,9 @@ class Chat:
         """
         if not chunks:
             return AIMessage("")
+        if not isinstance(cast("object", chunks[0]), BaseMessageChunk):
+            # A model that was told not to stream gives its whole message as the only piece.
+            return _well_formed(cast("AIMessage", chunks[0]))
         whole = chunks[0] if len(chunks) == 1 else chunks[0] + chunks[1:]
         if whole.response_metadata.get("finish_reason"):
             self._tells_ends = True
@@ -112,6 +198,33 @@ class Chat:
         if not whole.tool_call_chunks:
             return _well_formed(message)
         return _well_formed(message.model_copy(update=_calls(whole.tool_call_chunks)))
+
+
+def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
+    """What a model is called: as it was configured, by its provider, and as its class."""
+    fields = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
+    found = (name, name.partition(":")[2], *fields, type(model).__name__)
+    return tuple(dict.fromkeys(one for one in found if isinstance(one, str) and one))
+
+
+def allowances(config: RunnableConfig) -> list[Allowance]:
+    """Those among the callbacks of a configuration, or of what runs right now.
+
+    There is more than one where a graph of ours is a specialist of another.
+    """
+    callbacks = ensure_config(config).get("callbacks") or []
+    handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
+    return [handler for handler in handlers if isinstance(handler, Allowance)]
+
+
+def _bound_of(model: BaseChatModel) -> tuple[str | None, int]:
+    """The field that bounds a model's replies, if it has one, and their length in tokens."""
+    field = next((name for name in _BOUNDS if name in type(model).model_fields), None)
+    own = None if field is None else getattr(model, field)
+    if isinstance(own, int) and own > 0:
+        return field, own
+    known = (model.profile or {}).get("max_output_tokens")
+    return field, USUAL_REPLY if known is None else min(known, LONG_REPLY)
 
 
 def well_formed(text: str) -> str:

@@ -1,9 +1,16 @@
 """What went wrong outside: whether trying again can help, and how to say it without secrets."""
 
 import re
+from collections.abc import Iterator
 from typing import Any, cast
 
-from replan.errors import LimitReachedError, ModelCallError, UsageError
+from replan.errors import (
+    InDoubtError,
+    LimitReachedError,
+    ModelCallError,
+    StorageError,
+    UsageError,
+)
 
 _PASSING_STATUS = frozenset({408, 409, 425, 429})
 _FAULTS = (
@@ -15,6 +22,12 @@ _FAULTS = (
     AssertionError,
     UsageError,
     LimitReachedError,
+    StorageError,
+    InDoubtError,
+)
+# How the common HTTP clients say that there was no connection yet.
+_NEVER_REACHED = frozenset(
+    {"ConnectError", "ConnectTimeout", "ClientConnectorError", "ConnectionTimeoutError", "gaierror"}
 )
 _LONGEST = 500
 _READ_AT_MOST = 8_000
@@ -53,7 +66,8 @@ def can_pass(error: BaseException) -> bool:
 
     It can after a broken connection, a timeout, a busy or failing server, and after anything that
     is not known; it cannot after a fault of the program or its settings, a refused request, a
-    reached limit, or a signal such as a cancellation or a question to the user.
+    reached limit, a storage that was waited for in vain, or a signal such as a cancellation or a
+    question to the user.
     """
     if not isinstance(error, Exception) or _is_signal(error):
         return False
@@ -65,6 +79,21 @@ def can_pass(error: BaseException) -> bool:
     if status is not None and 400 <= status < 500:  # noqa: PLR2004 - HTTP's client errors
         return status in _PASSING_STATUS
     return not isinstance(error, _FAULTS)
+
+
+def brought_nothing(error: BaseException) -> bool:
+    """Whether a model's server surely did no work that it will be paid for.
+
+    It did none if it answered with an error, or if it was never reached. Of anything else, such as
+    a connection that broke off or a time that ran out, nobody here can know.
+    """
+    causes = list(_causes(error))
+    return any(
+        status_of(cause) is not None
+        or isinstance(cause, ConnectionRefusedError | NotImplementedError)
+        or type(cause).__name__ in _NEVER_REACHED
+        for cause in causes
+    )
 
 
 def describe(error: BaseException) -> str:
@@ -103,11 +132,15 @@ def _is_signal(error: Exception) -> bool:
 
 
 def _root(error: BaseException) -> BaseException:
-    for _ in range(_DEEPEST):
-        if error.__cause__ is None:
-            break
-        error = error.__cause__
-    return error
+    return list(_causes(error))[-1]
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    for _ in range(_DEEPEST + 1):
+        if cause is not None:
+            yield cause
+            cause = cause.__cause__
 
 
 def _said(error: BaseException) -> str:

@@ -1,15 +1,16 @@
 """The live things that the nodes work with, bound when the graph is built."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from replan.ports.account import Accounts
 from replan.ports.chat import Chat
 from replan.ports.journal import Journal
 from replan.ports.specialist import SpecialistPort
 from replan.prompts.host import HostPrompts
-from replan.state.limits import RunSettings
+from replan.state.limits import Budget, Price, RunSettings
 from replan.state.team import SpecialistCard
 
 
@@ -42,6 +43,10 @@ class Services:
         clock: The time, with a zone.
         new_id: A new unique id.
         retry_wait: Seconds before the first retry; they double from try to try.
+        prices: What models cost, by name.
+        unpriced: For each configured model without a price, the field that it stands in.
+        budgets: What a specialist may spend in one run, by its name.
+        accounts: What the runs of this process may still spend.
     """
 
     models: HostModels
@@ -54,6 +59,10 @@ class Services:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     retry_wait: float = 0.5
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    unpriced: Mapping[str, str] = field(default_factory=dict[str, str])
+    budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
+    accounts: Accounts = field(default_factory=Accounts)
 
     @property
     def team(self) -> tuple[SpecialistCard, ...]:

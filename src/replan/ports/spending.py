@@ -4,8 +4,8 @@ from replan.ports.journal import Bound, Refused, Spending
 
 _KINDS = ("calls", "tokens", "cost")
 
-# Sums of prices are not exact; a bound is not missed by the last bit of one.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
+"""Sums of prices are not exact; a bound is not missed by the last bit of one."""
 
 
 def first_refusal(
@@ -21,7 +21,7 @@ def first_refusal(
     """
     for kind in _KINDS:
         most = getattr(bound, kind)
-        if most is None or getattr(charged, kind) + getattr(amount, kind) <= most + _ROUNDING:
+        if most is None or getattr(charged, kind) + getattr(amount, kind) <= most + ROUNDING:
             continue
         return Refused(
             scope=bound.scope,

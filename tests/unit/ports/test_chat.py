@@ -132,3 +132,12 @@ async def test_a_stream_that_ends_in_silence_is_noticed_once_the_server_has_told
     server.says(pieces("Hel", end=""))
     with pytest.raises(ConnectionError, match="ended before the reply did"):
         await chat.reply(REQUEST, {})
+
+
+async def test_a_model_that_was_told_not_to_stream_answers_all_the_same():
+    call = {"name": "add", "args": {"a": 1}, "id": "1", "type": "tool_call"}
+    replies = ["Hi.", AIMessage("", tool_calls=[call])]
+    with ScriptedModel({"*": replies}, disable_streaming=True) as model:
+        chat = Chat(model)
+        assert (await chat.reply([HumanMessage("x")], {})).text == "Hi."
+        assert (await chat.reply([HumanMessage("x")], {})).tool_calls == [call]

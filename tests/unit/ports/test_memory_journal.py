@@ -66,3 +66,18 @@ async def test_asking_for_a_run_that_is_not_known_makes_none():
     await journal.finished(attempt(), SpecialistResult(), NOON)
     assert await journal.results("stranger") == {}
     assert set(await journal.results("r")) == {"k"}
+
+
+async def test_a_run_that_is_over_leaves_what_it_spent_and_its_tries():
+    journal = MemoryJournal()
+    await journal.started(attempt())
+    await journal.finished(attempt(), SpecialistResult(), NOON)
+    await reserve(journal, limit=5)
+    await journal.note("r", "answer/1", "yes")
+    await journal.note("r", "seconds/run/3.000", 3)
+    await journal.closed("r")
+    await journal.closed("never begun")
+    assert (await journal.spent("r"))["run"] == Spending(calls=1)
+    assert await journal.notes("r") == {"seconds/run/3.000": 3}
+    assert await journal.results("r") == {}
+    assert [entry.outcome for entry in await journal.ledger("r")] == ["done"]

@@ -18,7 +18,9 @@ def join_results(progress: Progress) -> str:
 
 def gaps_in_one_line(progress: Progress) -> str:
     """Say in a sentence which required steps failed; empty if none did."""
-    failed = ", ".join(str(step.id) for step in progress.failed())
+    failed = ", ".join(
+        str(step.id) for step in progress.unmet() if progress.state_of(step) == "failed"
+    )
     return f"Failed for good: step {failed}." if failed else ""
 
 
@@ -72,16 +74,18 @@ def _stray(finding: Finding) -> str:
 
 
 def _gaps(progress: Progress) -> list[str]:
+    """What the answer lacks, without what the graph's last node adds by rule: see `unmet_steps`."""
+    told = {step.id for step in progress.unmet()}
     lines: list[str] = []
     for step in progress.plan.steps:
         state = progress.state_of(step)
+        if step.id in told or state == "done":
+            continue
         if state == "failed":
             lines.append(f"- {_heading(step)}: failed. {progress.error_of(step)}".rstrip())
         elif state == "open":
             lines.append(f"- {_heading(step)}: not done.")
-        elif state == "skipped":
+        else:
             lines.append(f"- {_heading(step)}: skipped.")
     lines += [f"- {text}: nobody in the team does this." for text in progress.not_planned()]
-    if progress.missing.strip() and not lines:
-        lines.append(progress.missing.strip())
     return lines

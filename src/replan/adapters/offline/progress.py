@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from replan.adapters.offline.plan import draft_plan
+from replan.plan.dependencies import unmet_steps
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
 from replan.prompts.sections import Section, sections_of
@@ -66,6 +67,15 @@ class Progress(Value):
             for step in self.plan.steps
             if self.state_of(step) == "failed" and not step.optional
         )
+
+    def unmet(self) -> tuple[PlanStep, ...]:
+        """The required steps that are not done, as the rules of the graph count them."""
+        statuses = {"done": StepStatus.COMPLETED, "failed": StepStatus.FAILED}
+        seen = (
+            step.replace(status=statuses.get(self.state_of(step), step.status))
+            for step in self.plan.steps
+        )
+        return unmet_steps(self.plan.with_steps(*seen))
 
     def can_go_on(self) -> bool:
         """Whether an open step waits for nothing that failed."""

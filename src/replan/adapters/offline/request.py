@@ -127,13 +127,20 @@ def _only(names: tuple[str, ...]) -> str:
 
 def _sentences(request: str) -> Iterator[str]:
     paragraph: list[str] = []
-    for line in _INLINE_NUMBER.sub("\n", request).splitlines():
+    for line in _INLINE_NUMBER.sub(_line_end, request).splitlines():
         bullet = _BULLET.match(line) or re.match(r"\s*\(?\d{1,2}\)\s", line)
         if bullet or not line.strip():
             yield from _ends_of(" ".join(paragraph))
             paragraph = []
         paragraph.append(line[bullet.end() :] if bullet else line)
     yield from _ends_of(" ".join(paragraph))
+
+
+def _line_end(number: re.Match[str]) -> str:
+    """A number and a bracket begin an item, unless they end what stands in brackets."""
+    before = number.string[: number.start()]
+    is_inside = before.count("(") > before.count(")") and number.string[number.end()] != "("
+    return number[0] if is_inside else "\n"
 
 
 def _ends_of(paragraph: str) -> Iterator[str]:

@@ -31,11 +31,15 @@ class Revision(Value):
 def revise(progress: Progress) -> Revision | None:
     """Change every failed step that can be routed around; none if there is no such step.
 
-    A changed step says so in its line, so that it is never changed a second time.
+    A failure that the plan itself has provided for is left alone. A changed step says so in its
+    line, so that it is never changed a second time.
     """
     changed: list[PlanStep] = []
     changes: list[str] = []
+    unmet = {step.id for step in progress.unmet()}
     for step in progress.failed():
+        if step.id not in unmet:
+            continue
         new = None if _REVISED in step.description else _routed(progress, step)
         if new is not None:
             changed.append(new.replace(status=StepStatus.PENDING, result="", feedback=""))

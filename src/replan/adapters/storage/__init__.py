@@ -1,0 +1,1 @@
+"""Where runs are kept: state, journal and book in one SQLite file or PostgreSQL database."""

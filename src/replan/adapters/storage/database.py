@@ -1,0 +1,140 @@
+"""Transactions that are whole: not stopped in the middle, tried again where that can help."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, TypeVar
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
+
+from replan.adapters.storage.faults import fault_of, storage_error
+from replan.adapters.storage.uninterrupted import uninterrupted
+from replan.errors import StorageError
+
+T = TypeVar("T")
+Work = Callable[[AsyncConnection], Awaitable[T]]
+
+FOR_WRITING = "replan_writes"
+"""The execution option of a connection whose transaction takes the right to write at once."""
+
+
+class Patience:
+    """Does work whole, and tries again what can pass, for a while; then says what is wrong.
+
+    Attributes:
+        where: The database, without user name and password.
+    """
+
+    def __init__(self, where: str, seconds: float) -> None:
+        self.where = where
+        self._seconds = seconds
+        self._running: set[asyncio.Task[Any]] = set()
+        self._is_over = False
+        self._at_work: set[asyncio.Future[None]] = set()
+
+    async def insist(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do something until it succeeds, cannot be helped, or has taken too long.
+
+        A try is never stopped in the middle.
+
+        Raises:
+            StorageError: Says what is wrong, what is safe, and how to go on.
+        """
+        loop = AsyncRetrying(
+            retry=retry_if_exception(_can_pass),
+            stop=stop_after_delay(self._seconds),
+            wait=wait_exponential_jitter(multiplier=0.02, max=1.0, jitter=0.05),
+            reraise=True,
+        )
+
+        async def once() -> T:
+            if self._is_over:
+                raise StorageError(self.where, "It is closed.", "Open it again.")
+            return await uninterrupted(attempt(), self._running)
+
+        at_work: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._at_work.add(at_work)
+        try:
+            return await loop(once)
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is None:
+                raise
+            raise storage_error(self.where, fault) from error
+        finally:
+            self._at_work.discard(at_work)
+            at_work.set_result(None)
+
+    async def at_rest(self) -> None:
+        """Wait until all that is on its way now has come to its end."""
+        # What was handed to the loop a moment ago is on its way only after its first turn.
+        await asyncio.sleep(0)
+        if self._at_work:
+            await asyncio.wait(set(self._at_work))
+
+    async def rest(self) -> None:
+        """Wait for all that is being done.
+
+        LangGraph does not wait for every write of a run that was cancelled or ends with an error.
+        """
+        while self._running:
+            await asyncio.wait(self._running)
+
+    async def end(self) -> None:
+        """Let nothing begin any more, and wait for all that is being done."""
+        self._is_over = True
+        await self.rest()
+
+
+class Database:
+    """An engine whose transactions are whole.
+
+    Attributes:
+        turn: Held by every transaction where the database has one writer; none where it has many.
+    """
+
+    def __init__(
+        self, engine: AsyncEngine, patience: Patience, turn: asyncio.Lock | None = None
+    ) -> None:
+        self.engine = engine
+        self.turn = turn
+        self._writing = engine.execution_options(**{FOR_WRITING: True})
+        self._patience = patience
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether many may write at once, so that rows must be locked."""
+        return self.engine.dialect.name == "postgresql"
+
+    async def write(self, work: Work[T]) -> T:
+        """Run a transaction that changes rows; when this returns, they are safe.
+
+        The work may be done again after a broken connection, so it must come to the same when it
+        was done already.
+
+        Raises:
+            StorageError: It cannot be done.
+        """
+        return await self._whole(self._writing, work)
+
+    async def read(self, work: Work[T]) -> T:
+        """Run a transaction that only reads.
+
+        Raises:
+            StorageError: It cannot be done.
+        """
+        return await self._whole(self.engine, work)
+
+    async def _whole(self, engine: AsyncEngine, work: Work[T]) -> T:
+        return await self._patience.insist(lambda: self._transaction(engine, work))
+
+    async def _transaction(self, engine: AsyncEngine, work: Work[T]) -> T:
+        turn: AbstractAsyncContextManager[Any] = self.turn or nullcontext()
+        async with turn, engine.begin() as connection:
+            return await work(connection)
+
+
+def _can_pass(error: BaseException) -> bool:
+    fault = fault_of(error)
+    return fault is not None and fault.can_pass

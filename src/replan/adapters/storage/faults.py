@@ -1,0 +1,136 @@
+"""What a database's error means: whether it can pass, what is wrong, and what to do."""
+
+import re
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.exc import DBAPIError, TimeoutError as PoolIsBusy
+
+from replan.errors import StorageError
+from replan.ports.failures import describe
+
+SAFE = "What was recorded before stays recorded, and no finished step is lost."
+GO_ON = "Then go on with the run on its thread (`replan resume`): it takes up where it stopped."
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A database's error in our words.
+
+    Attributes:
+        problem: What is wrong.
+        mend: What to do.
+        can_pass: Whether the same again may succeed a little later.
+    """
+
+    problem: str
+    mend: str
+    can_pass: bool = False
+
+
+class UnreadableRecordError(ValueError):
+    """A record is not what was written: it was damaged, or changed by somebody without the key."""
+
+
+_FULL = Fault(
+    "The disk is full, so nothing more can be recorded.", "Free some space.", can_pass=True
+)
+_BUSY = Fault(
+    "Another process keeps it locked.", "See which process has it open, and end it.", can_pass=True
+)
+DAMAGED = Fault(
+    "It is damaged, or no database at all.",
+    "It was left as it was: restore it from a copy, or name another one.",
+)
+_UNREADABLE = Fault(
+    "A record cannot be read: it was damaged, or changed by another program.",
+    "Restore the storage from a copy, or remove the run.",
+)
+_GONE = Fault(
+    "The database server cannot be reached.", "Start it, or mend the address.", can_pass=True
+)
+_REFUSED = Fault(
+    "The database refuses this user.", "Mend the user name, the password or the rights."
+)
+_NO_DATABASE = Fault("The server has no such database.", "Create it, or mend the address.")
+_WRITE_PROTECTED = Fault(
+    "It cannot be written.", "Mend its rights and those of its folder, or name another one."
+)
+
+_OF_SQLITE = {
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
+    sqlite3.SQLITE_FULL: _FULL,
+    # A full disk is often told as a failed write.
+    sqlite3.SQLITE_IOERR: Fault(
+        "The disk cannot be read or written.", "Look at the disk.", can_pass=True
+    ),
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+    sqlite3.SQLITE_READONLY: _WRITE_PROTECTED,
+    sqlite3.SQLITE_CANTOPEN: _WRITE_PROTECTED,
+    sqlite3.SQLITE_PERM: _WRITE_PROTECTED,
+    sqlite3.SQLITE_AUTH: _WRITE_PROTECTED,
+}
+
+# The first two characters of PostgreSQL's SQLSTATE name the class of an error.
+_OF_POSTGRES = {
+    "08": _GONE,
+    "57": _GONE,
+    "28": _REFUSED,
+    "42501": _REFUSED,
+    "3D": _NO_DATABASE,
+    "53100": _FULL,
+    "53": Fault("The database server has no room for this.", "See its log.", can_pass=True),
+    "40": Fault("The database gave way to another write.", "Try again.", can_pass=True),
+    "25006": _WRITE_PROTECTED,
+    "XX001": DAMAGED,
+    "XX002": DAMAGED,
+}
+
+
+# A refused connection has no SQLSTATE, only what the server said.
+_SAID = (
+    (re.compile(r'database ".*" does not exist'), _NO_DATABASE),
+    (re.compile(r'authentication failed|no pg_hba\.conf entry|role ".*" '), _REFUSED),
+)
+
+
+def fault_of(error: BaseException) -> Fault | None:
+    """Read an error of a driver; none if it is no such error."""
+    if isinstance(error, PoolIsBusy):
+        return _GONE
+    if isinstance(error, UnreadableRecordError):
+        return _UNREADABLE
+    driver: Any = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(driver, sqlite3.Error):
+        # The extended codes stand above the first byte.
+        code = getattr(driver, "sqlite_errorcode", None)
+        known = None if code is None else _OF_SQLITE.get(code & 0xFF)
+        return known or _unknown(driver)
+    if not _is_of_psycopg(driver):
+        return None
+    state: str | None = getattr(driver, "sqlstate", None)
+    if state is None:
+        # The connection broke, could not be made, or the pool had none to give.
+        said = str(driver)
+        return next((fault for pattern, fault in _SAID if pattern.search(said)), _GONE)
+    return _OF_POSTGRES.get(state) or _OF_POSTGRES.get(state[:2]) or _unknown(driver)
+
+
+def storage_error(where: str, fault: Fault) -> StorageError:
+    """Say a fault to the person who has to mend it."""
+    return StorageError(where, f"{fault.problem} {SAFE}", f"{fault.mend} {GO_ON}")
+
+
+def _unknown(error: BaseException) -> Fault:
+    return Fault(f"The database says: {describe(error)}.", "See the database's log.")
+
+
+def _is_of_psycopg(error: BaseException) -> bool:
+    # By name, so that the driver need not be installed.
+    return any(
+        kind.__module__.startswith("psycopg") and kind.__name__ == "Error"
+        for kind in type(error).__mro__
+    )

@@ -1,0 +1,170 @@
+"""Open storage: a SQLite file, a PostgreSQL database, or the memory of the process."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+from langgraph.checkpoint.memory import InMemorySaver
+from sqlalchemy import URL, event
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from replan.adapters.journal import MemoryJournal
+from replan.adapters.run_book import MemoryRunBook
+from replan.adapters.storage.database import FOR_WRITING, Database, Patience
+from replan.adapters.storage.journal import SqlJournal
+from replan.adapters.storage.runs import SqlRunBook
+from replan.adapters.storage.savers import SqliteSaver
+from replan.adapters.storage.sealing import Seal
+from replan.adapters.storage.secrecy import Facts, Key, new_facts, opened_with
+from replan.adapters.storage.serializer import strict_serializer
+from replan.adapters.storage.sqlite_file import file_errors, lock_of, make_private, prepare
+from replan.errors import ConfigurationError
+from replan.ports.storage import Storage
+
+PATIENCE = 30.0
+"""Seconds for which a database that is away, locked or full is asked again."""
+
+OPENING = 5.0
+"""Seconds at most for which a database that is away is asked again when it is opened."""
+
+BUSY = 10.0
+"""Seconds that SQLite waits by itself for another process to end its write."""
+
+
+@asynccontextmanager
+async def open_storage(
+    where: str | Path,
+    *,
+    key: Key = None,
+    patience: float = PATIENCE,
+    allow: Sequence[type] = (),
+) -> AsyncGenerator[Storage]:
+    """Open the storage of runs; leaving the block closes it.
+
+    Args:
+        where: The path of a SQLite file, or `sqlite:///path`; `postgresql://...`; or `:memory:`.
+            A file that is not there is made, for this user alone.
+        key: Encrypts what people, models and tools said. Storage is opened with the key that it
+            was made with, or, made without one, without one.
+        patience: Seconds for which a database that is away, locked or full is asked again.
+        allow: Classes beside Replan's that the state of a graph holds, for specialists that are
+            compiled graphs with a state of their own.
+
+    Raises:
+        StorageError: It cannot be opened; says why, and what to do. Nothing was changed.
+        ConfigurationError: `where` names no storage that Replan knows, or a package is missing.
+    """
+    plain = strict_serializer(allow)
+    text = str(where)
+    scheme, separator, _ = text.partition("://")
+    if text == ":memory:":
+        yield _memory_storage(InMemorySaver(serde=plain))
+    elif not separator or scheme == "sqlite":
+        async with _sqlite_storage(_path_of(text), key, patience, allow) as storage:
+            yield storage
+    elif scheme in ("postgresql", "postgres"):
+        async with _postgres_storage(text, key, patience, allow) as storage:
+            yield storage
+    else:
+        raise ConfigurationError(
+            "storage",
+            f"{scheme}://...",
+            "Replan knows no such storage.",
+            "Give a path, `sqlite:///path` or `postgresql://user@host/database`.",
+        )
+
+
+def _path_of(where: str) -> Path:
+    return Path(where.removeprefix("sqlite:///")).expanduser()
+
+
+def _memory_storage(saver: InMemorySaver) -> Storage:
+    journal = MemoryJournal()
+    runs = MemoryRunBook(journal, saver.adelete_thread)
+    return Storage(checkpointer=saver, journal=journal, runs=runs)
+
+
+@asynccontextmanager
+async def _sqlite_storage(
+    path: Path, key: Key, patience: float, allow: Sequence[type]
+) -> AsyncGenerator[Storage]:
+    plain = strict_serializer(allow)
+    insisting = Patience(str(path), patience)
+    async with AsyncExitStack() as stack:
+        with file_errors(path):
+            await asyncio.to_thread(make_private, path)
+            lock = await asyncio.to_thread(lock_of, path)
+            with closing(lock):
+                facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key, plain))
+                serde, seal = opened_with(key, facts, plain, str(path))
+                connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
+                await connection.execute("PRAGMA synchronous = FULL")
+                saver = SqliteSaver(connection, serde, insisting)
+                await saver.setup()
+        engine = _sqlite_engine(path)
+        stack.push_async_callback(engine.dispose)
+        stack.push_async_callback(insisting.end)
+        # One turn for state and journal: within a process nobody waits for a lock of the file.
+        yield _storage(saver, Database(engine, insisting, saver.lock), seal)
+
+
+@asynccontextmanager
+async def _postgres_storage(
+    address: str, key: Key, patience: float, allow: Sequence[type]
+) -> AsyncGenerator[Storage]:
+    try:
+        from replan.adapters.storage import postgres  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            "storage",
+            "postgresql://...",
+            "PostgreSQL needs psycopg and LangGraph's saver for it.",
+            "Install them with `pip install 'replan[postgres]'`.",
+        ) from error
+    plain, where = strict_serializer(allow), postgres.shown(address)
+    insisting = Patience(where, patience)
+    async with postgres.connected(address, patience) as (pool, engine):
+
+        async def prepared() -> Facts:
+            setup = postgres.PostgresSaver(pool, plain, insisting).setup
+            return await postgres.prepare_database(
+                address, lambda: new_facts(key, plain), setup, where
+            )
+
+        # An address that is wrong should not take as long to tell as a server that restarts.
+        facts = await Patience(where, min(patience, OPENING)).insist(prepared)
+        serde, seal = opened_with(key, facts, plain, where)
+        saver = postgres.PostgresSaver(pool, serde, insisting)
+        try:
+            yield _storage(saver, Database(engine, insisting), seal)
+        finally:
+            await insisting.end()
+
+
+def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
+    runs = SqlRunBook(database, seal, saver.adelete_thread)
+    return Storage(checkpointer=saver, journal=SqlJournal(database, seal), runs=runs)
+
+
+def _sqlite_engine(path: Path) -> AsyncEngine:
+    url = URL.create("sqlite+aiosqlite", database=str(path))
+    engine = create_async_engine(url, pool_size=1, max_overflow=0, connect_args={"timeout": BUSY})
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def begin_by_hand(connection: Any, _: Any) -> None:
+        # The driver would begin a transaction only before its first write, which is too late: what
+        # was read before it could be old by then.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Any) -> None:
+        writes = connection.get_execution_options().get(FOR_WRITING)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine

@@ -1,0 +1,142 @@
+"""The book of runs in SQL: one implementation for SQLite and PostgreSQL."""
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import JsonValue
+from sqlalchemy import Select, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from replan.adapters.storage import schema
+from replan.adapters.storage.database import Database
+from replan.adapters.storage.sealing import Seal
+from replan.ports.runs import RunOutcome, RunRecord
+
+ForgetThread = Callable[[str], Awaitable[None]]
+"""Removes the checkpoints of a thread."""
+
+
+class SqlRunBook:
+    """Rows about runs; removing one removes all that is recorded of it."""
+
+    def __init__(
+        self,
+        database: Database,
+        seal: Seal,
+        forget_thread: ForgetThread,
+    ) -> None:
+        self._database = database
+        self._seal = seal
+        self._forget_thread = forget_thread
+
+    async def begin(self, record: RunRecord) -> None:
+        """Enter a run; one that is there keeps its order, title and beginning."""
+        row = dict(record)
+        row |= {
+            "title": self._seal.close(record.title),
+            "order": self._seal.close(record.order),
+        }
+        dialect = postgresql if self._database.is_postgres else sqlite
+        statement = (
+            dialect.insert(schema.runs)
+            .values(**row)
+            .on_conflict_do_update(
+                index_elements=["run_id"],
+                set_={"outcome": record.outcome, "updated_at": record.updated_at},
+            )
+        )
+        await self._database.write(lambda connection: connection.execute(statement))
+
+    async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
+        """Say how a run stands; a run that is not there stays so."""
+        statement = (
+            update(schema.runs)
+            .where(schema.runs.c.run_id == run_id)
+            .values(outcome=outcome, updated_at=at)
+        )
+        await self._database.write(lambda connection: connection.execute(statement))
+
+    async def get(self, run_id: str) -> RunRecord | None:
+        """The run with exactly this id."""
+        found = await self._records(select(schema.runs).where(schema.runs.c.run_id == run_id))
+        return found[0] if found else None
+
+    async def find(self, prefix: str) -> Sequence[RunRecord]:
+        """The runs whose ids begin so, the newest first."""
+        begins = func.substr(schema.runs.c.run_id, 1, len(prefix)) == prefix
+        return await self._records(_newest_first(select(schema.runs).where(begins)))
+
+    async def recent(self, limit: int) -> Sequence[RunRecord]:
+        """The runs that began last, the newest first."""
+        return await self._records(_newest_first(select(schema.runs)).limit(limit))
+
+    async def remove(self, run_id: str) -> None:
+        """Remove a run with its journal and events, and its thread if no other run is on it."""
+        table = schema.runs
+
+        async def thread_to_forget(connection: AsyncConnection) -> str | None:
+            thread = await connection.scalar(
+                select(table.c.thread_id).where(table.c.run_id == run_id)
+            )
+            if thread is None:
+                return None
+            others = select(func.count()).where(
+                table.c.thread_id == thread, table.c.run_id != run_id
+            )
+            return thread if await connection.scalar(others) == 0 else None
+
+        async def forget(connection: AsyncConnection) -> None:
+            for each in schema.OF_A_RUN:
+                await connection.execute(delete(each).where(each.c.run_id == run_id))
+
+        thread = await self._database.read(thread_to_forget)
+        # The run's own row goes last: what is killed between can be begun again.
+        if thread is not None:
+            await self._forget_thread(thread)
+        await self._database.write(forget)
+
+    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> None:
+        """Append events of a run, in this order."""
+        if not events:
+            return
+        table, batch = schema.events, secrets.token_hex(16)
+        rows = [
+            {"run_id": run_id, "batch": batch, "event": self._seal.close(event)} for event in events
+        ]
+
+        async def work(connection: AsyncConnection) -> None:
+            # Done already, if the connection broke after the commit and before its receipt.
+            if await connection.scalar(select(table.c.id).where(table.c.batch == batch).limit(1)):
+                return
+            for row in rows:
+                await connection.execute(insert(table).values(**row))
+
+        await self._database.write(work)
+
+    async def events(self, run_id: str) -> Sequence[JsonValue]:
+        """The events of a run, in the order in which they were added."""
+        table = schema.events
+        query = select(table.c.event).where(table.c.run_id == run_id).order_by(table.c.id)
+
+        async def work(connection: AsyncConnection) -> Sequence[JsonValue]:
+            return [self._seal.open(row.event) for row in await connection.execute(query)]
+
+        return await self._database.read(work)
+
+    async def _records(self, query: Select[Any]) -> Sequence[RunRecord]:
+        async def work(connection: AsyncConnection) -> Sequence[RunRecord]:
+            return [self._record(row) for row in await connection.execute(query)]
+
+        return await self._database.read(work)
+
+    def _record(self, row: Any) -> RunRecord:
+        fields = {name: getattr(row, name) for name in RunRecord.model_fields}
+        opened = {name: self._seal.open(fields[name]) for name in ("title", "order")}
+        return RunRecord(**{**fields, **opened})
+
+
+def _newest_first(query: Select[Any]) -> Select[Any]:
+    return query.order_by(schema.runs.c.started_at.desc(), schema.runs.c.run_id)

@@ -1,0 +1,169 @@
+"""A SQLite file: made once, checked before it is used, never changed if it is not ours.
+
+All of it happens under a lock beside the file. Two processes that start at the same time on a
+fresh file would else both switch it to write-ahead logging, which SQLite refuses one of them
+without waiting.
+"""
+
+import os
+import sqlite3
+import struct
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from replan.adapters.storage import schema
+from replan.adapters.storage.faults import DAMAGED, fault_of
+from replan.adapters.storage.secrecy import Facts
+from replan.errors import StorageError
+
+LARGEST_CHECKED = 256 * 2**20
+"""Bytes up to which a file is looked through for damage before it is used."""
+
+_OURS = int.from_bytes(b"Repl", "big")
+_MAGIC = b"SQLite format 3\0"
+_HEADER = 100
+_WAIT = 60.0
+_LEFT = "It was left as it was: give another path."
+
+
+@contextmanager
+def file_errors(path: Path) -> Generator[None]:
+    """Say what the system or SQLite says of a file as a `StorageError`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        fault = fault_of(error)
+        if fault is None:
+            raise
+        raise StorageError(str(path), fault.problem, fault.mend) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(
+            str(path), f"The system says: {reason}.", "Mend its rights, or give another path."
+        ) from error
+
+
+def make_private(path: Path) -> None:
+    """Make the folders that a file needs, and the files beside it, for this user alone."""
+    missing = [folder for folder in path.parents if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    os.close(os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def lock_of(path: Path) -> sqlite3.Connection:
+    """Take the lock beside a file; closing the connection gives it back, and so does dying."""
+    # SQLite's own lock is the one that every system has, that waits, and that falls by itself.
+    lock = sqlite3.connect(
+        f"{path}.lock", timeout=_WAIT, isolation_level=None, check_same_thread=False
+    )
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
+    """Make the file if there is none, or check the one that is there; under its lock.
+
+    Args:
+        path: The file.
+        new_facts: What a new file is to keep about itself.
+
+    Returns:
+        What the file keeps about itself.
+
+    Raises:
+        StorageError: It is damaged, no database, somebody else's, or of a newer version; it was
+            not touched.
+    """
+    if not path.exists() or path.stat().st_size == 0:
+        return _make(path, new_facts())
+    if Path(f"{path}-journal").exists():
+        # A process was killed while it made the file; reading takes its traces back.
+        _count_tables(path, "")
+    header = _header_of(path)
+    if header.application != _OURS:
+        if header.application or _count_tables(path, _untouched(path)):
+            raise StorageError(str(path), "It is the database of another program.", _LEFT)
+        return _make(path, new_facts())
+    if header.version > schema.SCHEMA_VERSION:
+        raise StorageError(
+            str(path),
+            f"It was written by a newer version of Replan (its format is {header.version}, this "
+            f"version knows {schema.SCHEMA_VERSION}).",
+            "It was left as it was: upgrade Replan, or give another path.",
+        )
+    return _facts_of(path)
+
+
+@dataclass(frozen=True)
+class _Header:
+    application: int
+    version: int
+
+
+def _header_of(path: Path) -> _Header:
+    """Read what SQLite keeps at the start of a file, without opening it as a database."""
+    with path.open("rb") as file:
+        start = file.read(_HEADER)
+    if len(start) < _HEADER or not start.startswith(_MAGIC):
+        raise StorageError(str(path), "It is no SQLite database, or its start is damaged.", _LEFT)
+    version, application = struct.unpack(">I", start[60:64]) + struct.unpack(">I", start[68:72])
+    return _Header(application, version)
+
+
+def _untouched(path: Path) -> str:
+    """How to open a file so that reading changes nothing of it."""
+    # Whoever has it open keeps a log beside it. If there is none, nobody writes, and nobody can
+    # begin to while we hold the lock.
+    log = Path(f"{path}-wal")
+    return "?mode=ro" if log.exists() and log.stat().st_size else "?immutable=1"
+
+
+def _opened(path: Path, how: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}{how}", uri=True, isolation_level=None)
+
+
+def _count_tables(path: Path, how: str) -> int:
+    with closing(_opened(path, how)) as connection:
+        return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+
+def _facts_of(path: Path) -> Facts:
+    """Look a file through for damage, and read what it keeps about itself."""
+    with closing(_opened(path, _untouched(path))) as connection:
+        is_whole = path.stat().st_size > LARGEST_CHECKED or (
+            connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+        )
+        rows = connection.execute("SELECT name, value FROM replan_facts")
+        facts = {str(name): bytes(value) for name, value in rows}
+    if not is_whole or not {"salt", "token"} <= facts.keys():
+        raise StorageError(str(path), DAMAGED.problem, DAMAGED.mend)
+    return facts
+
+
+def _make(path: Path, facts: Facts) -> Facts:
+    """Write the tables and the facts in one transaction, then switch to write-ahead logging."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with closing(_opened(path, "?mode=rw")) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for table in schema.metadata.sorted_tables:
+            connection.execute(str(CreateTable(table).compile(dialect=sqlite.dialect())))
+            for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                connection.execute(str(CreateIndex(index).compile(dialect=sqlite.dialect())))
+        connection.executemany(
+            "INSERT INTO replan_facts (name, value) VALUES (?, ?)", facts.items()
+        )
+        connection.execute(f"PRAGMA application_id = {_OURS}")
+        connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+    return facts

@@ -1,0 +1,293 @@
+"""What a run may still spend: every call takes its part first, or waits for it, or is refused.
+
+The journal is the truth, and an account is its picture in the process that makes the calls. It
+knows what the journal cannot: which reservations belong to calls that are on their way. Those will
+be settled and make room, so who finds none waits for them; a reservation that a crash has left
+behind will never be settled, so it stays charged and nobody waits for it.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from replan.errors import LimitReachedError
+from replan.ports.asking import Ask, Permit, Scope
+from replan.ports.fitting import Blocked, Offer, Room, Seen, fit, unbounded
+from replan.ports.journal import Journal, Spending
+from replan.ports.stopwatch import Stopwatch
+
+_MOST_RUNS = 1_000
+
+TIMES = "seconds/"
+"""What the keys of noted seconds begin with."""
+
+
+@dataclass
+class _Charged:
+    """What is charged to a scope, and the calls that hold a part of it and are on their way."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    on_way: dict[str, Permit] = field(default_factory=dict[str, Permit])
+
+    def add(self, amount: Spending, sign: int = 1) -> None:
+        self.calls += sign * amount.calls
+        self.tokens += sign * amount.tokens
+        self.cost += sign * amount.cost
+
+
+@dataclass(eq=False)
+class _Waiter:
+    ask: Ask
+    turn: asyncio.Future[Permit | LimitReachedError]
+
+    def is_behind(self, blocked: set[str]) -> bool:
+        """Whether somebody waits already for what this one wants."""
+        # Others may wait for the call that this one is a part of, so it waits for none of them.
+        wanted = {_tag(self.ask), *(scope.name for scope in self.ask.scopes)}
+        return not self.ask.part_of and bool(blocked & wanted)
+
+
+class Account:
+    """The account of one run in this process."""
+
+    def __init__(self, journal: Journal, run_id: str) -> None:
+        self.run_id = run_id
+        self._journal = journal
+        self._charged: dict[str, _Charged] = {}
+        self._clocks: dict[str, Stopwatch] = {}
+        self._opening = asyncio.Lock()
+        self._is_open = False
+        self._queue: list[_Waiter] = []
+        self._seen: dict[str, Seen] = {}
+
+    async def open(self) -> None:
+        """Read what the journal has of the run; again is harmless."""
+        async with self._opening:
+            if self._is_open:
+                return
+            for key, seconds in (await self._journal.notes(self.run_id, TIMES)).items():
+                if isinstance(seconds, int | float):
+                    scope = key.removeprefix(TIMES).rpartition("/")[0]
+                    self._clock(scope).begin_at(seconds)
+            await self._read()
+            self._is_open = True
+
+    async def take(self, ask: Ask) -> Permit:
+        """Reserve a call; wait as long as calls that are on their way could make room for it.
+
+        Raises:
+            LimitReachedError: Nothing that is on its way could make room.
+        """
+        await self.open()
+        waiter = _Waiter(ask, asyncio.get_running_loop().create_future())
+        self._queue.append(waiter)
+        self._serve()
+        try:
+            offer = await waiter.turn
+        except asyncio.CancelledError:
+            self._leave(waiter)
+            raise
+        if isinstance(offer, LimitReachedError):
+            raise offer
+        await self.record(offer)
+        return offer
+
+    def take_now(self, ask: Ask) -> Permit:
+        """Charge a call without waiting; the account must be open, and `record` is to follow.
+
+        Raises:
+            LimitReachedError: There is no room now.
+        """
+        offer = self._offer(ask)
+        if isinstance(offer, Permit):
+            self._charge(offer)
+            return offer
+        raise offer.error if isinstance(offer, Blocked) else offer
+
+    async def record(self, permit: Permit) -> None:
+        """Write a reservation that is charged here into the journal.
+
+        Raises:
+            LimitReachedError: The journal has less room: somebody else spends for this run, too.
+        """
+        scopes = permit.ask.scopes
+        try:
+            refused = await self._journal.reserve(
+                permit.reservation, [scope.bound for scope in scopes]
+            )
+        except BaseException:
+            # Nobody knows whether it is written, so it stays charged.
+            self.give_up(permit)
+            raise
+        if refused is not None:
+            self._free(permit)
+            await self._read()
+            self._serve()
+            scope = next(scope for scope in scopes if scope.name == refused.scope)
+            raise scope.reached(refused.kind)
+
+    async def settle(
+        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
+    ) -> None:
+        """Put what a call used into the place of what it reserved.
+
+        Args:
+            permit: The call's.
+            used: What is charged.
+            counted: The tokens in and out that its server counted, if it did.
+        """
+        try:
+            await self.record_settled(permit, used)
+        except BaseException:
+            # Nobody knows whether it is written, so it stays charged.
+            self.give_up(permit)
+            raise
+        self.settle_now(permit, used, counted)
+
+    def settle_now(
+        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
+    ) -> None:
+        """Settle a call here alone; `record_settled` is to follow."""
+        if counted is not None:
+            self._seen.setdefault(permit.ask.model, Seen()).add(permit, *counted)
+        self._free(permit, used)
+        self._serve()
+
+    async def record_settled(self, permit: Permit, used: Spending) -> None:
+        """Write what a call used into the journal."""
+        await self._journal.settle(permit.reservation, used)
+
+    def give_up(self, permit: Permit) -> None:
+        """Let nobody wait for a call that will not be settled; it stays charged in full."""
+        for scope in permit.ask.scopes:
+            self._of(scope).on_way.pop(permit.reservation.id, None)
+        self._serve()
+
+    @contextmanager
+    def at_work(self, scopes: Sequence[Scope]) -> Generator[None]:
+        """Let the clocks of these scopes run."""
+        with ExitStack() as stack:
+            for scope in scopes:
+                stack.enter_context(self._clock(scope.name).running())
+            yield
+
+    def time_left(self, scopes: Sequence[Scope]) -> tuple[float, Scope]:
+        """The seconds that are left, and the scope that has so few."""
+        left = ((one.most("seconds") - self._clock(one.name).seconds, one) for one in scopes)
+        return min(left, key=lambda pair: pair[0])
+
+    async def note_time(self, scopes: Sequence[Scope]) -> None:
+        """Put the seconds at work on record, where they are bound and some have passed."""
+        for scope in scopes:
+            clock = self._clock(scope.name)
+            if scope.budget.max_seconds is not None and clock.is_due:
+                seconds = clock.mark()
+                await self._journal.note(self.run_id, f"{TIMES}{scope.name}/{seconds:.3f}", seconds)
+
+    def _clock(self, scope: str) -> Stopwatch:
+        return self._clocks.setdefault(scope, Stopwatch())
+
+    async def _read(self) -> None:
+        spent = await self._journal.spent(self.run_id)
+        for name, amount in spent.items():
+            on_way = self._charged.get(name, _Charged()).on_way
+            self._charged[name] = _Charged(amount.calls, amount.tokens, amount.cost, on_way)
+
+    def _of(self, scope: Scope) -> _Charged:
+        return self._charged.setdefault(scope.name, _Charged())
+
+    def _charge(self, permit: Permit) -> None:
+        for scope in permit.ask.scopes:
+            charged = self._of(scope)
+            charged.add(permit.reservation.amount)
+            charged.on_way[permit.reservation.id] = permit
+
+    def _free(self, permit: Permit, used: Spending | None = None) -> None:
+        for scope in permit.ask.scopes:
+            charged = self._of(scope)
+            if charged.on_way.pop(permit.reservation.id, None) is not None:
+                charged.add(permit.reservation.amount, -1)
+                charged.add(used or Spending())
+
+    def _leave(self, waiter: _Waiter) -> None:
+        """Take back what somebody asked for who waits no longer."""
+        if waiter in self._queue:
+            self._queue.remove(waiter)
+        elif not waiter.turn.cancelled() and isinstance(offer := waiter.turn.result(), Permit):
+            self._free(offer)
+        self._serve()
+
+    def _serve(self) -> None:
+        """Go through those who wait, in the order in which they came."""
+        blocked: set[str] = set()
+        for waiter in list(self._queue):
+            if waiter.turn.done() or waiter.is_behind(blocked):
+                continue
+            offer = self._offer(waiter.ask)
+            if isinstance(offer, Blocked):
+                blocked.add(offer.tag)
+                continue
+            if isinstance(offer, Permit):
+                self._charge(offer)
+            self._queue.remove(waiter)
+            waiter.turn.set_result(offer)
+
+    def _offer(self, ask: Ask) -> Offer:
+        for scope in ask.scopes:
+            # A call that is on its way stays a call, so none of them makes room for another.
+            if self._of(scope).calls + 1 > scope.most("calls"):
+                return scope.reached("calls")
+        if not ask.limited:
+            return unbounded(ask)
+        rooms = [self._room(scope, ask) for scope in ask.limited]
+        others = [permit for one in ask.scopes for permit in self._others(one, ask)]
+        seen = self._seen.get(ask.model)
+        if seen is None and not ask.cuttable and any(p.ask.model == ask.model for p in others):
+            # Nothing is known of replies that cannot be cut before the first one is there.
+            return Blocked(_tag(ask), rooms[0].reached(ask))
+        return fit(ask, rooms, seen, crowded=bool(others) or len(self._queue) > 1)
+
+    def _others(self, scope: Scope, ask: Ask) -> list[Permit]:
+        """The calls that are on their way and do not wait for this one."""
+        on_way = self._of(scope).on_way
+        return [permit for id_, permit in on_way.items() if id_ not in ask.part_of]
+
+    def _room(self, scope: Scope, ask: Ask) -> Room:
+        charged = self._of(scope)
+        amounts = [permit.reservation.amount for permit in self._others(scope, ask)]
+        tokens = scope.most("tokens") - charged.tokens
+        cost = scope.most("cost") - charged.cost
+        return Room(
+            scope=scope,
+            tokens=tokens,
+            cost=cost,
+            tokens_later=tokens + sum(amount.tokens for amount in amounts),
+            cost_later=cost + sum(amount.cost for amount in amounts),
+        )
+
+
+def _tag(ask: Ask) -> str:
+    return f"model/{ask.model}"
+
+
+class Accounts:
+    """The accounts of the runs that this process works on, or lately did."""
+
+    def __init__(self) -> None:
+        self._accounts: OrderedDict[str, Account] = OrderedDict()
+
+    def of(self, journal: Journal, run_id: str) -> Account:
+        """The account of a run."""
+        account = self._accounts.setdefault(run_id, Account(journal, run_id))
+        self._accounts.move_to_end(run_id)
+        while len(self._accounts) > _MOST_RUNS:
+            self._accounts.popitem(last=False)
+        return account
+
+    def close(self, run_id: str) -> None:
+        """Forget a run that is over."""
+        self._accounts.pop(run_id, None)

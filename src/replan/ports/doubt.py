@@ -1,0 +1,60 @@
+"""What a person says of work that was cut off, where nobody knows whether it took effect."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast
+
+from pydantic import JsonValue
+
+from replan.plan.model import Value
+
+_ANSWERS = 'Answer "run again", "it is done: RESULT" or "fail: REASON".'
+_FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...] = (
+    ("run again", re.compile(r"(?is)(?:do|run|make|try)(?: it)? again\b|again\b|retry\b|rerun\b")),
+    ("done", re.compile(r"(?is)(?:(?:it is|it's|it was) )?done\b\s*[:.,]?\s*")),
+    ("fail", re.compile(r"(?is)(?:it )?fail(?:ed)?\b\s*[:.,]?\s*")),
+)
+
+
+class Verdict(Value):
+    """What is to become of the work.
+
+    Attributes:
+        action: Do it again, take it for done, or take it for failed.
+        text: What came of it, or why it failed.
+    """
+
+    action: Literal["run again", "done", "fail"]
+    text: str = ""
+
+
+def ask_what_became_of(
+    what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue]
+) -> Verdict:
+    """Ask a person what became of work that was cut off, until the answer can be read.
+
+    Raises:
+        Waiting: There is no answer yet.
+    """
+    text = f"{what} was cut off in try {attempt}: nobody knows whether it took effect. {_ANSWERS}"
+    answer = ask(text, kind="in doubt", details=details)
+    while (verdict := read_verdict(answer)) is None:
+        again = f"The answer {answer!r} cannot be read. {text}"
+        answer = ask(again, kind="in doubt", details=details)
+    return verdict
+
+
+def read_verdict(answer: JsonValue) -> Verdict | None:
+    """Read an answer: text, or a mapping with `action` and `text`; none if it is neither."""
+    if isinstance(answer, Mapping):
+        form = cast("Mapping[str, Any]", answer)
+        given = read_verdict(str(form.get("action", "")))
+        text = str(form.get("text", ""))
+        return given and given.replace(text=text or given.text)
+    if not isinstance(answer, str):
+        return None
+    said = answer.strip()
+    for action, form in _FORMS:
+        if found := form.match(said):
+            return Verdict(action=action, text="" if action == "run again" else said[found.end() :])
+    return None

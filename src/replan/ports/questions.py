@@ -1,0 +1,161 @@
+"""How a specialist asks a person: the answer that is there, else the step waits for it.
+
+A question is state: it is known by its step and its words, not by the moment in which it is asked.
+So a step that is done again up to its question gets the answer, wherever the answer was kept.
+"""
+
+import threading
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+
+from langgraph.errors import GraphBubbleUp
+from pydantic import JsonValue
+
+from replan.errors import QuestionError
+from replan.state.questions import Question, QuestionKind, question_key
+
+
+class Waiting(GraphBubbleUp):
+    """Unwinds a step that waits for a person's answer; it passes through agents and tools."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        super().__init__(question.text)
+
+
+class Asker:
+    """What one try of a step knows of its questions, and which of them nobody has answered.
+
+    Attributes:
+        asked: The questions that this try waits for.
+    """
+
+    def __init__(
+        self,
+        step_id: int,
+        specialist: str,
+        *,
+        known: Iterable[Question] = (),
+        new: Callable[[Question], Question],
+    ) -> None:
+        """Begin a try.
+
+        Args:
+            step_id: The step.
+            specialist: Who tries.
+            known: The questions that the step asked before, in their order, with their answers.
+            new: Takes a new question in, or raises if there may be no more.
+        """
+        self.asked: list[Question] = []
+        self._step_id = step_id
+        self._specialist = specialist
+        self._known = list(known)
+        self._new = new
+        self._taken: set[str] = set()
+        self._is_over = False
+        # Tools that are called at once ask from several threads.
+        self._guard = threading.Lock()
+
+    def ask(self, text: str, kind: QuestionKind, details: JsonValue) -> JsonValue:
+        """Give the answer to a question.
+
+        Raises:
+            Waiting: There is none yet.
+            QuestionError: The question is empty, or there were too many, or the try is over.
+        """
+        if not text.strip():
+            raise QuestionError("The question is empty.")
+        with self._guard:
+            if self._is_over:
+                raise QuestionError("The step that asks is over.")
+            question = self._question(text, kind, details)
+            if question.answer is not None:
+                self._taken.add(question.key)
+                return question.answer
+            if question not in self.asked:
+                self.asked.append(question)
+        raise Waiting(question)
+
+    def close(self) -> None:
+        """Let nobody ask any more who was left behind by the try."""
+        with self._guard:
+            self._is_over = True
+
+    def _question(self, text: str, kind: QuestionKind, details: JsonValue) -> Question:
+        """Find the question among the known ones that were not asked in this try, or take it in."""
+        wanted = (kind, text, None if kind == "question" else details)
+        for question in self._known:
+            if question.key not in self._taken and _identity(question) == wanted:
+                return question
+        for question in self._known:
+            # An answer that was handed in before the question was: its place tells which it is.
+            if not question.text and question.ordinal == len(self._taken) + 1:
+                return question
+        question = self._new(
+            Question(
+                key=question_key(self._step_id, self._specialist, self._free_ordinal()),
+                step_id=self._step_id,
+                specialist=self._specialist,
+                text=text,
+                kind=kind,
+                details=details,
+            )
+        )
+        self._known.append(question)
+        return question
+
+    def _free_ordinal(self) -> int:
+        used = {question.ordinal for question in self._known}
+        return next(ordinal for ordinal in count(1) if ordinal not in used)
+
+
+def ask_user(text: str) -> JsonValue:
+    """Ask a person, from a specialist, from one of its tools, or from a graph that it runs.
+
+    If there is an answer, it is given. Else the step stops here and waits, while other branches go
+    on; when the answer is there, the step is done again from its beginning, and gets it here. A
+    question is known by its words, so ask the same thing in the same words each time.
+
+    Returns:
+        The answer as it was given: text, or any JSON value.
+
+    Raises:
+        QuestionError: Nobody can be asked: this is no specialist's step, or it asked too much.
+    """
+    return ask(text)
+
+
+def ask(text: str, *, kind: QuestionKind = "question", details: JsonValue = None) -> JsonValue:
+    """Ask like `ask_user`, about anything; what is no plain question is known by its details, too.
+
+    Raises:
+        QuestionError: Nobody can be asked.
+    """
+    asker = _asker.get()
+    if asker is None:
+        raise QuestionError(
+            "ask_user was called outside of a specialist's step. Call it in a specialist, in one "
+            "of its tools, or in a graph that it runs; hand the context on to threads of your own."
+        )
+    return asker.ask(text, kind, details)
+
+
+@contextmanager
+def heard(asker: Asker) -> Generator[None]:
+    """Let what runs in here ask."""
+    token = _asker.set(asker)
+    try:
+        yield
+    finally:
+        _asker.reset(token)
+        asker.close()
+
+
+_asker: ContextVar[Asker | None] = ContextVar("replan_asker", default=None)
+
+
+def _identity(question: Question) -> tuple[QuestionKind, str, JsonValue]:
+    details = None if question.kind == "question" else question.details
+    return question.kind, question.text, details

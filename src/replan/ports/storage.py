@@ -1,0 +1,24 @@
+"""What outlives a process, in one place: state, journal and book of runs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from replan.ports.journal import Journal
+from replan.ports.runs import RunBook
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """What `open_storage` gives and `build_graph` takes.
+
+    Attributes:
+        checkpointer: A LangGraph saver with a strict serializer.
+        journal: What must be known of a run even if a node never returns.
+        runs: Which runs there were, and their events.
+    """
+
+    checkpointer: BaseCheckpointSaver[Any]
+    journal: Journal
+    runs: RunBook

@@ -1,0 +1,157 @@
+"""The record of a tool loop: what the model said before its tools run, what came of their calls.
+
+A loop that is run again goes on from its record: what the model said is not asked again, and what
+a tool did is not done again. All of it stands in the journal, under the key of the step.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Literal, cast
+
+from pydantic import JsonValue
+
+from replan.plan.model import Value
+from replan.ports.journal import Journal
+from replan.state.team import Effects
+
+
+class ToolRun(Value):
+    """A tool's call that has begun, on record before the tool is called.
+
+    Attributes:
+        tool: The tool.
+        arguments: What it is called with.
+        effects: What it would do if it were called again.
+        attempt: The try of the step that calls it.
+    """
+
+    tool: str
+    arguments: dict[str, JsonValue]
+    effects: Effects
+    attempt: int
+
+
+class Transcript:
+    """The record of the tool loop of one step at one specialist, or of the host's answer.
+
+    Attributes:
+        key: The idempotency key of the work that the loop does.
+        on_doubt: What becomes of an unsafe call that was cut off: a person is asked, the step
+            fails, or the model is told.
+        attempt: The try that runs now.
+    """
+
+    def __init__(
+        self, journal: Journal, run_id: str, key: str, on_doubt: Literal["ask", "fail", "tell"]
+    ) -> None:
+        self.key = key
+        self.on_doubt: Literal["ask", "fail", "tell"] = on_doubt
+        self.attempt = 1
+        self._journal = journal
+        self._run_id = run_id
+        self._notes: dict[str, JsonValue] | None = None
+        self._loading = asyncio.Lock()
+
+    async def reply(self, number: int) -> JsonValue:
+        """What the model said the so-manieth time; none if that is not on record."""
+        return (await self._load()).get(f"{self._replies}{number}")
+
+    async def note_reply(self, number: int, message: JsonValue) -> None:
+        """Record what the model said, before its tools run."""
+        await self._note(f"{self._replies}{number}", message)
+
+    async def outcome(self, place: str) -> JsonValue:
+        """What came of a call; none if that is not on record."""
+        return (await self._load()).get(f"{self._calls}{place}/ended")
+
+    async def begun(self, place: str) -> ToolRun | None:
+        """The call that has begun at a place and may have ended in silence; none if none has."""
+        noted = (await self._load()).get(f"{self._calls}{place}/begun")
+        return None if noted is None else ToolRun.model_validate(noted)
+
+    async def begin(self, place: str, run: ToolRun) -> None:
+        """Record a call before the tool is called; it takes the place of one in doubt."""
+        if await self.begun(place) is not None:
+            await self.forget(place)
+        await self._note(f"{self._calls}{place}/begun", run.model_dump(mode="json"))
+
+    async def end(self, place: str, outcome: JsonValue) -> None:
+        """Record what came of a call, before the model hears of it."""
+        await self._note(f"{self._calls}{place}/ended", outcome)
+
+    async def forget(self, place: str) -> None:
+        """Take a call back that waits for a person: it will be made again."""
+        await self._strike(f"{self._calls}{place}/")
+
+    def key_of(self, place: str, tool: str, arguments: Mapping[str, JsonValue]) -> str:
+        """The idempotency key of a call: the same whenever this very call is made again."""
+        text = json.dumps([self.key, place, tool, arguments], ensure_ascii=True, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    async def restart(self) -> None:
+        """Let the next try begin anew, unless a tool has begun what must not be done again."""
+        begun = [note for key, note in (self._notes or {}).items() if key.endswith("/begun")]
+        if all(ToolRun.model_validate(note).effects == "pure" for note in begun):
+            await self.close()
+
+    async def close(self) -> None:
+        """Strike the whole record, once what came of the loop is on record itself."""
+        if self._notes:
+            await self._strike(self._replies)
+            await self._strike(self._calls)
+
+    @contextmanager
+    def at_work(self, attempt: int) -> Generator[None]:
+        """Let the loop that runs inside find its record."""
+        self.attempt = attempt
+        token = _AT_WORK.set(self)
+        try:
+            yield
+        finally:
+            _AT_WORK.reset(token)
+
+    @property
+    def _replies(self) -> str:
+        return f"reply/{self.key}/"
+
+    @property
+    def _calls(self) -> str:
+        return f"call/{self.key}/"
+
+    async def _load(self) -> dict[str, JsonValue]:
+        async with self._loading:
+            if self._notes is None:
+                replies = await self._journal.notes(self._run_id, self._replies)
+                calls = await self._journal.notes(self._run_id, self._calls)
+                self._notes = {**replies, **calls}
+        return self._notes
+
+    async def _note(self, key: str, value: JsonValue) -> None:
+        notes = await self._load()
+        notes[key] = await self._journal.note(self._run_id, key, value)
+
+    async def _strike(self, prefix: str) -> None:
+        await self._journal.strike(self._run_id, prefix)
+        kept = {k: v for k, v in (self._notes or {}).items() if not k.startswith(prefix)}
+        self._notes = kept
+
+
+_AT_WORK: ContextVar[Transcript] = ContextVar("replan_transcript")
+
+
+def transcript_at_work() -> Transcript:
+    """The record of the loop that runs here.
+
+    Raises:
+        LookupError: No step and no answer of the host is at work here.
+    """
+    return _AT_WORK.get()
+
+
+def plain(value: object) -> dict[str, JsonValue]:
+    """Take arguments as plain data, whatever a person or a model put into them."""
+    return cast("dict[str, JsonValue]", json.loads(json.dumps(value, default=str)))

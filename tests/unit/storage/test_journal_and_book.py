@@ -1,0 +1,355 @@
+"""What every journal and every book of runs must do, in memory, in SQLite and in PostgreSQL."""
+
+import asyncio
+import random
+from datetime import UTC, datetime, timedelta
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+
+from replan.ports.journal import Attempt, Bound, LedgerEntry, Refused, Reservation, Spending
+from replan.ports.runs import RunRecord
+from replan.state.results import Artifact, ExecutionStatus, SpecialistResult
+from replan.state.usage import TokenCount
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+LATER = NOON + timedelta(seconds=3)
+RUN = Bound(scope="run", calls=3)
+
+
+def call(name, *, run="r", calls=1, tokens=0, cost=0.0):
+    amount = Spending(calls=calls, tokens=tokens, cost=cost)
+    return Reservation(id=name, run_id=run, amount=amount)
+
+
+def attempt(key="k", number=1, run="r", step=1, at=NOON):
+    return Attempt(run_id=run, step_id=step, specialist="a", number=number, key=key, started_at=at)
+
+
+def record(name, *, thread="t", at=NOON, **fields):
+    return RunRecord(run_id=name, thread_id=thread, started_at=at, updated_at=at, **fields)
+
+
+async def test_reservations_are_made_up_to_the_bound(storage):
+    journal = storage.journal
+    for name in ("1", "2", "3"):
+        assert await journal.reserve(call(name), [RUN]) is None
+    refused = await journal.reserve(call("4"), [RUN])
+    assert refused == Refused(scope="run", kind="calls", bound=3, left=0, spent=0)
+    assert await journal.spent("r") == {"run": Spending(calls=3)}
+
+
+async def test_a_reservation_that_one_scope_refuses_charges_none(storage):
+    journal = storage.journal
+    bounds = [Bound(scope="run", calls=9), Bound(scope="step/1", tokens=10)]
+    refused = await journal.reserve(call("1", tokens=11), bounds)
+    assert refused == Refused(scope="step/1", kind="tokens", bound=10, left=10, spent=0)
+    assert set((await journal.spent("r")).values()) <= {Spending()}
+
+
+async def test_money_fits_up_to_the_last_bit(storage):
+    journal, bound = storage.journal, Bound(scope="run", cost=0.3)
+    for name in ("1", "2", "3"):
+        assert await journal.reserve(call(name, cost=0.1), [bound]) is None
+    refused = await journal.reserve(call("4", cost=0.1), [bound])
+    assert refused is not None
+    assert refused.kind == "cost"
+    for name in ("1", "2", "3"):
+        await journal.settle(call(name, cost=0.1), Spending(calls=1))
+    assert (await journal.spent("r"))["run"] == Spending(calls=3)
+
+
+async def test_the_same_reservation_again_is_the_same(storage):
+    journal, bound = storage.journal, Bound(scope="run", calls=1)
+    assert await journal.reserve(call("1"), [bound]) is None
+    assert await journal.reserve(call("1"), [bound]) is None
+    assert await journal.spent("r") == {"run": Spending(calls=1)}
+
+
+async def test_what_was_used_takes_the_place_of_what_was_reserved(storage):
+    journal, bounds = storage.journal, [RUN, Bound(scope="specialist/a")]
+    mine = call("1", tokens=500, cost=2.0)
+    await journal.reserve(mine, bounds)
+    await journal.reserve(call("2", tokens=7), bounds)
+    used = Spending(calls=1, tokens=40, cost=0.25)
+    await journal.settle(mine, used)
+    await journal.settle(mine, used)
+    await journal.settle(call("never reserved"), used)
+    left = Spending(calls=2, tokens=47, cost=0.25)
+    assert await journal.spent("r") == {"run": left, "specialist/a": left}
+
+
+async def test_a_refusal_tells_what_is_settled_and_what_is_left(storage):
+    journal, bound = storage.journal, Bound(scope="run", tokens=100)
+    await journal.reserve(call("1", tokens=60), [bound])
+    await journal.settle(call("1"), Spending(calls=1, tokens=30))
+    await journal.reserve(call("2", tokens=50), [bound])
+    refused = await journal.reserve(call("3", tokens=21), [bound])
+    assert refused == Refused(scope="run", kind="tokens", bound=100, left=20, spent=30)
+
+
+async def test_a_wide_fan_out_never_goes_past_the_bound(storage):
+    journal, bounds = storage.journal, [Bound(scope="run", calls=50), Bound(scope="step/1")]
+    granted = await asyncio.gather(
+        *(journal.reserve(call(str(number)), bounds) for number in range(200))
+    )
+    assert sum(each is None for each in granted) == 50
+    assert await journal.spent("r") == {
+        "run": Spending(calls=50),
+        "step/1": Spending(calls=50),
+    }
+
+
+async def test_reserving_and_settling_at_once_keeps_the_sums(storage):
+    """Each call takes its turn at a random moment; what is left is the sum of what was used."""
+    journal, draw = storage.journal, random.Random(7)  # noqa: S311 - no secret
+    bounds = [Bound(scope=scope, tokens=10_000) for scope in ("step/1", "run", "specialist/a")]
+    amounts = [(draw.randrange(100), draw.randrange(60)) for _ in range(80)]
+
+    async def one(number, reserved, used):
+        mine = call(str(number), tokens=reserved)
+        draw.shuffle(order := list(bounds))
+        assert await journal.reserve(mine, order) is None
+        await journal.settle(mine, Spending(calls=1, tokens=used))
+
+    await asyncio.gather(*(one(number, *pair) for number, pair in enumerate(amounts)))
+    total = Spending(calls=80, tokens=sum(used for _, used in amounts))
+    assert await journal.spent("r") == {bound.scope: total for bound in bounds}
+
+
+async def test_the_runs_do_not_mix(storage):
+    journal = storage.journal
+    await journal.reserve(call("1", run="r"), [RUN])
+    await journal.started(attempt(run="r"))
+    await journal.note("r", "answer/1", "yes")
+    assert await journal.spent("other") == {}
+    assert await journal.ledger("other") == []
+    assert await journal.results("other") == {}
+    assert await journal.notes("other") == {}
+    assert await journal.reserve(call("1", run="other"), [RUN]) is None
+    assert await journal.spent("r") == {"run": Spending(calls=1)}
+
+
+async def test_the_ledger_has_every_try_in_the_order_of_their_beginnings(storage):
+    journal = storage.journal
+    first, second, third = attempt("z"), attempt("a", step=2), attempt("z", 2, at=LATER)
+    for each in (first, second, third):
+        await journal.started(each)
+    await journal.ended(second, "cancelled", LATER, "half \ud800 and \x00 nothing")
+    await journal.ended(first, "failed", LATER, "no")
+    assert await journal.ledger("r") == [
+        LedgerEntry(**dict(first), ended_at=LATER, outcome="failed", error="no"),
+        LedgerEntry(
+            **dict(second),
+            ended_at=LATER,
+            outcome="cancelled",
+            error="half \ud800 and \x00 nothing",
+        ),
+        LedgerEntry(**dict(third)),
+    ]
+    assert (await journal.ledger("r"))[2].outcome == "in doubt"
+
+
+async def test_the_end_of_a_try_leaves_its_beginning_as_it_was(storage):
+    journal = storage.journal
+    await journal.started(attempt())
+    await journal.finished(attempt(at=LATER), SpecialistResult(step_id=1), LATER)
+    assert await journal.ledger("r") == [
+        LedgerEntry(**dict(attempt()), ended_at=LATER, outcome="done")
+    ]
+
+
+async def test_a_try_may_end_that_nobody_saw_begin(storage):
+    await storage.journal.ended(attempt(), "waiting", LATER)
+    assert [each.outcome for each in await storage.journal.ledger("r")] == ["waiting"]
+
+
+async def test_a_result_comes_back_equal(storage):
+    result = SpecialistResult(
+        specialist_name="a",
+        result=AIMessage(
+            "Text – with \x00, 汉字 and “quotes”.",
+            id="m",
+            usage_metadata={"input_tokens": 3, "output_tokens": 4, "total_tokens": 7},
+            tool_calls=[{"name": "f", "args": {"x": [1, None]}, "id": "c"}],
+            response_metadata={"model": "m"},
+        ),
+        status=ExecutionStatus.PARTIAL,
+        error="some",
+        duration=1.5,
+        confidence=0.25,
+        step_id=4,
+        round=2,
+        retry_count=1,
+        replan_needed=True,
+        retry=False,
+        artifacts=(Artifact(path="a/b.md", title="B"),),
+        usage=TokenCount(calls=2, input_tokens=3, output_tokens=4),
+    )
+    await storage.journal.finished(attempt(), result, LATER)
+    assert await storage.journal.results("r") == {"k": result}
+
+
+async def test_a_failure_is_a_result_too(storage):
+    failure = SpecialistResult(status=ExecutionStatus.FAILED, error="no", confidence=0.0)
+    await storage.journal.finished(attempt(), failure, LATER)
+    assert await storage.journal.results("r") == {"k": failure}
+    (entry,) = await storage.journal.ledger("r")
+    assert (entry.outcome, entry.error) == ("failed", "no")
+
+
+async def test_the_first_result_of_a_key_stays(storage):
+    journal = storage.journal
+    await journal.finished(attempt(), SpecialistResult(result=AIMessage("first")), LATER)
+    await journal.finished(attempt(number=2), SpecialistResult(result=AIMessage("second")), LATER)
+    assert (await journal.results("r"))["k"].text == "first"
+    assert len(await journal.ledger("r")) == 2
+
+
+async def test_of_a_foreign_message_at_least_the_text_is_kept(storage):
+    journal = storage.journal
+    odd = AIMessage("odd", additional_kwargs={"raw": b"\xff", "thing": object()})
+    await journal.finished(attempt("1"), SpecialistResult(result=odd), LATER)
+    await journal.finished(attempt("2"), SpecialistResult(result=AIMessageChunk("piece")), LATER)
+    texts = {key: each.text for key, each in (await journal.results("r")).items()}
+    assert texts == {"1": "odd", "2": "piece"}
+
+
+async def test_the_first_word_under_a_key_counts(storage):
+    journal = storage.journal
+    assert await journal.note("r", "answer/1", {"say": ["yes", None, 1.5]}) == {
+        "say": ["yes", None, 1.5]
+    }
+    assert await journal.note("r", "answer/1", "no") == {"say": ["yes", None, 1.5]}
+
+
+async def test_many_who_note_at_once_hear_the_same_word(storage):
+    heard = await asyncio.gather(*(storage.journal.note("r", "k", word) for word in range(20)))
+    assert len(set(heard)) == 1
+    assert await storage.journal.notes("r") == {"k": heard[0]}
+
+
+async def test_notes_come_back_by_prefix_in_their_order(storage):
+    journal = storage.journal
+    for key in ("b_1", "b%2", "bx3", "a", "B_4", "b_10"):
+        await journal.note("r", key, key.upper())
+    assert list(await journal.notes("r")) == ["b_1", "b%2", "bx3", "a", "B_4", "b_10"]
+    assert await journal.notes("r", "b_") == {"b_1": "B_1", "b_10": "B_10"}
+    assert await journal.notes("r", "b%") == {"b%2": "B%2"}
+    assert await journal.notes("r", "none") == {}
+
+
+async def test_notes_are_taken_back_by_prefix(storage):
+    journal = storage.journal
+    for key in ("call/1/1", "call/1/2", "call/12/1"):
+        await journal.note("r", key, 1)
+    await journal.strike("r", "call/1/")
+    assert list(await journal.notes("r")) == ["call/12/1"]
+    assert await journal.note("r", "call/1/1", 2) == 2
+    assert list(await journal.notes("r")) == ["call/12/1", "call/1/1"]
+
+
+async def test_a_closed_run_keeps_its_ledger(storage):
+    await storage.journal.finished(attempt(), SpecialistResult(), LATER)
+    await storage.journal.closed("r")
+    await storage.journal.closed("never heard of")
+    assert [each.outcome for each in await storage.journal.ledger("r")] == ["done"]
+
+
+async def test_a_run_is_entered_found_and_brought_up_to_date(storage):
+    runs = storage.runs
+    order = {"kind": "team", "path": "team.yaml", "limits": {"max_rounds": 3}}
+    mine = record("abc1", title="Compare – 比较", order=order)
+    await runs.begin(mine)
+    assert await runs.get("abc1") == mine
+    assert await runs.get("abc") is None
+    await runs.update("abc1", "waiting", LATER)
+    await runs.update("stranger", "completed", LATER)
+    assert await runs.get("abc1") == mine.replace(outcome="waiting", updated_at=LATER)
+    assert await runs.get("stranger") is None
+
+
+async def test_a_run_that_begins_again_keeps_its_beginning(storage):
+    mine = record("a", title="First", order=1)
+    await storage.runs.begin(mine)
+    await storage.runs.update("a", "interrupted", LATER)
+    await storage.runs.begin(record("a", title="Second", order=2, at=LATER))
+    assert await storage.runs.get("a") == mine.replace(updated_at=LATER)
+
+
+async def test_runs_are_found_by_the_beginning_of_their_ids(storage):
+    for name in ("ab1", "ab2", "a_3", "AB4"):
+        await storage.runs.begin(record(name))
+    assert {each.run_id for each in await storage.runs.find("ab")} == {"ab1", "ab2"}
+    assert [each.run_id for each in await storage.runs.find("a_")] == ["a_3"]
+    assert await storage.runs.find("zz") == []
+
+
+async def test_the_newest_runs_come_first(storage):
+    for number in range(5):
+        at = NOON + timedelta(microseconds=number)
+        await storage.runs.begin(record(str(number), at=at))
+    assert [each.run_id for each in await storage.runs.recent(3)] == ["4", "3", "2"]
+
+
+async def test_events_come_back_in_their_order(storage):
+    runs = storage.runs
+    await runs.add_events("r", [])
+    await runs.add_events("r", [{"seq": 1, "text": "half \ud800"}, {"seq": 2}])
+    await runs.add_events("other", [{"seq": 1}])
+    await runs.add_events("r", [{"seq": 3, "cost": 0.5}])
+    assert await runs.events("r") == [
+        {"seq": 1, "text": "half \ud800"},
+        {"seq": 2},
+        {"seq": 3, "cost": 0.5},
+    ]
+    assert await runs.events("none") == []
+
+
+async def test_removing_a_run_removes_all_of_it(storage):
+    journal, runs = storage.journal, storage.runs
+    for name in ("gone", "kept"):
+        await runs.begin(record(name, thread=name))
+        await runs.add_events(name, [{"seq": 1}])
+        await journal.reserve(call("1", run=name), [RUN])
+        await journal.finished(attempt(run=name), SpecialistResult(), LATER)
+        await journal.note(name, "k", 1)
+    await runs.remove("gone")
+    await runs.remove("never there")
+    assert await runs.get("gone") is None
+    assert await runs.events("gone") == []
+    assert await journal.spent("gone") == {}
+    assert await journal.ledger("gone") == []
+    assert await journal.results("gone") == {}
+    assert await journal.notes("gone") == {}
+    assert await runs.events("kept") == [{"seq": 1}]
+    assert len(await journal.results("kept")) == 1
+
+
+async def test_what_is_recorded_outlives_the_one_who_recorded_it(lasting):
+    async with lasting() as storage:
+        await storage.runs.begin(record("r", title="Mine"))
+        await storage.runs.add_events("r", [1])
+        await storage.journal.reserve(call("1", tokens=5), [RUN])
+        await storage.journal.finished(attempt(), SpecialistResult(result=AIMessage("a")), LATER)
+        await storage.journal.note("r", "k", "v")
+    async with lasting() as storage:
+        assert (await storage.runs.recent(9))[0].title == "Mine"
+        assert await storage.runs.events("r") == [1]
+        assert await storage.journal.spent("r") == {"run": Spending(calls=1, tokens=5)}
+        assert (await storage.journal.results("r"))["k"].text == "a"
+        assert (await storage.journal.ledger("r"))[0].ended_at == LATER
+        assert await storage.journal.notes("r") == {"k": "v"}
+        await storage.journal.settle(call("1"), Spending(calls=1))
+        assert await storage.journal.spent("r") == {"run": Spending(calls=1)}
+
+
+async def test_two_who_opened_the_same_storage_keep_one_bound(lasting):
+    async with lasting() as one, lasting() as other:
+        granted = await asyncio.gather(
+            *(
+                (one, other)[number % 2].journal.reserve(call(str(number)), [RUN])
+                for number in range(20)
+            )
+        )
+        assert sum(each is None for each in granted) == 3
+        assert await one.journal.spent("r") == await other.journal.spent("r")

@@ -1,0 +1,92 @@
+"""What only PostgreSQL brings: users, rights, a server that is not there, a format of its own."""
+
+import builtins
+
+import psycopg
+import pytest
+
+from replan import ConfigurationError, StorageError, open_storage
+from replan.adapters.storage import schema
+from replan.adapters.storage.postgres import shown
+
+
+async def refused(address, *, match, **options):
+    with pytest.raises(StorageError, match=match) as caught:
+        async with open_storage(address, patience=0.2, **options):
+            pytest.fail("it was opened")
+    return str(caught.value)
+
+
+async def test_a_server_that_is_not_there_is_told_without_the_password():
+    said = await refused(
+        "postgresql://somebody:hunter2@127.0.0.1:1/runs", match="cannot be reached"
+    )
+    assert "postgresql://127.0.0.1:1/runs" in said
+    assert "hunter2" not in said
+    assert "somebody" not in said
+
+
+async def test_a_database_that_is_not_there_is_told(postgres_database):
+    await refused(postgres_database + "_not", match="has no such database")
+
+
+async def test_a_user_who_is_not_there_is_told(postgres_database):
+    address = postgres_database.replace("tester@", "nobody_of_the_kind@")
+    said = await refused(address, match="refuses this user")
+    assert "nobody_of_the_kind" not in said
+
+
+async def test_a_user_without_rights_is_told(postgres_database):
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute("CREATE ROLE stranger LOGIN PASSWORD 'x'")
+    try:
+        address = postgres_database.replace("tester@", "stranger:x@")
+        await refused(address, match="refuses this user")
+    finally:
+        with psycopg.connect(postgres_database, autocommit=True) as connection:
+            connection.execute("DROP ROLE stranger")
+
+
+async def test_a_newer_format_is_left_alone(postgres_database):
+    async with open_storage(postgres_database) as storage:
+        await storage.journal.note("r", "k", 1)
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute(
+            "UPDATE replan_facts SET value = %s WHERE name = 'version'",
+            [str(schema.SCHEMA_VERSION + 1).encode()],
+        )
+    await refused(postgres_database, match="newer version of Replan")
+
+
+async def test_tables_that_were_made_only_in_part_are_completed(postgres_database):
+    """As a process leaves them that is killed between two commands."""
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("CREATE TABLE replan_facts (name varchar(64) PRIMARY KEY, value bytea)")
+    async with open_storage(postgres_database) as storage:
+        assert await storage.journal.note("r", "k", 1) == 1
+
+
+async def test_without_the_driver_the_extra_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def without_psycopg(name, *arguments, **named):
+        if name == "replan.adapters.storage" and arguments[2] == ("postgres",):
+            raise ImportError("No module named 'psycopg'")
+        return real(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without_psycopg)
+    with pytest.raises(ConfigurationError, match=r"replan\[postgres\]"):
+        async with open_storage("postgresql://127.0.0.1/runs"):
+            pytest.fail("it was opened")
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("postgresql://u:p@host:5433/db?sslmode=require", "postgresql://host:5433/db"),
+        ("postgresql://host/db", "postgresql://host/db"),
+        ("postgresql:///db?host=/run/pg", "postgresql:///run/pg/db"),
+    ],
+)
+def test_an_address_is_shown_without_user_and_password(address, text):
+    assert shown(address) == text

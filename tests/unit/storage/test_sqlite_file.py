@@ -1,0 +1,213 @@
+"""A SQLite file is made once, looked at before it is used, and left alone if it is not ours."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from postgres import fresh_database
+from replan import ConfigurationError, StorageError, open_storage
+from replan.adapters.storage import schema
+
+FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")
+ROOT = Path(__file__).parents[3]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+
+async def made(path, **options):
+    async with open_storage(path, **options) as storage:
+        for number in range(30):
+            await storage.journal.note("r", str(number), "x" * 5_000)
+
+
+async def refused(path, *, match, **options):
+    before = path.read_bytes()
+    with pytest.raises(StorageError, match=match) as caught:
+        async with open_storage(path, **options):
+            pytest.fail("it was opened")
+    assert path.read_bytes() == before
+    assert str(path) in str(caught.value)
+    return caught.value
+
+
+async def test_file_and_folders_are_for_this_user_alone(tmp_path):
+    path = tmp_path / "new" / "folder" / "runs.sqlite"
+    async with open_storage(f"sqlite:///{path}") as storage:
+        await storage.journal.note("r", "k", 1)
+        for each in path.parent.iterdir():
+            assert stat.S_IMODE(each.stat().st_mode) == 0o600
+    for folder in (path.parent, path.parent.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+async def test_a_path_may_begin_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with open_storage("~/runs.sqlite"):
+        pass
+    assert (tmp_path / "runs.sqlite").exists()
+
+
+async def test_an_empty_file_becomes_storage(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    path.touch()
+    await made(path)
+    async with open_storage(path) as storage:
+        assert len(await storage.journal.notes("r")) == 30
+
+
+async def test_a_database_without_tables_becomes_storage(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+        connection.execute("DROP TABLE t")
+    assert path.stat().st_size
+    await made(path)
+
+
+async def test_what_is_no_database_is_left_alone(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("My own notes, which are dear to me.\n" * 20)
+    await refused(path, match="no SQLite database")
+
+
+async def test_a_short_file_is_left_alone(tmp_path):
+    path = tmp_path / "short"
+    path.write_text("x")
+    await refused(path, match="no SQLite database")
+
+
+async def test_the_database_of_another_program_is_left_alone(tmp_path):
+    path = tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    await refused(path, match="of another program")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE theirs")
+        connection.execute("PRAGMA application_id = 7")
+    await refused(path, match="of another program")
+
+
+async def test_a_newer_format_is_left_alone(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    await made(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
+    await refused(path, match="newer version of Replan")
+
+
+@pytest.mark.parametrize("at", [0, 30, 5_000, 90_000])
+async def test_a_damaged_file_is_left_alone(tmp_path, at):
+    path = tmp_path / "runs.sqlite"
+    await made(path)
+    damaged = bytearray(path.read_bytes())
+    damaged[at : at + 4_000] = b"\xa5" * 4_000
+    path.write_bytes(damaged)
+    error = await refused(path, match=r"damaged|no SQLite database|another program")
+    assert "left as it was" in error.mend
+
+
+async def test_a_file_that_was_cut_off_is_left_alone(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    await made(path)
+    path.write_bytes(path.read_bytes()[:100_000])
+    await refused(path, match="damaged")
+
+
+async def test_a_file_without_our_tables_is_left_alone(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    await made(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM replan_facts")
+        connection.commit()
+    await refused(path, match="damaged")
+
+
+async def test_damage_that_shows_only_later_ends_the_work_loudly(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    await made(path)
+    async with open_storage(path, patience=0.2) as storage:
+        with path.open("r+b") as file:
+            file.seek(4096)
+            file.write(b"\xa5" * (path.stat().st_size - 4096))
+        with pytest.raises(StorageError, match="damaged"):
+            await storage.journal.notes("r")
+
+
+async def test_another_key_none_or_one_too_many_is_told(tmp_path):
+    sealed, plain = tmp_path / "sealed", tmp_path / "plain"
+    await made(sealed, key="right")
+    await made(plain)
+    await refused(sealed, match="another key", key="wrong")
+    await refused(sealed, match="no key was given")
+    await refused(plain, match="It is not encrypted", key="right")
+    async with open_storage(sealed, key=b"right") as storage:
+        assert len(await storage.journal.notes("r")) == 30
+
+
+async def test_an_empty_key_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="is empty"):
+        async with open_storage(tmp_path / "x", key=""):
+            pytest.fail("it was opened")
+    assert not (tmp_path / "x").exists()
+
+
+async def test_a_folder_cannot_be_storage(tmp_path):
+    with pytest.raises(StorageError, match="Is a directory"):
+        async with open_storage(tmp_path):
+            pytest.fail("it was opened")
+
+
+async def test_an_unknown_kind_of_storage_is_refused():
+    with pytest.raises(ConfigurationError, match=r"mysql://\.\.\.") as caught:
+        async with open_storage("mysql://user:secret@host/db"):
+            pytest.fail("it was opened")
+    assert "secret" not in str(caught.value)
+
+
+def start_at_once(places):
+    command = [sys.executable, FRESH_STARTS, "6", *places]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_many_processes_start_on_one_fresh_file(tmp_path):
+    start_at_once(str(tmp_path / f"{number}.sqlite") for number in range(25))
+
+
+def test_many_processes_start_on_one_fresh_database(postgres_dsn):
+    with ExitStack() as stack:
+        start_at_once([stack.enter_context(fresh_database(postgres_dsn)) for _ in range(4)])
+
+
+MAKER = """
+import sys
+from pathlib import Path
+from replan.adapters.storage import sqlite_file
+
+for number in range(1_000):
+    path = Path(sys.argv[1]) / str(number)
+    print(path, flush=True)
+    sqlite_file.make_private(path)
+    lock = sqlite_file.lock_of(path)
+    sqlite_file.prepare(path, lambda: {"salt": b"s" * 16, "token": b""})
+    lock.close()
+"""
+
+
+@pytest.mark.parametrize("files", [1, 3, 9, 14])
+def test_a_process_killed_while_it_makes_a_file_leaves_one_that_can_be_used(tmp_path, files):
+    command = [sys.executable, "-c", MAKER, tmp_path]
+    maker = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    assert maker.stdout is not None
+    for _ in range(files):
+        maker.stdout.readline()
+    maker.kill()
+    maker.wait()
+    maker.stdout.close()
+    asyncio.run(made(tmp_path / str(files - 1)))
