@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from replan.adapters.storage.opening import open_storage
     from replan.app import build_graph
     from replan.errors import (
         ConfigurationError,
@@ -19,17 +20,24 @@ if TYPE_CHECKING:
         PlanChangeError,
         PlanDocumentError,
         PlanError,
+        QuestionError,
         ReplanError,
+        StorageError,
+        TeamFileError,
         UnknownStepError,
+        UnpricedModelError,
         UsageError,
     )
     from replan.events.callbacks import MultiAgentCallback
     from replan.graph.config import Host, MultiAgentConfig, Specialist
     from replan.plan.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
-    from replan.running import run, run_sync, stream
+    from replan.ports.questions import ask_user
+    from replan.ports.storage import Storage
+    from replan.running import raise_limits, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
-    from replan.state.limits import Limits, RunSettings
+    from replan.state.limits import Budget, Limits, Price, RunSettings
+    from replan.state.questions import Approval, Decision, Question
     from replan.state.results import (
         ActionType,
         Artifact,
@@ -43,8 +51,10 @@ if TYPE_CHECKING:
         ThinkingResult,
     )
     from replan.state.usage import Usage
+    from replan.state.waiting import waiting_for
 
 _PLACES = {
+    "replan.adapters.storage.opening": ("open_storage",),
     "replan.app": ("build_graph",),
     "replan.errors": (
         "ConfigurationError",
@@ -55,16 +65,23 @@ _PLACES = {
         "PlanChangeError",
         "PlanDocumentError",
         "PlanError",
+        "QuestionError",
         "ReplanError",
+        "StorageError",
+        "TeamFileError",
         "UnknownStepError",
+        "UnpricedModelError",
         "UsageError",
     ),
     "replan.events.callbacks": ("MultiAgentCallback",),
     "replan.graph.config": ("Host", "MultiAgentConfig", "Specialist"),
     "replan.plan.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
+    "replan.ports.storage": ("Storage",),
+    "replan.ports.questions": ("ask_user",),
     "replan.state.enhanced": ("EnhancedState",),
-    "replan.state.limits": ("Limits", "RunSettings"),
+    "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
+    "replan.state.questions": ("Approval", "Decision", "Question"),
     "replan.state.results": (
         "ActionType",
         "Artifact",
@@ -78,15 +95,19 @@ _PLACES = {
         "ThinkingResult",
     ),
     "replan.state.usage": ("Usage",),
-    "replan.running": ("run", "run_sync", "stream"),
+    "replan.state.waiting": ("waiting_for",),
+    "replan.running": ("raise_limits", "run", "run_sync", "stream"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "ActionType",
+    "Approval",
     "Artifact",
+    "Budget",
     "CollectedResults",
     "ConfigurationError",
+    "Decision",
     "DeserializationError",
     "EnhancedState",
     "ExecutionContext",
@@ -107,21 +128,32 @@ __all__ = [
     "PlanStep",
     "PlanUpdate",
     "PlanUpdateType",
+    "Price",
+    "Question",
+    "QuestionError",
     "ReplanError",
     "RunSettings",
     "Specialist",
     "SpecialistResult",
     "StepStatus",
+    "Storage",
+    "StorageError",
     "TaskComplexity",
     "TaskPlan",
+    "TeamFileError",
     "ThinkingResult",
     "UnknownStepError",
+    "UnpricedModelError",
     "Usage",
     "UsageError",
+    "ask_user",
     "build_graph",
+    "open_storage",
+    "raise_limits",
     "run",
     "run_sync",
     "stream",
+    "waiting_for",
 ]
 
 

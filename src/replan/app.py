@@ -14,15 +14,21 @@ from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.models import LangChainModels
+from replan.adapters.storage.serializer import saver_for
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.nodes.run_start import recursion_limit
+from replan.nodes.scopes import check_prices
 from replan.ports.chat import Chat
+from replan.ports.journal import Journal
 from replan.ports.models import ModelProvider
+from replan.ports.prices import price_of
 from replan.ports.services import HostModels, Services
 from replan.ports.specialist import SpecialistPort
+from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
 from replan.settings.team_file import read_team_file
+from replan.specialists.effects import effects_of_work
 from replan.specialists.function import FunctionSpecialist
 from replan.specialists.local import local_specialists
 from replan.specialists.prompted import PromptedSpecialist
@@ -50,13 +56,14 @@ class Chats:
         key = model if isinstance(model, str) else id(model)
         if key not in self._chats:
             built = self._provider.chat_model(model) if isinstance(model, str) else model
-            self._chats[key] = Chat(built)
+            self._chats[key] = Chat(built, model if isinstance(model, str) else "")
         return self._chats[key]
 
 
 def build_graph(
     config: MultiAgentConfig,
     *,
+    storage: Storage | None = None,
     checkpointer: Any = None,
     base_url: str | None = None,
     models: ModelProvider | None = None,
@@ -65,8 +72,9 @@ def build_graph(
 
     Args:
         config: The team.
-        checkpointer: A LangGraph saver for threads that outlive a call; none on a server, which
-            brings its own.
+        storage: From `open_storage`: keeps threads and journal, so that a run outlives its process.
+        checkpointer: A LangGraph saver in the place of the storage's; the journal is the storage's
+            then, or lives in memory. None on a server, which brings its own.
         base_url: The OpenAI-compatible server of models that are given by name.
         models: Builds models from names, in the place of the server and the environment.
 
@@ -74,12 +82,20 @@ def build_graph(
         ConfigurationError: Names the field, the value and the mend.
     """
     config.check()
-    graph = host_graph(services_of(config, models or models_from_environment(base_url)))
-    compiled = graph.compile(checkpointer=checkpointer, name=config.name)
+    provider = models or models_from_environment(base_url)
+    services = services_of(config, provider, storage and storage.journal)
+    check_prices(config.limits, services)
+    graph = host_graph(services)
+    if checkpointer is None and storage is not None:
+        checkpointer = storage.checkpointer
+    inner = [part for each in config.specialists for part in (each.invokable, each.streamable)]
+    compiled = graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)
     return compiled.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})
 
 
-def services_of(config: MultiAgentConfig, provider: ModelProvider) -> Services:
+def services_of(
+    config: MultiAgentConfig, provider: ModelProvider, journal: Journal | None = None
+) -> Services:
     """Bind a configuration to live models, specialists, journal, clock and ids."""
     host, chats = config.host, Chats(provider)
     answering = chats.of(host.tool_calling_model)
@@ -119,13 +135,30 @@ def services_of(config: MultiAgentConfig, provider: ModelProvider) -> Services:
             merged_answer=merged and direct is thinking,
             merged_final_answer=merged and answering is feedback,
         ),
-        journal=MemoryJournal(),
+        journal=journal or MemoryJournal(),
         settings=config.settings,
         callbacks=tuple(config.callbacks),
         workspace=None if config.workspace is None else Path(config.workspace),
         clock=lambda: datetime.now(UTC),
         new_id=lambda: uuid.uuid4().hex,
+        prices=dict(config.prices),
+        unpriced=_unpriced(config, chats),
+        budgets={specialist.name: specialist.limits for specialist in config.specialists},
     )
+
+
+def _unpriced(config: MultiAgentConfig, chats: Chats) -> dict[str, str]:
+    """The configured models without a price, by the field that they stand in."""
+    names = ("tool_calling_model", "thinking_model", "planning_model", "feedback_model")
+    models = {f"host.{name}": getattr(config.host, name) for name in names}
+    for index, specialist in enumerate(config.specialists):
+        models[f"specialists[{index}].chat_model"] = specialist.chat_model
+    built = {field: chats.of(model) for field, model in models.items()}
+    return {
+        field: chat.names[0]
+        for field, chat in built.items()
+        if chat is not None and price_of(chat.names, config.prices) is None
+    }
 
 
 def local_graph(
@@ -135,6 +168,7 @@ def local_graph(
     model: str = "offline",
     base_url: str | None = None,
     environment: Mapping[str, str] = os.environ,
+    storage: Storage | None = None,
 ) -> Graph:
     """Compile the host graph of the local team, whose specialists need no model.
 
@@ -144,10 +178,20 @@ def local_graph(
         model: The host's model.
         base_url: An OpenAI-compatible server.
         environment: Where the model's key stands.
+        storage: Keeps threads and journal.
 
     Raises:
         ConfigurationError: The model is unknown or its key is missing.
     """
+    config = local_config(directory=directory, out=out, model=model)
+    models = models_from_environment(base_url, environment)
+    return build_graph(config, storage=storage, models=models)
+
+
+def local_config(
+    *, directory: Path, out: Path | None = None, model: str = "offline"
+) -> MultiAgentConfig:
+    """The configuration of the local team; see `local_graph`."""
     team = [
         Specialist(
             name=port.card.name,
@@ -157,10 +201,9 @@ def local_graph(
         )
         for port in local_specialists(directory, out)
     ]
-    config = MultiAgentConfig(
+    return MultiAgentConfig(
         host=Host(tool_calling_model=model), specialists=team, workspace=directory
     )
-    return build_graph(config, models=models_from_environment(base_url, environment))
 
 
 def models_from_environment(
@@ -172,16 +215,25 @@ def models_from_environment(
 
 def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
     if given.run is not None:
-        return FunctionSpecialist(given.card, given.run)
+        return FunctionSpecialist(given.card.replace(effects=given.effects or "keyed"), given.run)
     chat = chats.of(given.chat_model)
     if chat is None:
         answer = RunnableAnswer(given.invokable, given.streamable)
+        work = given.invokable if given.streamable is None else given.streamable
+        effects = given.effects or effects_of_work(work)
     else:
         answer = chat_with_tools(
-            f"{place}.tools", chat, given.tools, max_rounds=given.max_tool_rounds
+            f"{place}.tools",
+            chat,
+            given.tools,
+            max_rounds=given.max_tool_rounds,
+            effects=given.effects or "unsafe",
+            approve=given.approve,
         ).reply
+        # What its tools do is told of each of them, and kept on record call by call.
+        effects = "pure" if given.tools else given.effects or "pure"
     return PromptedSpecialist(
-        card=given.card,
+        card=given.card.replace(effects=effects),
         answer=answer,
         system_prompt=given.system_prompt,
         input_processor=given.input_processor,
@@ -189,7 +241,7 @@ def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
     )
 
 
-def team_graph(
+def team_graph(  # noqa: PLR0913 - what a team file leaves open
     path: Path,
     *,
     directory: Path | None = None,
@@ -197,6 +249,7 @@ def team_graph(
     model: str | None = None,
     base_url: str | None = None,
     environment: Mapping[str, str] = os.environ,
+    storage: Storage | None = None,
 ) -> Graph:
     """Compile the host graph of a team file.
 
@@ -207,10 +260,11 @@ def team_graph(
         model: The host's model, in the place of the file's.
         base_url: An OpenAI-compatible server for models that have none of their own.
         environment: Where the models' keys stand.
+        storage: Keeps threads and journal.
 
     Raises:
         TeamFileError: The file has mistakes, or a model's key is missing.
     """
     team = read_team_file(path, environment, directory=directory, out=out)
     team = team.with_model(model, base_url)
-    return build_graph(team.config, models=team.models)
+    return build_graph(team.config, storage=storage, models=team.models)

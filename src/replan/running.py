@@ -3,54 +3,83 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
 from langgraph.types import Command
 
+from replan.errors import InputError
 from replan.events.types import BaseEvent, Event
+from replan.nodes.rules import limit_value
 from replan.nodes.run_start import recursion_limit
 from replan.specialists.threads import use_threads
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
+from replan.stopping import GRACE, RunStopped, put_an_end_to, stoppable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
 """A request; or `messages` and `plan`; or what goes on with an interrupted thread."""
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
+_END = object()
 
-async def run(
+
+async def run(  # noqa: PLR0913 - what a run can be told
     graph: Graph,
     input: Input,  # noqa: A002 - LangGraph calls it so
     *,
     settings: RunSettings | None = None,
     config: RunnableConfig | None = None,
+    run_id: str | None = None,
+    stop: asyncio.Event | None = None,
+    grace: float = GRACE,
 ) -> EnhancedState:
     """Run a graph to its end and give the final state.
 
     A run that was interrupted by a question has the outcome `waiting` and LangGraph's
-    `__interrupt__`; go on with `Command(resume=...)` as the input.
+    `__interrupt__`; go on with `Command(resume=...)` as the input. One that was stopped has the
+    outcome `interrupted`; go on with `None` as the input, if there is a checkpointer.
 
     Args:
         graph: From `build_graph`.
         input: The request as a text, or a mapping with `messages` and optionally `plan`.
-        settings: What this run may do; fields left out are as the graph was configured.
+        settings: What this run may do; fields left out are as the graph was configured, or, where
+            a run goes on, as they were: so its limits can be lowered or raised.
         config: LangChain's configuration; a thread's id stands in it under `configurable`.
+        run_id: The id that the run gets; else it makes one. The same input under the same id on
+            the same thread goes on with the run instead of starting it again.
+        stop: Set it to stop the run: no new step starts, and the state is saved.
+        grace: Seconds that running steps then have to end before they are cancelled.
 
     Raises:
         UsageError: The input cannot be used.
         ModelCallError: The thinking or planning model could not be reached.
     """
     use_threads()
-    prepared = _prepared(settings, config)
+    prepared = _prepared(settings, config, run_id)
     options = _options(graph, settings)
-    state = await cast("Any", graph).ainvoke(_mapping(input), prepared, **options)
+    given = await _given(graph, input, settings, prepared)
+
+    async def work(control: RunControl | None = None) -> dict[str, Any]:
+        return await cast("Any", graph).ainvoke(given, prepared, control=control, **options)
+
+    try:
+        state = await (work() if stop is None else stoppable(work, stop, grace))
+    except asyncio.CancelledError:
+        await _at_rest(graph)
+        raise
+    except RunStopped:
+        await _at_rest(graph)
+        state = await _saved(graph, prepared)
+        state["outcome"] = "interrupted"
     if "__interrupt__" in state:
         state["outcome"] = "waiting"
     return cast("EnhancedState", state)
@@ -62,6 +91,7 @@ def run_sync(
     *,
     settings: RunSettings | None = None,
     config: RunnableConfig | None = None,
+    run_id: str | None = None,
 ) -> EnhancedState:
     """Run a graph from code that is not asynchronous; see `run`.
 
@@ -74,38 +104,105 @@ def run_sync(
         pass
     else:
         raise RuntimeError("An event loop runs already: use `await replan.run(...)` here.")
-    return asyncio.run(run(graph, input, settings=settings, config=config))
+    return asyncio.run(run(graph, input, settings=settings, config=config, run_id=run_id))
 
 
-async def stream(
+async def stream(  # noqa: PLR0913 - what a run can be told
     graph: Graph,
     input: Input,  # noqa: A002 - LangGraph calls it so
     *,
     settings: RunSettings | None = None,
     config: RunnableConfig | None = None,
+    run_id: str | None = None,
+    stop: asyncio.Event | None = None,
+    grace: float = GRACE,
 ) -> AsyncIterator[Event]:
     """Run a graph and give its events as they happen; closing the iterator cancels the run.
+
+    Setting `stop` ends the events early; see `run`.
 
     Raises:
         UsageError: The input cannot be used.
         ModelCallError: The thinking or planning model could not be reached.
     """
     use_threads()
-    prepared = _prepared(settings, config)
+    prepared = _prepared(settings, config, run_id)
     options = _options(graph, settings)
-    parts = graph.astream(_mapping(input), prepared, stream_mode="custom", **options)
-    async with aclosing(cast("Any", parts)):
-        async for part in parts:
-            if isinstance(part, BaseEvent):
-                yield cast(Event, part)
+    resumed = await _given(graph, input, settings, prepared)
+
+    def parts(control: RunControl | None = None) -> AsyncGenerator[Any]:
+        stream_of = cast("Any", graph).astream
+        return stream_of(resumed, prepared, stream_mode="custom", control=control, **options)
+
+    given = parts() if stop is None else _until_stopped(parts, stop, grace)
+    try:
+        async with aclosing(given):
+            async for part in given:
+                if isinstance(part, BaseEvent):
+                    yield cast(Event, part)
+    finally:
+        await _at_rest(graph)
 
 
-def _mapping(given: Input) -> Mapping[str, Any] | Command[Any] | None:
-    return {"messages": [HumanMessage(given)]} if isinstance(given, str) else given
+async def _until_stopped(
+    parts: Callable[[RunControl], AsyncGenerator[Any]], stop: asyncio.Event, grace: float
+) -> AsyncGenerator[Any]:
+    """Give the parts of a stream until it ends or has come to rest."""
+    arrived: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def work(control: RunControl) -> None:
+        async with aclosing(parts(control)) as given:
+            async for part in given:
+                arrived.put_nowait(part)
+
+    running = asyncio.ensure_future(stoppable(work, stop, grace))
+    running.add_done_callback(lambda _: arrived.put_nowait(_END))
+    try:
+        while (part := await arrived.get()) is not _END:
+            yield part
+        with suppress(RunStopped):
+            await running
+    finally:
+        await put_an_end_to(running)
 
 
-def _prepared(settings: RunSettings | None, config: RunnableConfig | None) -> RunnableConfig:
-    if settings is None or "limits" not in settings.model_fields_set:
+async def _at_rest(graph: Graph) -> None:
+    """Let the last writes of a run that was cut off come to their end."""
+    at_rest = getattr(cast("Any", graph).checkpointer, "at_rest", None)
+    if at_rest is not None:
+        await at_rest()
+
+
+async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
+    """The state that a stopped run left; empty without a checkpointer."""
+    return dict((await graph.aget_state(config)).values) if graph.checkpointer else {}
+
+
+async def _given(
+    graph: Graph, given: Input, settings: RunSettings | None, config: RunnableConfig
+) -> Mapping[str, Any] | Command[Any] | None:
+    """What LangGraph takes: a run that goes on gets its new settings into its state."""
+    if isinstance(given, str):
+        return {"messages": [HumanMessage(given)]}
+    if settings is None or not isinstance(given, Command | None) or not graph.checkpointer:
+        return given
+    known = (await graph.aget_state(config)).values.get("settings")
+    if known is None:
+        # The run has not begun, and takes them when it does.
+        return given
+    new = known.overridden_by(settings)
+    update: dict[str, Any] = {"settings": new, "max_rounds": new.limits.max_rounds}
+    if given is None:
+        return Command(update=update)
+    return replace(given, update={**cast("dict[str, Any]", given.update or {}), **update})
+
+
+def _prepared(
+    settings: RunSettings | None, config: RunnableConfig | None, run_id: str | None
+) -> RunnableConfig:
+    if run_id is not None:
+        config = merge_configs(config, {"metadata": {"run_id": run_id}})
+    if settings is None or "max_rounds" not in settings.limits.model_fields_set:
         return config or {}
     bound = recursion_limit(settings.limits.max_rounds)
     return merge_configs({"recursion_limit": bound}, config)
@@ -116,3 +213,44 @@ def _options(graph: Graph, settings: RunSettings | None) -> dict[str, Any]:
     if graph.checkpointer:
         options["durability"] = "sync"
     return options
+
+
+async def raise_limits(graph: Graph, *, settings: RunSettings, config: RunnableConfig) -> None:
+    """Let a run that a limit ended go on: `run` or `stream` with the input none then does so.
+
+    The plan, its results and what was spent stay as they are. A run that is not over needs none of
+    this: it takes new limits as `settings` when it goes on.
+
+    Args:
+        graph: From `build_graph`, with the storage or the checkpointer of the run.
+        settings: The new limits, and what else is to change; fields left out stay as they are.
+        config: LangChain's configuration; the thread's id stands in it under `configurable`.
+
+    Raises:
+        InputError: No limit ended the newest run of the thread, or the limit is not raised.
+    """
+    snapshot = await graph.aget_state(config)
+    state = cast("EnhancedState", snapshot.values)
+    limit = state.get("limit_reached", "")
+    if snapshot.tasks or not state.get("is_completed") or not limit:
+        raise InputError("No limit ended this run, so larger ones change nothing.")
+    new = settings_of(state).overridden_by(settings)
+    value, before = getattr(new.limits, limit), limit_value(state, limit)
+    if value is not None and value <= before:
+        raise InputError(
+            f"The limit {limit}={before:g} ended this run. Raise it, for example to {2 * before:g}."
+        )
+    update: EnhancedState = {
+        "settings": new,
+        "max_rounds": max(new.limits.max_rounds, rounds_of(state)),
+        "current_round": state.get("current_round", 0) + 1,
+        "stalls": 0,
+        "is_completed": False,
+        "outcome": None,
+        "limit_reached": "",
+        "final_answer": None,
+        "current_feedback_result": None,
+    }
+    # The run goes on behind the node that comes before the work.
+    before_work = "think" if state.get("current_plan") is None else "plan_update"
+    await graph.aupdate_state(config, cast("Any", update), as_node=before_work)

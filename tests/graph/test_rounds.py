@@ -17,7 +17,7 @@ from replan import (
     run,
     stream,
 )
-from replan.nodes import attempts
+from replan.nodes import deadline
 from replan.testing import ScriptedModel
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -249,7 +249,7 @@ async def test_a_step_that_takes_too_long_fails_and_its_siblings_do_not():
 
 
 async def test_a_specialist_that_ignores_cancellation_is_abandoned(monkeypatch):
-    monkeypatch.setattr(attempts, "GRACE", 0.05)
+    monkeypatch.setattr(deadline, "GRACE", 0.05)
     release = asyncio.Event()
 
     async def work(context):

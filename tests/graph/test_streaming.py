@@ -5,6 +5,7 @@ import asyncio
 from langchain_core.callbacks import AsyncCallbackHandler
 
 from replan import MultiAgentCallback, run, stream
+from replan.plan import sealed
 from replan.testing import Reply, Reset, ScriptedModel
 
 SIMPLE = "---\ncomplexity: simple\n---\nThe capital is Paris."
@@ -30,7 +31,7 @@ async def test_langgraphs_messages_mode_shows_the_answer_and_no_host_call(team, 
     # The whole message is not shown again after its pieces.
     assert "final_answer" not in shown
     assert "think" not in shown
-    assert shown["analyst.work"] == "They differ."
+    assert shown["specialist_analyst"] == "They differ."
 
 
 async def test_a_simple_answer_streams_from_thinking(team):
@@ -173,4 +174,4 @@ async def test_the_events_of_a_run_fold_into_its_final_plan_and_results(team, sc
     results = {e.result.key: e.result for e in events if e.type == "specialist_completed"}
     assert results == state["current_specialist_results"]
     plan = [e.plan for e in events if e.type in ("plan_created", "plan_updated")][-1]
-    assert plan == state["current_plan"]
+    assert sealed(plan) == state["current_plan"]

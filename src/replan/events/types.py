@@ -6,6 +6,8 @@ from langchain_core.messages import AIMessage
 from pydantic import Field, JsonValue
 
 from replan.plan.model import Author, TaskPlan, Value
+from replan.plan.rerun import Rerun
+from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
 from replan.state.usage import Usage
 
@@ -37,6 +39,13 @@ class RunStarted(BaseEvent):
 
     type: Literal["run_started"] = "run_started"
     request: str
+
+
+class StepsReopened(BaseEvent):
+    """Settled steps of a handed-in plan run again, and why."""
+
+    type: Literal["steps_reopened"] = "steps_reopened"
+    reruns: tuple[Rerun, ...]
 
 
 class ThinkingStarted(BaseEvent):
@@ -105,6 +114,20 @@ class SpecialistCompleted(StepEvent):
     result: SpecialistResult
 
 
+class InputRequested(StepEvent):
+    """A step asks a person and waits for the answer; each question is told of once."""
+
+    type: Literal["input_requested"] = "input_requested"
+    question: Question
+
+
+class ApprovalRequested(BaseEvent):
+    """A plan waits for a person's decision before it runs."""
+
+    type: Literal["approval_requested"] = "approval_requested"
+    approval: Approval
+
+
 class FeedbackGenerated(BaseEvent):
     """A round was judged."""
 
@@ -153,6 +176,7 @@ class TaskCompleted(BaseEvent):
 
 Event = Annotated[
     RunStarted
+    | StepsReopened
     | ThinkingStarted
     | ThinkingCompleted
     | PlanCreated
@@ -162,6 +186,8 @@ Event = Annotated[
     | SpecialistRetried
     | SpecialistParked
     | SpecialistCompleted
+    | InputRequested
+    | ApprovalRequested
     | FeedbackGenerated
     | LimitReached
     | AnswerToken

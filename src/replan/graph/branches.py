@@ -8,6 +8,7 @@ from langgraph.types import Send
 from replan.nodes.superstep import argument
 from replan.state.enhanced import EnhancedState
 from replan.state.results import TaskComplexity
+from replan.state.waiting import open_questions
 
 
 def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_creation"]:
@@ -18,14 +19,32 @@ def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_cr
     return "plan_creation"
 
 
+def approval_branch(state: EnhancedState) -> Literal["plan_approval", "plan_execution"]:
+    """A plan that waits for a person goes to the gate, every other one is carried out."""
+    return "plan_execution" if state.get("approval") is None else "plan_approval"
+
+
+def decision_branch(
+    state: EnhancedState,
+) -> Literal["plan_execution", "plan_update", "final_answer"]:
+    """A plan that was rejected is planned anew or ends the run, every other one is carried out."""
+    decision = state.get("decision")
+    if decision is None or decision.action != "reject":
+        return "plan_execution"
+    return reflection_branch(state)
+
+
 def specialist_branch(
     state: EnhancedState, config: RunnableConfig
-) -> list[Send] | Literal["result_collector"]:
-    """Every step of the round goes to its specialists at once; without one, to the collector."""
+) -> list[Send] | Literal["user_input", "result_collector"]:
+    """Every step of the round goes to its specialists at once.
+
+    Without one, a person is asked what is open; and if nothing is, the collector is next.
+    """
     return [
         Send(specialist_node(assignment.specialist), argument(assignment, state, config))
         for assignment in state.get("dispatched", [])
-    ] or "result_collector"
+    ] or ("user_input" if open_questions(state) else "result_collector")
 
 
 def reflection_branch(state: EnhancedState) -> Literal["plan_update", "final_answer"]:

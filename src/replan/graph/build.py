@@ -2,9 +2,14 @@ r"""The graph, top to bottom.
 
 ```
 START -> think -> [complexity_branch] -> direct_answer -> END
-                                     \-> plan_creation -> plan_execution
+                                     \-> plan_creation -> [approval_branch]
+[approval_branch] -> plan_execution
+                 \-> plan_approval -> [decision_branch] -> plan_execution
+                                                       |-> plan_update
+                                                       \-> final_answer
 plan_execution -> [specialist_branch] -> specialist_<name> (one node each) -> result_collector
-result_collector -> feedback -> [reflection_branch] -> plan_update -> plan_execution
+                                     \-> user_input -> plan_execution
+result_collector -> feedback -> [reflection_branch] -> plan_update -> [approval_branch]
                                                    \-> final_answer -> END
 ```
 """
@@ -17,7 +22,9 @@ from functools import partial
 from langgraph.graph import END, START, StateGraph
 
 from replan.graph.branches import (
+    approval_branch,
     complexity_branch,
+    decision_branch,
     reflection_branch,
     specialist_branch,
     specialist_node,
@@ -26,12 +33,14 @@ from replan.nodes.board import Boards
 from replan.nodes.direct_answer import direct_answer
 from replan.nodes.feedback import feedback
 from replan.nodes.final_answer import final_answer
+from replan.nodes.plan_approval import plan_approval
 from replan.nodes.plan_creation import plan_creation
 from replan.nodes.plan_execution import plan_execution
 from replan.nodes.plan_update import plan_update
 from replan.nodes.result_collector import result_collector
 from replan.nodes.specialist import specialist
 from replan.nodes.think import think
+from replan.nodes.user_input import user_input
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
@@ -48,7 +57,9 @@ def host_graph(services: Services) -> HostGraph:
     graph.add_node("think", partial(think, services=services))
     graph.add_node("direct_answer", partial(direct_answer, services=services))
     graph.add_node("plan_creation", partial(plan_creation, services=services))
+    graph.add_node("plan_approval", partial(plan_approval, services=services))
     graph.add_node("plan_execution", partial(plan_execution, services=services))
+    graph.add_node("user_input", partial(user_input, services=services))
     boards = Boards()
     for card in services.team:
         graph.add_node(
@@ -64,14 +75,18 @@ def host_graph(services: Services) -> HostGraph:
     graph.add_edge(START, "think")
     graph.add_conditional_edges("think", complexity_branch)
     graph.add_edge("direct_answer", END)
-    graph.add_edge("plan_creation", "plan_execution")
+    graph.add_conditional_edges("plan_creation", approval_branch)
+    graph.add_conditional_edges("plan_approval", decision_branch)
     graph.add_conditional_edges(
-        "plan_execution", specialist_branch, [*specialists.values(), "result_collector"]
+        "plan_execution",
+        specialist_branch,
+        [*specialists.values(), "user_input", "result_collector"],
     )
+    graph.add_edge("user_input", "plan_execution")
     for node in specialists.values():
         graph.add_edge(node, "result_collector")
     graph.add_edge("result_collector", "feedback")
     graph.add_conditional_edges("feedback", reflection_branch)
-    graph.add_edge("plan_update", "plan_execution")
+    graph.add_conditional_edges("plan_update", approval_branch)
     graph.add_edge("final_answer", END)
     return graph

@@ -1,7 +1,7 @@
 """What a team is made of: the configuration that a developer writes."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -14,9 +14,18 @@ from pydantic import ValidationError
 
 from replan.errors import ConfigurationError
 from replan.ports.chat import ToolCallChecker, holds_tool_call
-from replan.state.limits import Limits, OnFailure, RoundScope, RunSettings
+from replan.state.limits import (
+    Budget,
+    Limits,
+    OnDoubt,
+    OnFailure,
+    Price,
+    RoundScope,
+    RunSettings,
+)
+from replan.state.questions import Approving
 from replan.state.results import ExecutionContext, SpecialistResult
-from replan.state.team import SpecialistCard
+from replan.state.team import Effects, SpecialistCard
 
 Calls = Literal["merged", "separate"]
 """Whether one call of the host may do the work of two."""
@@ -82,6 +91,14 @@ class Specialist:
         run: A function, sync or async, of the `ExecutionContext`.
         input_processor: Makes the messages from the context, in the place of the prompt.
         output_processor: Makes the result from the last message.
+        effects: What a second run of its work would do to the outside: `pure` nothing, `keyed`
+            nothing as it hands the idempotency key on, `unsafe` its effect once more. With tools,
+            it is said of each tool that does not say it itself. Left out: `pure` for a chat model
+            and a LangChain runnable, `keyed` for what is handed the step's idempotency key (`run`
+            in its context, a graph and a function of messages and configuration in the metadata of
+            that, a tool as its parameter `idempotency_key`), `unsafe` for all else.
+        approve: The names of tools that a person must approve, call by call.
+        limits: What all its steps together may spend in one run.
     """
 
     name: str
@@ -96,6 +113,9 @@ class Specialist:
     run: Callable[..., Any] | None = None
     input_processor: InputProcessor | None = None
     output_processor: OutputProcessor | None = None
+    effects: Effects | None = None
+    approve: Sequence[str] = ()
+    limits: Budget = field(default_factory=Budget)
 
     @property
     def card(self) -> SpecialistCard:
@@ -116,17 +136,22 @@ class MultiAgentConfig:
         limits: The bounds of a run.
         round_scope: How far a round reaches.
         on_failure: What a final failure of a step does to the rest of its round.
+        on_doubt: What becomes of unsafe work that was cut off, so that nobody knows what it did.
         calls: `merged` lets one call of the host do the work of two; `separate` never.
         complexity_threshold: A score at or above it means a plan, where the label is missing.
         plan_template: The shape of a plan in the prompts.
         thinking_prompt_template: The thinking prompt, where the host has none of its own.
         reflection_prompt_template: The feedback prompt, where the host has none of its own.
         allow_dynamic_update: Whether plans may be revised.
+        approval: Which plans a person must approve before they run: `never`, the first `plan`,
+            `revisions`, or `always` both.
         stream_tool_call_checker: Gets the pieces of an answer of a host with tools, and says
             whether they hold a tool call, so that their text is no answer yet. It may wait for as
             many pieces as it needs; what it has not decided is not shown.
         callbacks: Objects with some of the eight hooks, called in this order.
         workspace: The folder that specialists may read and write.
+        prices: What models cost for each million tokens, by the name that they were configured
+            with or that their provider gives them.
     """
 
     host: Host
@@ -135,15 +160,18 @@ class MultiAgentConfig:
     limits: Limits = field(default_factory=Limits)
     round_scope: RoundScope = "plan"
     on_failure: OnFailure = "finish"
+    on_doubt: OnDoubt = "ask"
     calls: Calls = "merged"
     complexity_threshold: float = 0.5
     plan_template: str = ""
     thinking_prompt_template: str = ""
     reflection_prompt_template: str = ""
     allow_dynamic_update: bool = True
+    approval: Approving = "never"
     stream_tool_call_checker: ToolCallChecker = holds_tool_call
     callbacks: Sequence[object] = ()
     workspace: Path | str | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
 
     @property
     def settings(self) -> RunSettings:
@@ -152,8 +180,10 @@ class MultiAgentConfig:
             limits=self.limits,
             round_scope=self.round_scope,
             on_failure=self.on_failure,
+            on_doubt=self.on_doubt,
             complexity_threshold=self.complexity_threshold,
             allow_dynamic_update=self.allow_dynamic_update,
+            approval=self.approval,
         )
 
     def check(self) -> None:
@@ -189,6 +219,10 @@ def _check_choices(config: MultiAgentConfig) -> None:
         raise ConfigurationError(
             "limits", config.limits, "these are no Limits", "Give Limits(...)."
         )
+    for name, price in config.prices.items():
+        if not isinstance(cast("object", price), Price):
+            mend = "Give Price(input=..., output=...), for each million tokens."
+            raise ConfigurationError(f"prices[{name!r}]", price, "this is no Price", mend)
 
 
 def _check_host(host: Host) -> None:
@@ -217,6 +251,9 @@ def _check_specialist(place: str, specialist: Specialist, seen: dict[str, int]) 
     if not specialist.intended_use.strip():
         mend = "Say in a sentence when to choose it; the planner reads this."
         raise ConfigurationError(f"{place}.intended_use", "", "it is empty", mend)
+    if specialist.effects not in (None, *get_args(Effects)):
+        mend = f"Use one of: {', '.join(get_args(Effects))}."
+        raise ConfigurationError(f"{place}.effects", specialist.effects, "it is unknown", mend)
     _check_ways(place, specialist)
 
 
@@ -241,9 +278,15 @@ def _check_ways(place: str, specialist: Specialist) -> None:
             mend = "Give a function" + ("." if way == "run" else ", a runnable or a graph.")
             problem = "it cannot be called"
             raise ConfigurationError(f"{place}.{way}", cast("object", value), problem, mend)
+    if specialist.approve and not specialist.tools:
+        mend = "Name tools that stand in `tools`."
+        raise ConfigurationError(f"{place}.approve", specialist.approve, "it has no tools", mend)
     if specialist.tools and specialist.chat_model is None:
         mend = "Give a chat_model that uses them, or hand them to what does the work."
         raise ConfigurationError(f"{place}.tools", given[0], "nobody here uses tools", mend)
+    if not isinstance(cast("object", specialist.limits), Budget):
+        problem, mend = "this is no Budget", "Give Budget(...)."
+        raise ConfigurationError(f"{place}.limits", specialist.limits, problem, mend)
     _check_rounds(place, specialist.max_tool_rounds)
 
 

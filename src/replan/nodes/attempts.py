@@ -2,32 +2,42 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, var_child_runnable_config
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphDrained
+from pydantic import JsonValue
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 from tenacity.wait import wait_exponential_jitter
 
-from replan.errors import LimitReachedError
+from replan.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
 from replan.events.emitter import Emitter
 from replan.events.types import SpecialistInvoked, SpecialistRetried, SpecialistToken
-from replan.nodes.meter import KEPT_FOR_ANSWER, Meter
+from replan.nodes.deadline import in_time
+from replan.nodes.meter import Meter
+from replan.nodes.scopes import step_scopes
+from replan.nodes.step_questions import StepQuestions
+from replan.nodes.superstep import to_its_end
+from replan.nodes.tried import failures, left_in_doubt, newest_number
+from replan.ports.account import Account
+from replan.ports.doubt import Verdict, ask_what_became_of
 from replan.ports.failures import can_pass, describe
-from replan.ports.journal import Attempt
+from replan.ports.journal import Attempt, AttemptOutcome, LedgerEntry
+from replan.ports.questions import Asker, Waiting, heard
 from replan.ports.services import Services
 from replan.ports.specialist import SpecialistPort
+from replan.ports.transcript import Transcript
 from replan.prompts.budget import within_budget
-from replan.state.limits import Limits
+from replan.state.limits import LimitHit, Limits, OnDoubt
+from replan.state.questions import Question
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
 
-GRACE = 1.0
-"""Seconds that a try which ran out of time has to end by itself before it is abandoned."""
+MOST_RETRIES = 20
+"""Tries of a step beside the first, whatever its plan says: a model may have written it."""
 
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; what is larger belongs into a file."""
@@ -47,6 +57,11 @@ class Tries:
         services: The live things.
         emitter: Tells of the tries.
         config: The caller's configuration, for callbacks, tags and metadata.
+        questions: What the step asked a person before, and how it asks more.
+        tried: The tries that the step has behind it, of earlier rounds and processes too.
+        on_doubt: What becomes of unsafe work that was cut off.
+        used: What all tries used.
+        number: The newest try, counted over rounds and resumptions.
     """
 
     specialist: SpecialistPort
@@ -55,75 +70,167 @@ class Tries:
     services: Services
     emitter: Emitter
     config: RunnableConfig
+    questions: StepQuestions
+    tried: Sequence[LedgerEntry] = ()
+    on_doubt: OnDoubt = "ask"
     used: TokenCount = field(default_factory=TokenCount)
+    number: int = field(init=False)
 
-    async def run(self) -> SpecialistResult | None:
+    def __post_init__(self) -> None:
+        self.number = newest_number(self.tried)
+        self._failures = failures(self.tried, self.context.idempotency_key)
+        self._transcript = Transcript(
+            self.services.journal,
+            self.context.run_id,
+            self.context.idempotency_key,
+            self.on_doubt,
+        )
+
+    async def run(self) -> SpecialistResult | list[Question] | LimitHit:
         """Try until the step succeeds, cannot be helped, or has no try left.
 
         Returns:
-            The result; none if the run has no model call left for it, so that it was not done.
+            The result; the questions that it waits for; or the limit of the run that kept the step
+            from being done.
         """
-        step = self.context.plan_step
-        retries = self.limits.step_retries if step.max_retries is None else step.max_retries
+        doubt = left_in_doubt(self.tried) if self._is_unsafe else None
+        if doubt is not None and (settled := await self._settled(doubt)) is not None:
+            return settled
         loop = AsyncRetrying(
             retry=retry_if_result(_can_be_retried),
-            stop=stop_after_attempt(retries + 1),
+            stop=stop_after_attempt(max(1, self._retries + 1 - self._failures)),
             wait=wait_exponential_jitter(
                 multiplier=self.services.retry_wait, jitter=self.services.retry_wait, max=30
             ),
-            before_sleep=self._tell_retry,
+            before_sleep=self._begin_again,
             retry_error_callback=_last_result,
         )
-        numbers = count(1)
-
-        async def next_try() -> SpecialistResult:
-            return await self._one(next(numbers))
-
         try:
-            result: SpecialistResult = await loop(next_try)
+            result: SpecialistResult = await loop(self._one)
+        except _Asked as asked:
+            return asked.questions
         except LimitReachedError as error:
-            if self.used == TokenCount():
+            await self._ended("cancelled", describe(error))
+            return LimitHit(
+                limit=error.limit,
+                value=error.value,
+                round=self.context.round,
+                specialist=self.name,
+                usage=self.used,
+            )
+        return await self._finish(result.replace(usage=self.used))
+
+    async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
+        """Say what became of unsafe work that was cut off; none if it is to be done again."""
+        what = f"Step {doubt.step_id} at @{doubt.specialist}"
+        verdict = Verdict(action="fail")
+        if self.on_doubt == "ask":
+            asker = self.questions.asker()
+            try:
+                task: JsonValue = self.context.task_description
+                details: JsonValue = {"attempt": doubt.number, "task": task}
+                verdict = ask_what_became_of(what, doubt.number, details, asker.ask)
+            except Waiting:
+                return await self.questions.recorded(asker, doubt.number, self.used, self.emitter)
+            except QuestionError as error:
+                verdict = Verdict(action="fail", text=f"{InDoubtError(what, doubt.number)} {error}")
+        match verdict.action:
+            case "run again":
                 return None
-            # What was begun must be accounted for, though it could not be ended.
-            result = self._completed(_failure(error), next(numbers) - 1, 0.0)
-        result = result.replace(usage=self.used)
+            case "done":
+                result = SpecialistResult(result=AIMessage(verdict.text or "Done."))
+            case "fail":
+                result = _failure(InDoubtError(what, doubt.number))
+                result = result.replace(error=verdict.text or result.error)
+        before = attempt_of(self.context.replace(attempt=doubt.number), self.name, self.services)
+        self._attempt = before.replace(started_at=doubt.started_at)
+        return await self._finish(self._completed(result, 0.0))
+
+    async def _finish(self, result: SpecialistResult) -> SpecialistResult:
+        """Put the final result of the step on record, as what came of the newest try."""
         # On record before anybody sees it: LangGraph writes a node's update in the background.
-        last = self.context.replace(attempt=result.retry_count + 1)
-        await self.services.journal.finished(
-            attempt_of(last, self.name, self.services), result, self.services.clock()
-        )
+        await self.services.journal.finished(self._attempt, result, self.services.clock())
+        await self._transcript.close()
         return result
 
-    async def _one(self, number: int) -> SpecialistResult:
+    @property
+    def _retries(self) -> int:
+        """Tries beside the first; unsafe work gets more than one only where its step says so."""
+        step = self.context.plan_step
+        if step.max_retries is not None:
+            return min(step.max_retries, MOST_RETRIES)
+        return 0 if self._is_unsafe else min(self.limits.step_retries, MOST_RETRIES)
+
+    @property
+    def _is_unsafe(self) -> bool:
+        return self.specialist.card.effects == "unsafe"
+
+    async def _one(self) -> SpecialistResult:
         """Make one try; everything but a question to the user and a cancellation is a result."""
-        context = self.context.replace(attempt=number)
-        await self.emitter.emit(
-            SpecialistInvoked, **self._names(number), task=context.task_description
-        )
-        await self.services.journal.started(attempt_of(context, self.name, self.services))
-        meter = self._meter(number)
+        await self._begin()
+        meter, asker = self._meter(), self.questions.asker()
         started = time.monotonic()
         try:
-            result = await self._within_time(lambda: self._call(context, meter))
-        except (GraphBubbleUp, LimitReachedError):
+            with heard(asker):
+                result = await self._within_limits(meter)
+        except Waiting:
+            result = None
+        except (asyncio.CancelledError, GraphDrained):
+            await self._ended("cancelled")
+            raise
+        except GraphBubbleUp:
+            await self._ended("waiting")
+            raise
+        except StorageError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code; its failure is a result
-            result = _failure(error)
+            # It may have made another error of a limit that it met.
+            limit = error if isinstance(error, LimitReachedError) else meter.refused or error
+            if isinstance(limit, LimitReachedError) and limit.scope == "run":
+                raise limit from (None if limit is error else error)
+            result = _failure(limit)
         finally:
             self.used += meter.count
-        return self._completed(result, number, time.monotonic() - started)
+        if result is None or asker.asked:
+            # A question that was asked is asked, even if the code around it made a failure of it.
+            raise _Asked(await self._waiting(asker))
+        return self._completed(result, time.monotonic() - started)
+
+    async def _begin(self) -> None:
+        self.number += 1
+        self._attempt = attempt_of(
+            self.context.replace(attempt=self.number), self.name, self.services
+        )
+        await self.services.journal.started(self._attempt)
+        await self.emitter.emit(
+            SpecialistInvoked, **self._names, task=self.context.task_description
+        )
+
+    async def _ended(self, outcome: AttemptOutcome, error: str = "") -> None:
+        await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
+
+    async def _waiting(self, asker: Asker) -> list[Question]:
+        """Record that a try ended with questions."""
+        asked = await self.questions.recorded(asker, self.number, self.used, self.emitter)
+        await self._ended("waiting")
+        return asked
 
     @property
     def name(self) -> str:
         """The specialist's name."""
         return self.specialist.card.name
 
-    async def _call(self, context: ExecutionContext, meter: Meter) -> SpecialistResult:
-        config = merge_configs(self.config, {"callbacks": [meter]})
+    async def _call(self, meter: Meter) -> SpecialistResult:
+        context = self.context.replace(attempt=self.number)
+        key = {"idempotency_key": context.idempotency_key}
+        merged = merge_configs(self.config, {"callbacks": [meter], "metadata": key})
+        # Last, since merging takes in what stands in the surroundings.
+        config = to_its_end(merged)
         # What runs without being handed the configuration finds it here.
         token = var_child_runnable_config.set(config)
         try:
-            return SpecialistResult.model_validate(await self.specialist.run(context, config))
+            with self._transcript.at_work(self.number):
+                return SpecialistResult.model_validate(await self.specialist.run(context, config))
         except SystemExit as error:
             raise RuntimeError(f"it tried to end the process (exit {error.code})") from error
         except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
@@ -133,25 +240,13 @@ class Tries:
         finally:
             var_child_runnable_config.reset(token)
 
-    async def _within_time(
-        self, work: Callable[[], Awaitable[SpecialistResult]]
-    ) -> SpecialistResult:
-        """Wait as long as the step may take, and not much longer for one that will not stop."""
-        seconds = self.context.plan_step.timeout or self.limits.step_timeout
-        task = asyncio.ensure_future(work())
-        try:
-            await asyncio.wait({task}, timeout=seconds)
-        finally:
-            in_time = task.done()
-            if not in_time:
-                await _stop(task)
-        if not in_time:
-            raise TimeoutError(f"no answer within {seconds:g} s")
-        if task.cancelled():
-            raise RuntimeError("it cancelled itself")
-        return task.result()
+    async def _within_limits(self, meter: Meter) -> SpecialistResult:
+        """Make the try within its time and with the calls that it may make."""
+        async with meter:
+            seconds = self.context.plan_step.timeout or self.limits.step_timeout
+            return await in_time(lambda: self._call(meter), self._account, meter, seconds)
 
-    def _completed(self, result: SpecialistResult, number: int, seconds: float) -> SpecialistResult:
+    def _completed(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
         """Fill in what the specialist left out, and cut what is too long to be kept."""
         failed = result.status is ExecutionStatus.FAILED
         if len(result.text) > LONGEST_RESULT:
@@ -161,7 +256,7 @@ class Tries:
             specialist_name=self.name,
             step_id=self.context.plan_step.id,
             round=self.context.round,
-            retry_count=number - 1,
+            retry_count=self._failures,
             duration=result.duration or seconds,
             confidence=0.0 if failed else result.confidence,
             error=within_budget(
@@ -170,37 +265,48 @@ class Tries:
             ),
         )
 
-    def _meter(self, number: int) -> Meter:
-        def tell(text: str) -> None:
-            self.emitter.stream(SpecialistToken, **self._names(number), text=text)
+    def _meter(self) -> Meter:
+        names = self._names
 
+        def tell(text: str) -> None:
+            self.emitter.stream(SpecialistToken, **names, text=text)
+
+        step = self.context.plan_step.id
         return Meter(
-            self.services.journal,
-            self.context.run_id,
-            self.limits.max_model_calls,
-            kept=KEPT_FOR_ANSWER,
+            self._account,
+            step_scopes(self.limits, self.services, self.name, step),
+            new_id=self.services.new_id,
+            prices=self.services.prices,
             on_token=tell,
         )
 
-    async def _tell_retry(self, state: RetryCallState) -> None:
-        result = _last_result(state)
-        await self.emitter.emit(
-            SpecialistRetried, **self._names(state.attempt_number), error=result.error
-        )
+    @property
+    def _account(self) -> Account:
+        return self.services.accounts.of(self.services.journal, self.context.run_id)
 
-    def _names(self, number: int) -> dict[str, object]:
+    async def _begin_again(self, state: RetryCallState) -> None:
+        """Account for a try that failed, before the next one."""
+        result = _last_result(state)
+        self._failures += 1
+        await self._ended("failed", result.error)
+        await self._transcript.restart()
+        await self.emitter.emit(SpecialistRetried, **self._names, error=result.error)
+
+    @property
+    def _names(self) -> dict[str, object]:
         return {
             "step_id": self.context.plan_step.id,
             "specialist": self.name,
-            "attempt": number,
+            "attempt": self.number,
         }
 
 
-async def _stop(task: asyncio.Future[SpecialistResult]) -> None:
-    """Cancel a task; one that will not stop is abandoned, and what it says later is not heard."""
-    task.cancel()
-    task.add_done_callback(lambda late: late.cancelled() or late.exception())
-    await asyncio.wait({task}, timeout=GRACE)
+class _Asked(Exception):  # noqa: N818 - it ends the tries, and is no error
+    """A try ended with questions, which are on record."""
+
+    def __init__(self, questions: list[Question]) -> None:
+        self.questions = questions
+        super().__init__()
 
 
 def _failure(error: Exception) -> SpecialistResult:

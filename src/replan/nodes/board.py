@@ -7,14 +7,20 @@ the round. Truth is the journal and the state: a board that is lost is only fill
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from itertools import count
 from typing import Literal
 from weakref import WeakValueDictionary
 
+from pydantic import JsonValue
+
 from replan.events.emitter import Counter
-from replan.ports.journal import Journal
+from replan.ports.journal import Journal, LedgerEntry
 from replan.state.results import SpecialistResult
+
+QUESTIONS = "question/"
+"""What the notes of a run begin with that hold questions; the question's key follows."""
 
 Outcome = SpecialistResult | Literal["skipped"] | None
 """What came of a seat: a result, a condition that does not hold, or nothing in this round."""
@@ -66,13 +72,18 @@ class Board:
     Attributes:
         slots: Bounds the steps that run at the same time.
         counter: The numbers of the round's events.
+        questions: The numbers of the run's next questions.
     """
 
-    def __init__(self, slots: int, newest_event: int) -> None:
+    def __init__(self, slots: int, newest_event: int, asked: int = 0) -> None:
         self.slots = Slots(slots)
         self.counter = Counter(newest_event)
+        self.questions = count(asked + 1)
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._recorded: Mapping[str, SpecialistResult] | None = None
+        self._ledger: Sequence[LedgerEntry] | None = None
+        self._seated = 0
+        self._asked: Mapping[str, JsonValue] | None = None
         self._recalling = asyncio.Lock()
         self._stale: set[str] = set()
 
@@ -80,10 +91,15 @@ class Board:
     def seat(self, key: str) -> Generator[None]:
         """Take a seat; leaving it publishes nothing if nothing was published, so nobody hangs."""
         self._seats[key] = asyncio.get_running_loop().create_future()
+        self._seated += 1
         try:
             yield
         finally:
             self.publish(key, None)
+            self._seated -= 1
+            if not self._seated:
+                # Whoever comes back to the same round, after a question, must read anew.
+                self._recorded = self._ledger = None
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Show what came of a seat; the first word counts."""
@@ -96,6 +112,20 @@ class Board:
             if self._recorded is None:
                 self._recorded = await journal.results(run_id)
         return self._recorded
+
+    async def tried(self, journal: Journal, run_id: str) -> Sequence[LedgerEntry]:
+        """The tries that the ledger has of this run, read once a round."""
+        async with self._recalling:
+            if self._ledger is None:
+                self._ledger = await journal.ledger(run_id)
+        return self._ledger
+
+    async def recall_questions(self, journal: Journal, run_id: str) -> Mapping[str, JsonValue]:
+        """The noted questions of this run, read once a round; by the keys of their notes."""
+        async with self._recalling:
+            if self._asked is None:
+                self._asked = await journal.notes(run_id, QUESTIONS)
+        return self._asked
 
     async def outcome(self, key: str) -> Outcome:
         """Wait for a seat that is taken in this round; none if it is not."""
@@ -122,10 +152,12 @@ class Boards:
         # The tasks of a round hold its board; when the last one ends, it is gone.
         self._boards: WeakValueDictionary[tuple[str, str], Board] = WeakValueDictionary()
 
-    def join(self, run_id: str, checkpoint_id: str, slots: int, newest_event: int) -> Board:
+    def join(
+        self, run_id: str, checkpoint_id: str, slots: int, newest_event: int, asked: int = 0
+    ) -> Board:
         """Give the round's board; the first task of the round makes it."""
         board = self._boards.get((run_id, checkpoint_id))
         if board is None:
-            board = Board(slots, newest_event)
+            board = Board(slots, newest_event, asked)
             self._boards[run_id, checkpoint_id] = board
         return board

@@ -4,10 +4,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
-from replan.events.types import LimitReached, TaskCompleted
+from replan.events.types import TaskCompleted
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import host_call
 from replan.ports.services import Services
+from replan.ports.transcript import Transcript
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
 from replan.state.enhanced import EnhancedState
@@ -30,23 +31,27 @@ async def direct_answer(
     call = host_call(
         "direct_answer", state, services=services, runtime=runtime, config=config, closing=True
     )
-    answer, outcome = state.get("final_answer"), "answered"
+    answer, outcome, limit = state.get("final_answer"), "answered", ""
     if answer is None:
         thinking = state.get("current_thinking_result") or ThinkingResult(
             thought="", complexity=TaskComplexity.SIMPLE, timestamp=services.clock()
         )
         prompt = build_direct_answer_prompt(thinking, state, services.prompts)
         shown = AnswerStream(call.emitter, None)
+        run_id = state.get("run_id", "")
+        record = Transcript(services.journal, run_id, f"direct_answer/{run_id}", "tell")
         try:
-            text = read_answer(await call.ask(services.models.direct, prompt, shown))
+            with record.at_work(attempt=1):
+                text = read_answer(await call.ask(services.models.direct, prompt, shown))
         except LimitReachedError as error:
             outcome, text = "failed", f"There is no answer. {error}"
-            await call.emitter.emit(LimitReached, limit=error.limit, value=error.value)
+            limit = error.limit
+            await call.tell_limit(limit, error.value)
         if not text:
             outcome, text = "failed", "There is no answer: the model gave an empty reply."
         answer = shown.finish(text)
     usage = call.usage(state)
-    await services.journal.closed(state.get("run_id", ""))
+    await call.close()
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
     return {
         "messages": [answer],
@@ -54,6 +59,7 @@ async def direct_answer(
         "is_simple_task": True,
         "is_completed": True,
         "outcome": outcome,
+        "limit_reached": limit,
         "usage": usage,
         "event_seq": call.emitter.counter.value,
     }

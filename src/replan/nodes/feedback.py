@@ -6,7 +6,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import FeedbackGenerated, LimitReached
+from replan.events.types import FeedbackGenerated
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.repair import ask_readable
@@ -53,14 +53,16 @@ async def feedback(
     )
     limit = reached_limit(state)
     if limit:
-        value = limit_value(state, limit)
-        await call.emitter.emit(LimitReached, limit=limit, value=value)
+        await call.tell_limit(limit, limit_value(state, limit))
     unreadable = list[UnreadableReply]()
     if not needs_model(state):
         judged = fallback_feedback(state, "The plan goes on.")
     else:
         judged, unreadable = await _judged(state, collected, call)
     goes_on = should_continue_execution(judged, state)
+    if call.refused is not None and not limit and not goes_on:
+        limit = call.refused.limit
+        await call.tell_limit(limit, call.refused.value)
     judged = judged.replace(
         collected_results=collected,
         should_continue=goes_on,

@@ -8,13 +8,16 @@ from replan.errors import LimitReachedError, ModelCallError
 from replan.events.types import TaskCompleted
 from replan.nodes.answer_stream import AnswerStream, show
 from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.rules import missing_from, outcome_of
+from replan.nodes.rules import is_rejected, missing_from, outcome_of
 from replan.plan.model import TaskPlan
+from replan.plan.seal import sealed
 from replan.ports.services import Services
 from replan.prompts.host import build_final_answer_prompt
 from replan.replies.readings import read_answer
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
+from replan.state.patches import plan_write
+from replan.state.results import Outcome
 
 
 async def final_answer(
@@ -33,19 +36,23 @@ async def final_answer(
     if answer is None:
         answer = await _answered(state, call)
     answer = _with_missing(answer, state, call)
-    plan = state.get("current_plan") or TaskPlan()
-    outcome, usage = outcome_of(plan), call.usage(state)
-    await services.journal.closed(state.get("run_id", ""))
+    plan, limit = state.get("current_plan") or TaskPlan(), state.get("limit_reached", "")
+    if call.refused is not None and not limit:
+        limit = call.refused.limit
+        await call.tell_limit(limit, call.refused.value)
+    outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
+    usage = call.usage(state)
+    await call.close()
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
-    update: EnhancedState = {}
-    if history := state.get("plan_history", []):
-        update["current_plan"] = plan.replace(update_history=tuple(history))
+    # A person may edit the document and hand it in again: it tells what its steps were asked.
+    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
     return {
-        **update,
+        "current_plan": plan_write(state.get("current_plan"), sealed(whole)),
         "messages": [answer],
         "final_answer": answer,
         "is_completed": True,
         "outcome": outcome,
+        "limit_reached": limit,
         "usage": usage,
         "event_seq": call.emitter.counter.value,
     }
@@ -64,7 +71,19 @@ def generate_final_answer(state: EnhancedState) -> str:
     return "\n\n".join(parts) or "No step brought a result."
 
 
+def generate_rejection(state: EnhancedState) -> str:
+    """The answer of a run whose plan a person did not want: so, why, and what was done before."""
+    decision = state.get("decision")
+    reason = "" if decision is None else decision.reason
+    text = f"The plan was rejected: {reason}" if reason else "The plan was rejected."
+    if not state.get("current_specialist_results"):
+        return f"{text}\n\nNothing was done."
+    return f"{text}\n\nWhat was done before:\n\n{generate_final_answer(state)}"
+
+
 async def _answered(state: EnhancedState, call: HostCall) -> AIMessage:
+    if is_rejected(state):
+        return AnswerStream(call.emitter, None).finish(generate_rejection(state))
     prompt = build_final_answer_prompt(
         state.get("current_feedback_result"),
         state,
@@ -74,8 +93,10 @@ async def _answered(state: EnhancedState, call: HostCall) -> AIMessage:
     shown = AnswerStream(call.emitter, None)
     try:
         text = read_answer(await call.ask(call.services.models.answering, prompt, shown))
-    except (ModelCallError, LimitReachedError):
+    except ModelCallError:
         text = ""
+    except LimitReachedError as error:
+        text = f"{generate_final_answer(state)}\n\nThese are the results as they came. {error}"
     return shown.finish(text or generate_final_answer(state))
 
 

@@ -1,6 +1,7 @@
 """How a node of the host asks a model: counted, hidden from the stream, retried if it can pass."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -10,17 +11,21 @@ from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_exponential_jitter
 
-from replan.errors import LimitReachedError, ModelCallError
+from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
 from replan.events.emitter import Counter, Emitter
+from replan.events.types import LimitReached
 from replan.nodes.answer_stream import AnswerStream
-from replan.nodes.meter import KEPT_FOR_ANSWER, Meter
+from replan.nodes.deadline import in_time
+from replan.nodes.meter import Meter
+from replan.nodes.scopes import run_scope
+from replan.ports.asking import Scope
 from replan.ports.chat import Chat
 from replan.ports.failures import can_pass, describe
 from replan.ports.services import Services
 from replan.prompts.sections import Node
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
-from replan.state.usage import Usage
+from replan.state.usage import TokenCount, Usage
 
 HOST_TRIES = 3
 """Tries of one call of the host, beside those that the model's client makes itself."""
@@ -28,13 +33,29 @@ HOST_TRIES = 3
 
 @dataclass
 class HostCall:
-    """What one node of the host needs to ask a model and to tell of it."""
+    """What one node of the host needs to ask a model and to tell of it.
+
+    Attributes:
+        node: The node.
+        services: The live things.
+        emitter: Tells of events.
+        config: The caller's configuration, for callbacks, tags and metadata.
+        seconds: How long one turn of a try may take.
+        run_id: The run.
+        scope: The run, and what of it is kept back for others.
+        used: What the calls so far used.
+        refused: The limit that kept the newest call from being made, or none.
+    """
 
     node: Node
     services: Services
     emitter: Emitter
     config: RunnableConfig
-    meter: Meter
+    seconds: float
+    run_id: str
+    scope: Scope
+    used: TokenCount = field(default_factory=TokenCount)
+    refused: LimitReachedError | None = None
 
     async def ask(
         self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None = None
@@ -43,9 +64,13 @@ class HostCall:
 
         Raises:
             ModelCallError: The model could not be reached or refused the call.
-            LimitReachedError: The run has no model call left.
+            LimitReachedError: The run has no call, no token, no money or no time left.
         """
-        config = merge_configs(self.config, {"callbacks": [self.meter], "tags": ["nostream"]})
+        account = self.services.accounts.of(self.services.journal, self.run_id)
+        meter = Meter(
+            account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
+        )
+        config = merge_configs(self.config, {"callbacks": [meter], "tags": ["nostream"]})
 
         def restart(_: RetryCallState) -> None:
             if answer is not None:
@@ -60,14 +85,24 @@ class HostCall:
             before_sleep=restart,
             reraise=True,
         )
+
+        async def reply() -> AIMessage:
+            # A model that never answers, or never stops, must not hold the run for ever.
+            async with asyncio.timeout(self.seconds * chat.turns):
+                return await chat.reply(messages, config, answer and answer.feed)
+
         try:
-            message: AIMessage = await retrying(
-                chat.reply, messages, config, answer and answer.feed
-            )
-        except (GraphBubbleUp, LimitReachedError):
+            async with meter:
+                message: AIMessage = await in_time(lambda: retrying(reply), account, meter)
+        except LimitReachedError as error:
+            self.refused = error
+            raise
+        except (GraphBubbleUp, StorageError, UnpricedModelError):
             raise
         except Exception as error:
             raise ModelCallError(self.node, describe(error)) from error
+        finally:
+            self.used += meter.count
         return message.text
 
     async def ask_again(
@@ -85,9 +120,18 @@ class HostCall:
             chat, [*messages, AIMessage(reply or "(empty)"), HumanMessage(complaint)], answer
         )
 
+    async def tell_limit(self, limit: str, value: float) -> None:
+        """Tell that a limit of the run is reached."""
+        await self.emitter.emit(LimitReached, limit=limit, value=value)
+
+    async def close(self) -> None:
+        """Let go of what only a run that goes on needs."""
+        await self.services.journal.closed(self.run_id)
+        self.services.accounts.close(self.run_id)
+
     def usage(self, state: EnhancedState) -> Usage:
         """The run's usage with this node's part."""
-        return state.get("usage", Usage()).plus((self.node, self.meter.count))
+        return state.get("usage", Usage()).plus((self.node, self.used))
 
 
 def host_call(
@@ -99,15 +143,16 @@ def host_call(
     config: RunnableConfig,
     closing: bool,
 ) -> HostCall:
-    """Prepare a call; one that is not `closing` leaves the last call to one that is."""
-    limit = settings_of(state).limits.max_model_calls
-    run_id = state.get("run_id", "")
+    """Prepare a call; one that is not `closing` leaves the closing reserve to one that is."""
+    limits = settings_of(state).limits
     return HostCall(
         node=node,
         services=services,
         emitter=emitter_of(state, services, runtime),
         config=config,
-        meter=Meter(services.journal, run_id, limit, kept=0 if closing else KEPT_FOR_ANSWER),
+        seconds=limits.step_timeout,
+        run_id=state.get("run_id", ""),
+        scope=run_scope(limits, services, closing=closing),
     )
 
 

@@ -5,7 +5,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
-from replan.events.types import PlanCreated, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanCreated, ReplyUnreadable
+from replan.nodes.approvals import approval_of, first_plan_waits
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import (
     assigned,
@@ -20,6 +21,7 @@ from replan.ports.services import Services
 from replan.prompts.host import build_planning_prompt, request_messages, request_text
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
+from replan.state.patches import plan_write
 from replan.state.results import TaskComplexity, ThinkingResult, UnreadableReply
 
 
@@ -39,6 +41,7 @@ async def plan_creation(
         "plan_creation", state, services=services, runtime=runtime, config=config, closing=False
     )
     plan, unreadable = state.get("current_plan"), list[UnreadableReply]()
+    settings, handed_in = settings_of(state), plan is not None
     if plan is None:
         plan, unreadable = await _planned(state, call)
     now = services.clock()
@@ -46,13 +49,19 @@ async def plan_creation(
     plan = plan.replace(
         steps=steps,
         version=1,
-        allow_dynamic_update=settings_of(state).allow_dynamic_update,
+        allow_dynamic_update=settings.allow_dynamic_update,
         created_at=now,
         updated_at=now,
     )
     await call.emitter.emit(PlanCreated, plan=plan, markdown=plan.content)
+    approval = None
+    if first_plan_waits(settings, handed_in=handed_in):
+        thinking = state.get("current_thinking_result")
+        approval = approval_of(plan, reason="" if thinking is None else thinking.reasoning)
+        await call.emitter.emit(ApprovalRequested, approval=approval)
     return {
-        "current_plan": plan,
+        "current_plan": plan_write(state.get("current_plan"), plan),
+        "approval": approval,
         "current_round": 1,
         "is_simple_task": False,
         "unreadable_replies": unreadable,

@@ -8,9 +8,10 @@ from replan.nodes.rules import runnable_steps, within_limit
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.services import Services
-from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.results import Assignment
 from replan.state.team import SpecialistCard, find_specialist, select_specialists_by_task
+from replan.state.waiting import waiting_steps
 
 
 async def plan_execution(state: EnhancedState, *, services: Services) -> EnhancedState:
@@ -22,7 +23,11 @@ async def plan_execution(state: EnhancedState, *, services: Services) -> Enhance
     plan = state.get("current_plan")
     if plan is None:
         raise InputError("There is no plan in the state. Put one into `current_plan`.")
-    ready = runnable_steps(state)
+    waiting = waiting_steps(state)
+    ready = tuple(step for step in runnable_steps(state) if step.id not in waiting)
+    if state.get("current_round", 1) > rounds_of(state):
+        # Only the answers to open questions are left to wait for.
+        ready = ()
     leading = ready[0] if ready else None
     dispatched = [
         Assignment(step_id=step.id, specialist=name)
@@ -56,6 +61,7 @@ def _steps_of_round(
             # Nothing to send if nothing can start, though some steps may still wait.
             allowed = within_limit(plan, settings_of(state).limits.max_steps)
             blocked = {step.id for step in blocked_steps(plan)}
-            unblocked = (step for step in allowed.open_steps() if step.id not in blocked)
+            held = blocked | waiting_steps(state)
+            unblocked = (step for step in allowed.open_steps() if step.id not in held)
             by_urgency = sorted(unblocked, key=lambda step: (-step.priority, step.id))
             return by_urgency if ready else []

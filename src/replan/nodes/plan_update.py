@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
 
 from replan.errors import InputError, LimitReachedError, ModelCallError, Refusal
-from replan.events.types import PlanUpdated, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanUpdated, ReplyUnreadable
+from replan.nodes.approvals import approval_of, revision_waits
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import assigned, plan_text
 from replan.plan.applying import apply_valid
@@ -19,8 +21,10 @@ from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
 from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
+from replan.state.patches import plan_write
+from replan.state.questions import Approval, still_asked
 from replan.state.results import FeedbackResult, UnreadableReply
 
 SUGGESTION = "Plan updated from execution feedback."
@@ -58,12 +62,15 @@ async def plan_update(
         "plan_update", state, services=services, runtime=runtime, config=config, closing=False
     )
     # The history stands beside the plan while the run goes on, so that it is stored once.
-    history = state.get("plan_history", [])
-    old = old.replace(update_history=tuple(history))
+    old = old.replace(update_history=tuple(state.get("plan_history", [])))
     unreadable: list[UnreadableReply] = []
     revision = Revision(old)
-    if old.allow_dynamic_update:
-        revision = await _revised(old, judged, state, call)
+    asked_by_person = judged.by == "person"
+    # A run whose rounds are spent goes on only to wait for answers: nothing new may begin.
+    has_rounds = state.get("current_round", 0) < rounds_of(state)
+    if (old.allow_dynamic_update and has_rounds) or asked_by_person:
+        # A person may want another plan even where the model must not change it.
+        revision = await _revised(old.replace(allow_dynamic_update=True), judged, state, call)
     if revision.complaints:
         complaint = "\n".join(revision.complaints)
         record = UnreadableReply(
@@ -71,18 +78,18 @@ async def plan_update(
         )
         await call.emitter.emit(ReplyUnreadable, **dict(record))
         unreadable = [record]
-    new = revision.plan
+    new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     update: EnhancedState = {}
     if new.version != old.version:
         newest = new.update_history[-1]
         await call.emitter.emit(
             PlanUpdated, plan=new, markdown=new.content, changes=newest.changes, by=newest.by
         )
-        # A plan that is not revised stands in the state already.
-        update["current_plan"] = new.replace(update_history=())
-        update["plan_history"] = [newest]
-        if repeats_revision(history, newest):
-            update["stalls"] = state.get("stalls", 0) + 1
+        update = _new_version(new, old, state)
+    if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
+        approval = _approval(new, old, judged, revision.complaints)
+        await call.emitter.emit(ApprovalRequested, approval=approval)
+        update["approval"] = approval
     return {
         **update,
         "current_round": state.get("current_round", 0) + 1,
@@ -97,10 +104,15 @@ async def _revised(
 ) -> Revision:
     """Read the revised document and apply what is valid; mistakes are shown to the model once."""
     services = call.services
-    prompt: list[BaseMessage] = build_plan_update_prompt(judged, state, services.prompts)
     text = judged.revised_plan
+    # What a model wants to change came with its judgement, where one call does both.
+    has_said = judged.by != "person" and services.prompts.merged_planning
+    is_asked = not text and judged.plan_update_suggestion != "" and not has_said
+    if not text.strip() and not is_asked:
+        return Revision(old)
+    prompt: list[BaseMessage] = build_plan_update_prompt(judged, state, services.prompts)
     try:
-        if not text and judged.plan_update_suggestion and not services.prompts.merged_planning:
+        if is_asked:
             text = plan_text(await call.ask(services.models.planning, prompt))
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
@@ -117,6 +129,32 @@ async def _revised(
         return revision
     second = _applied(old, plan_text(reply), judged, services)
     return second if second.plan.version != old.version else revision
+
+
+def _new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:
+    """What a revision writes; a plan that is not revised stands in the state already."""
+    newest = new.update_history[-1]
+    update: EnhancedState = {
+        "current_plan": plan_write(state.get("current_plan"), new.replace(update_history=())),
+        "plan_history": [newest],
+    }
+    if repeats_revision(old.update_history, newest):
+        update["stalls"] = state.get("stalls", 0) + 1
+    questions = state.get("questions", {})
+    kept = still_asked(questions, old, new)
+    if kept != questions:
+        update["questions"] = Overwrite(kept)  # pyright: ignore[reportGeneralTypeIssues]
+    return update
+
+
+def _approval(
+    new: TaskPlan, old: TaskPlan, judged: FeedbackResult, complaints: Sequence[str]
+) -> Approval:
+    if new.version == old.version:
+        problem = "\n".join(["The model has no other plan.", *complaints])
+        return approval_of(new, problem=problem)
+    wanted = judged.plan_update_suggestion or judged.feedback
+    return approval_of(new, before=old, reason=wanted, problem="\n".join(complaints))
 
 
 def _applied(old: TaskPlan, text: str, judged: FeedbackResult, services: Services) -> Revision:

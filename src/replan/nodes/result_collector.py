@@ -8,7 +8,12 @@ from langgraph.runtime import Runtime
 from replan.events.types import PlanUpdated
 from replan.nodes.contexts import joined_texts
 from replan.nodes.host_call import emitter_of
-from replan.nodes.rules import get_current_execution_step, round_results
+from replan.nodes.rules import (
+    asked_questions,
+    get_current_execution_step,
+    round_hits,
+    round_results,
+)
 from replan.nodes.turn import status_of
 from replan.plan.dependencies import settle_conditions
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
@@ -17,6 +22,7 @@ from replan.plan.statuses import excerpt, step_outcome, with_statuses
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
+from replan.state.patches import plan_write
 from replan.state.results import (
     CollectedResults,
     ExecutionRecord,
@@ -40,9 +46,11 @@ async def result_collector(
         history = tuple(state.get("plan_history", []))
         whole = plan.replace(update_history=history)
         await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
-    used = ((result.specialist_name, result.usage) for result in results.values())
+    used = [(result.specialist_name, result.usage) for result in results.values()]
+    used += [(question.specialist, question.usage) for question in asked_questions(state)]
+    used += [(hit.specialist, hit.usage) for hit in round_hits(state).values()]
     return {
-        "current_plan": plan,
+        "current_plan": plan_write(state.get("current_plan"), plan),
         "current_collected_results": collected,
         "execution_history": [
             ExecutionRecord(round=state.get("current_round", 1), results=collected, timestamp=now)
@@ -57,7 +65,8 @@ def _stalls(before: TaskPlan, after: TaskPlan, state: EnhancedState) -> int:
     """Count rounds without progress; what came of a repeated revision takes none of them back."""
     stalls = state.get("stalls", 0)
     if not made_progress(before, after):
-        return stalls + 1
+        # A person's turn is bounded by a limit of its own.
+        return stalls if asked_questions(state) else stalls + 1
     history = state.get("plan_history", [])
     is_new = bool(history) and history[-1].version == after.version
     return stalls if is_new and repeats_revision(history, history[-1]) else 0

@@ -4,9 +4,13 @@ All are pure functions of the state. A model may end a run early, never late, an
 required step can still run.
 """
 
+import math
+
 from replan.plan.dependencies import blocked_steps, ready_steps, unmet_steps
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.limits import LimitHit
+from replan.state.questions import Question
 from replan.state.results import (
     ActionType,
     FeedbackResult,
@@ -14,6 +18,7 @@ from replan.state.results import (
     SpecialistResult,
 )
 from replan.state.usage import Usage
+from replan.state.waiting import open_questions
 
 MOST_MISSING = 50
 """Undone steps that an answer names one by one."""
@@ -42,6 +47,19 @@ def round_results(state: EnhancedState) -> dict[str, SpecialistResult]:
     current = state.get("current_round", 0)
     results = state.get("current_specialist_results", {})
     return {key: result for key, result in results.items() if result.round == current}
+
+
+def asked_questions(state: EnhancedState) -> list[Question]:
+    """The questions that the running round asked."""
+    current = state.get("current_round", 0)
+    return [q for q in state.get("questions", {}).values() if q.round == current and q.text]
+
+
+def round_hits(state: EnhancedState) -> dict[str, LimitHit]:
+    """The limits that kept steps of the running round from being done, by key."""
+    current = state.get("current_round", 0)
+    hits = state.get("limit_hits", {})
+    return {key: hit for key, hit in hits.items() if hit.round == current}
 
 
 def needs_model(state: EnhancedState) -> bool:
@@ -74,11 +92,19 @@ def spent_limit(state: EnhancedState) -> str:
     """The limit that leaves no room for another round, or an empty text."""
     limits = settings_of(state).limits
     plan = state.get("current_plan") or TaskPlan()
+    usage = state.get("usage", Usage())
+    for hit in round_hits(state).values():
+        if limit_value(state, hit.limit) <= hit.value:
+            return hit.limit
     spent = {
         "max_stalls": state.get("stalls", 0) >= limits.max_stalls,
-        "max_rounds": state.get("current_round", 0) >= rounds_of(state),
+        # A round that asked ends with the answers, which need no round of their own.
+        "max_rounds": state.get("current_round", 0) >= rounds_of(state)
+        and not open_questions(state),
         "max_steps": plan.total_steps > limits.max_steps and not runnable_steps(state),
-        "max_model_calls": state.get("usage", Usage()).calls >= limits.max_model_calls - 1,
+        "max_model_calls": usage.calls >= limits.max_model_calls - 1,
+        "max_tokens": _is_spent(usage.total_tokens, limits.max_tokens, limits.kept.tokens),
+        "max_cost": _is_spent(usage.cost, limits.max_cost, limits.kept.cost),
     }
     return next((name for name, is_spent in spent.items() if is_spent), "")
 
@@ -87,7 +113,8 @@ def limit_value(state: EnhancedState, limit: str) -> float:
     """The value of a limit, as this run has it."""
     if limit == "max_rounds":
         return rounds_of(state)
-    return getattr(settings_of(state).limits, limit)
+    value = getattr(settings_of(state).limits, limit)
+    return math.inf if value is None else value
 
 
 def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedState) -> bool:
@@ -102,11 +129,22 @@ def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedSt
     return feedback_result.should_continue
 
 
-def outcome_of(plan: TaskPlan) -> Outcome:
-    """How a run with a plan ended."""
-    if not unmet_steps(plan):
+def outcome_of(plan: TaskPlan, limit: str = "") -> Outcome:
+    """How a run with a plan ended; a limit that kept steps from being tried makes it partial."""
+    unmet = unmet_steps(plan)
+    if not unmet:
         return "completed"
-    return "partial" if plan.completed_steps else "failed"
+    blocked = {step.id for step in blocked_steps(plan)}
+    untried = limit and any(
+        step.status is StepStatus.PENDING and step.id not in blocked for step in unmet
+    )
+    return "partial" if plan.completed_steps or untried else "failed"
+
+
+def is_rejected(state: EnhancedState) -> bool:
+    """Whether a person did not let the plan run."""
+    decision = state.get("decision")
+    return decision is not None and decision.action == "reject"
 
 
 def missing_from(state: EnhancedState) -> str:
@@ -115,8 +153,10 @@ def missing_from(state: EnhancedState) -> str:
     blocked = {step.id for step in blocked_steps(plan)}
     limit = state.get("limit_reached", "") or reached_limit(state)
     unmet = unmet_steps(plan)
+    stopped = {key.partition("/")[0]: hit.limit for key, hit in round_hits(state).items()}
     lines = [
-        f"- {step.id}. {step.description}: {_why(step, limit, blocked=step.id in blocked)}"
+        f"- {step.id}. {step.description}: "
+        f"{_why(step, stopped.get(str(step.id), limit), blocked=step.id in blocked)}"
         for step in unmet[:MOST_MISSING]
     ]
     more = len(unmet) - MOST_MISSING
@@ -136,6 +176,10 @@ def fallback_feedback(state: EnhancedState, feedback: str) -> FeedbackResult:
 def _limited(state: EnhancedState) -> TaskPlan:
     plan = state.get("current_plan") or TaskPlan()
     return within_limit(plan, settings_of(state).limits.max_steps)
+
+
+def _is_spent(used: float, limit: float | None, kept: float) -> bool:
+    return limit is not None and used >= limit - kept
 
 
 def _is_terminal(plan: TaskPlan) -> bool:

@@ -5,20 +5,27 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import Overwrite
 
 from replan.errors import InputError
 from replan.nodes.result_collector import collect
+from replan.nodes.scopes import check_prices
 from replan.plan.document import PlanDocument
 from replan.plan.model import StepStatus, TaskPlan
+from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
+from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord
 from replan.state.team import find_specialist
 from replan.state.usage import Usage
 
-SUPER_STEPS_PER_ROUND = 5
-SUPER_STEPS_AROUND = 5
+SUPER_STEPS_PER_ROUND = 6
+"""Execution, specialists, collector, feedback, revision, approval."""
+
+SUPER_STEPS_AROUND = 7
+"""Thinking, the plan and its approval; answers of a person on the way in and out; the end."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +36,13 @@ class Start:
         update: What the thread's state becomes.
         view: What the run begins with: its own values over those of the thread.
         plan: The plan that was handed in, or none.
+        reruns: Its steps that were settled and run again.
     """
 
     update: dict[str, Any]
     view: EnhancedState
     plan: TaskPlan | None
+    reruns: tuple[Rerun, ...] = ()
 
 
 async def start_run(
@@ -47,15 +56,18 @@ async def start_run(
     Raises:
         InputError: There is neither a message nor a plan, or the plan names unknown specialists.
         PlanDocumentError: The plan that was handed in has mistakes.
+        UnpricedModelError: Money is bound, and a configured model has no price.
     """
     settings = services.settings.overridden_by(asked)
-    plan = read_handed_plan(state.get("plan"), services)
+    check_prices(settings.limits, services)
+    plan, reruns = read_handed_plan(state.get("plan"), services)
     messages, given = state.get("messages", []), list[AnyMessage]()
     if not messages:
         if plan is None:
             raise InputError("There is nothing to do: give `messages`, or a plan under `plan`.")
         given = [HumanMessage(plan.title or "Run this plan.")]
-    update = fresh_run(services.new_id(), settings)
+    update = fresh_run(await _run_id(state, config, services), settings)
+    update["questions"] = Overwrite(given_answers(state.get("answers") or {}, services.clock()))
     # A run ends by its own rules before LangGraph's bound would end it with an error.
     update["max_rounds"] = min(settings.limits.max_rounds, rounds_within(config))
     view: EnhancedState = {
@@ -72,7 +84,7 @@ async def start_run(
         "current_plan": plan,
         "execution_history": await _unsettled(state, services),
     }
-    return Start(update, view, plan)
+    return Start(update, view, plan, reruns)
 
 
 def recursion_limit(max_rounds: int) -> int:
@@ -86,16 +98,20 @@ def rounds_within(config: RunnableConfig) -> int:
     return max(1, (bound - SUPER_STEPS_AROUND) // SUPER_STEPS_PER_ROUND)
 
 
-def read_handed_plan(text: str | None, services: Services) -> TaskPlan | None:
-    """Read a person's plan document, strictly.
+def read_handed_plan(
+    text: str | None, services: Services
+) -> tuple[TaskPlan | None, tuple[Rerun, ...]]:
+    """Read a person's plan document, strictly, and open what was edited since it was done.
 
     Raises:
         PlanDocumentError: It has mistakes.
         InputError: It names specialists that the team does not have.
     """
     if not text or not text.strip():
-        return None
+        return None, ()
     plan = PlanDocument.parse(text).plan
+    reruns = rerun_reasons(plan)
+    plan = reopened(plan, reruns)
     team = services.team
     for step in plan.steps:
         for name in step.specialists:
@@ -105,7 +121,16 @@ def read_handed_plan(text: str | None, services: Services) -> TaskPlan | None:
                     f"Step {step.id} of the plan names @{name}, whom the team does not have. "
                     f"Use one of: {known}."
                 )
-    return plan
+    return plan, reruns
+
+
+async def _run_id(state: EnhancedState, config: RunnableConfig, services: Services) -> str:
+    """The id that the caller gave, unless it is that of a run that is over; else a new one."""
+    given = str(config.get("metadata", {}).get("run_id") or "")
+    if not given or (given == state.get("run_id") and state.get("is_completed")):
+        return services.new_id()
+    # Steps begin only when the run's start is in the state, so a run that has some is another one.
+    return services.new_id() if await services.journal.ledger(given) else given
 
 
 async def _unsettled(state: EnhancedState, services: Services) -> list[ExecutionRecord]:

@@ -21,7 +21,7 @@ async def specialist(
     services: Services,
     boards: Boards,
 ) -> EnhancedState:
-    """Do one step at one specialist; an update without a result leaves the step pending."""
+    """Do one step at one specialist; without a result the step stays pending."""
     turn = Turn.of(sent, read_state(sent, config), services, boards, runtime, config)
     with turn.board.seat(turn.key):
         # All siblings of the super-step take their seats before anybody looks for one.
@@ -30,4 +30,8 @@ async def specialist(
     update: EnhancedState = {"event_seq": turn.board.counter.value}
     if result is not None:
         update["current_specialist_results"] = {turn.key: result}
+    if turn.asked:
+        update["questions"] = {question.key: question for question in turn.asked}
+    if turn.limit is not None:
+        update["limit_hits"] = {turn.key: turn.limit}
     return update

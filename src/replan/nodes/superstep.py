@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
 
 from replan.state.enhanced import EnhancedState
 from replan.state.results import Assignment
 
 _READ = "__pregel_read"
+_RUNTIME = "__pregel_runtime"
 _KEYS = (
     "messages",
     "run_id",
@@ -24,6 +26,7 @@ _KEYS = (
     "current_plan",
     "current_thinking_result",
     "current_specialist_results",
+    "questions",
     "dispatched",
 )
 
@@ -53,6 +56,18 @@ def read_state(sent: Sent, config: RunnableConfig) -> EnhancedState:
         return sent["state"]
     read = _configurable(config)[_READ]
     return cast(EnhancedState, read(list(_KEYS)))
+
+
+def to_its_end(config: RunnableConfig) -> RunnableConfig:
+    """Let what a step runs, such as a graph of its own, come to its end when the run is to stop.
+
+    LangGraph would stop it at its next super-step, without the grace that running steps have.
+    """
+    runtime = _configurable(config).get(_RUNTIME)
+    if not isinstance(runtime, Runtime):
+        return config
+    own = cast("Runtime[Any]", runtime).override(control=None)
+    return {**config, "configurable": {**_configurable(config), _RUNTIME: own}}
 
 
 def _configurable(config: RunnableConfig) -> Mapping[str, Any]:

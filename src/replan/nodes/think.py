@@ -8,7 +8,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from replan.events.types import RunStarted, ThinkingCompleted, ThinkingStarted
+from replan.errors import LimitReachedError
+from replan.events.types import RunStarted, StepsReopened, ThinkingCompleted, ThinkingStarted
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.repair import ask_readable
@@ -42,6 +43,8 @@ async def think(
     )
     request = request_messages(start.view)
     await call.emitter.emit(RunStarted, request=request_text(request))
+    if start.reruns:
+        await call.emitter.emit(StepsReopened, reruns=start.reruns)
     await call.emitter.emit(ThinkingStarted)
     unreadable, answer = list[UnreadableReply](), None
     if start.plan is not None and services.prompts.merged_planning:
@@ -81,14 +84,18 @@ async def _judged(
         return says_simple(fields, threshold)
 
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_answer else None
-    reading, unreadable = await ask_readable(
-        call,
-        call.services.models.thinking,
-        build_thinking_prompt(state.get("messages", []), state, prompts),
-        lambda text: read_think(text, looks_like_plan, threshold),
-        shown,
-        fallback="a simple request",
-    )
+    try:
+        reading, unreadable = await ask_readable(
+            call,
+            call.services.models.thinking,
+            build_thinking_prompt(state.get("messages", []), state, prompts),
+            lambda text: read_think(text, looks_like_plan, threshold),
+            shown,
+            fallback="a simple request",
+        )
+    except LimitReachedError:
+        # What is too small for this call has no room for an answer either, and that is told there.
+        reading, unreadable = None, []
     if reading is None:
         return ThinkReading(complexity=TaskComplexity.SIMPLE), None, unreadable
     is_simple = (reading.complexity or TaskComplexity.SIMPLE) is TaskComplexity.SIMPLE

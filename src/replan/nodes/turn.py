@@ -1,11 +1,11 @@
 """One step at one specialist in one round: recalled, parked, skipped or done."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.func import task
+from langgraph.errors import GraphDrained
 from langgraph.runtime import Runtime
 
 from replan.events.emitter import Emitter
@@ -13,19 +13,28 @@ from replan.events.types import SpecialistCompleted, SpecialistParked
 from replan.nodes.attempts import Tries
 from replan.nodes.board import Board, Boards, Outcome
 from replan.nodes.contexts import context_of, joined_texts, step_key
+from replan.nodes.step_questions import StepQuestions
 from replan.nodes.superstep import Sent
+from replan.nodes.tried import tries_of
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.ports.journal import LedgerEntry
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.limits import RunSettings
+from replan.state.limits import LimitHit, RunSettings
+from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, SpecialistResult, result_key
 from replan.state.usage import TokenCount
 
 
 @dataclass
 class Turn:
-    """What it takes to settle one seat of the board."""
+    """What it takes to settle one seat of the board.
+
+    Attributes:
+        asked: The questions that the step waits for, once it was tried.
+        limit: The limit of the run that kept the step from being done, if one did.
+    """
 
     step: PlanStep
     specialist: str
@@ -36,6 +45,8 @@ class Turn:
     services: Services
     runtime: Runtime[RunSettings]
     config: RunnableConfig
+    asked: list[Question] = field(default_factory=list[Question])
+    limit: LimitHit | None = None
 
     @classmethod
     def of(
@@ -55,6 +66,7 @@ class Turn:
             "" if info is None else info.checkpoint_id,
             settings_of(state).limits.max_parallel_steps,
             state.get("event_seq", 0),
+            len(state.get("questions", {})),
         )
         return cls(
             step=plan.step(sent["step_id"]),
@@ -105,7 +117,10 @@ class Turn:
             case _:
                 return await self._park(awaited)
         async with self.board.slots.take(self.step.priority):
-            if await self._is_stopped():
+            if self.runtime.drain_requested:
+                # Not parked: the round is not over, and goes on here when the run does.
+                raise GraphDrained(self.runtime.drain_reason or "stopped")
+            if await self._is_halted():
                 return await self._park({})
             return await self._work()
 
@@ -120,18 +135,24 @@ class Turn:
             services=self.services,
             emitter=self.emitter,
             config=self.config,
+            questions=await StepQuestions.of(
+                self.step.id, self.specialist, self.state, self.board, self.services
+            ),
+            tried=await self._tried(),
+            on_doubt=settings_of(self.state).on_doubt,
         )
-        # One task a step and one call a task: LangGraph matches stored results by call order.
-        work = task(name=f"{self.specialist}.work")(tries.run)
-        done = await work()
-        if done is None:
+        result = await tries.run()
+        if isinstance(result, LimitHit):
+            self.limit = result
             return await self._park({})
-        result = SpecialistResult.model_validate(done)
+        if isinstance(result, list):
+            self.asked = result
+            return None
         event = self.emitter.stream(
             SpecialistCompleted,
             step_id=self.step.id,
             specialist=self.specialist,
-            attempt=result.retry_count + 1,
+            attempt=tries.number,
             result=result,
         )
         self.board.publish(self.key, result)
@@ -181,10 +202,8 @@ class Turn:
             waiting_for=tuple(waiting_for),
         )
 
-    async def _is_stopped(self) -> bool:
-        """Whether nothing more may start: a drain, a wish to revise, or a failure that halts."""
-        if self.runtime.drain_requested:
-            return True
+    async def _is_halted(self) -> bool:
+        """Whether nothing more may start in this round: a wish to revise, a failure that halts."""
         recorded = (await self._journal()).values()
         results = [*self.board.published(), *(r for r in recorded if r.round == self._round)]
         halts = settings_of(self.state).on_failure == "halt"
@@ -195,6 +214,11 @@ class Turn:
 
     async def _journal(self) -> Mapping[str, SpecialistResult]:
         return await self.board.recall(self.services.journal, self.state.get("run_id", ""))
+
+    async def _tried(self) -> Sequence[LedgerEntry]:
+        run_id = self.state.get("run_id", "")
+        ledger = await self.board.tried(self.services.journal, run_id)
+        return tries_of(ledger, self.step.id, self.specialist)
 
     @property
     def _round(self) -> int:

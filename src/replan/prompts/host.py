@@ -17,6 +17,7 @@ from langchain_core.messages import (
 
 from replan.plan.model import TaskPlan
 from replan.plan.rendering import render_for_model
+from replan.plan.seal import unsealed
 from replan.prompts.budget import within_budget
 from replan.prompts.sections import Call, Node, call_tag, section
 from replan.prompts.templates import load, render
@@ -196,7 +197,7 @@ def _unfinished(state: EnhancedState) -> str:
     if plan is None or state.get("is_completed"):
         return ""
     return "Earlier work on this conversation did not come to its end:\n" + section(
-        "plan", plan.content
+        "plan", unsealed(plan.content)
     )
 
 

@@ -1,15 +1,19 @@
 """The graph that LangGraph Studio serves: of a team file, or else of the local team.
 
-`langgraph dev` finds it through `langgraph.json`. The server brings its own checkpointer.
+`langgraph dev` finds it through `langgraph.json`, and beside it the saver for its threads.
 """
 
 import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
+from replan.adapters.storage.opening import open_storage
 from replan.app import local_graph, team_graph
 
 TEAM = "REPLAN_TEAM"
@@ -17,6 +21,10 @@ DIRECTORY = "REPLAN_DIR"
 OUT = "REPLAN_OUT"
 MODEL = "REPLAN_MODEL"
 BASE_URL = "REPLAN_BASE_URL"
+STORAGE = "REPLAN_STORAGE"
+STORAGE_KEY = "REPLAN_STORAGE_KEY"
+BESIDE_THE_SERVERS = ".langgraph_api/replan.sqlite"
+"""Where the threads stand if nobody says otherwise: in the folder of the server's own files."""
 
 
 @cache
@@ -39,3 +47,18 @@ def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
         model=os.environ.get(MODEL, "offline"),
         base_url=os.environ.get(BASE_URL) or None,
     )
+
+
+@asynccontextmanager
+async def make_checkpointer() -> AsyncGenerator[BaseCheckpointSaver[Any]]:
+    """Open the saver of the server's threads.
+
+    The server's own saver would restore any class that a checkpoint names. `REPLAN_STORAGE` says
+    where the threads stand, `REPLAN_STORAGE_KEY` encrypts them.
+
+    Raises:
+        StorageError: The storage cannot be opened.
+    """
+    where = os.environ.get(STORAGE) or BESIDE_THE_SERVERS
+    async with open_storage(where, key=os.environ.get(STORAGE_KEY) or None) as storage:
+        yield storage.checkpointer

@@ -11,13 +11,18 @@ from replan.errors import FieldMistake
 from replan.settings.secrets import MASK, MEND, names_secret, shown
 from replan.settings.sections import HostSection, ModelSection, SpecialistSection, TeamSection
 from replan.settings.yaml_source import Where, YamlSource, field_path
-from replan.state.limits import Limits
+from replan.state.limits import Budget, Limits, Price
 
 _SECTIONS: dict[Any, type[BaseModel]] = {
     "host": HostSection,
     "models": ModelSection,
     "specialists": SpecialistSection,
     "limits": Limits,
+    "prices": Price,
+}
+_NESTED: dict[tuple[Any, Any], type[BaseModel]] = {
+    ("limits", "per_step"): Budget,
+    ("specialists", "limits"): Budget,
 }
 _NUMBER = "Write a number, without quotes."
 # What pydantic finds: the code of the mistake, the reason, the mend.
@@ -98,8 +103,13 @@ def unknown_field(where: Where, source: YamlSource) -> FieldMistake:
 
 def known_fields(section: Where) -> tuple[str, ...]:
     """The fields of the section at a place."""
-    model = _SECTIONS[section[0]] if section else TeamSection
-    return tuple(model.model_fields)
+    return tuple(_model_of(section).model_fields)
+
+
+def _model_of(section: Where) -> type[BaseModel]:
+    if not section:
+        return TeamSection
+    return _NESTED.get((section[0], section[-1]), _SECTIONS[section[0]])
 
 
 def _missing(where: Where, source: YamlSource) -> FieldMistake:
@@ -116,9 +126,12 @@ def _missing(where: Where, source: YamlSource) -> FieldMistake:
 
 def _purpose(where: Where) -> str:
     *section, name = where
-    model = _SECTIONS[section[0]] if section else TeamSection
     # The first clause is enough in a message; an editor shows the whole.
-    text = cast("str", model.model_fields[str(name)].description).partition(":")[0].rstrip(".")
+    text = (
+        cast("str", _model_of(tuple(section)).model_fields[str(name)].description)
+        .partition(":")[0]
+        .rstrip(".")
+    )
     return text[0].lower() + text[1:]
 
 

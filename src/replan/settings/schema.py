@@ -5,7 +5,7 @@ import re
 from typing import Any, cast
 
 from replan.settings.sections import TeamSection
-from replan.state.limits import Limits
+from replan.state.limits import Budget, Limits
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE = re.compile(r"^ {4}(?P<name>\w+): (?P<text>.+(?:\n {8}.+)*)", re.MULTILINE)
@@ -19,7 +19,8 @@ def team_schema() -> dict[str, Any]:
         definition["title"] = f"Replan {definition['title'].removesuffix('Section').lower()}"
         for field in definition["properties"].values():
             _without_none(field)
-    _describe_limits(schema["$defs"][Limits.__name__])
+    for kind in (Limits, Budget):
+        _describe(schema["$defs"][kind.__name__], kind)
     return {"$schema": _DIALECT, **schema}
 
 
@@ -34,9 +35,9 @@ def _without_none(field: dict[str, Any]) -> None:
         field.update(kind)
 
 
-def _describe_limits(definition: dict[str, Any]) -> None:
+def _describe(definition: dict[str, Any], kind: type) -> None:
     """Take the texts from the docstring: the limits belong to runs, not to team files."""
-    text = inspect.getdoc(Limits) or ""
+    text = inspect.getdoc(kind) or ""
     definition["description"] = text.partition("\n")[0]
     for found in _ATTRIBUTE.finditer(text):
         definition["properties"][found["name"]]["description"] = " ".join(found["text"].split())

@@ -19,13 +19,16 @@ from replan.settings.fields import (
     VariableName,
     Workspace,
 )
-from replan.state.limits import Limits, OnFailure, RoundScope
+from replan.state.limits import Budget, Limits, OnDoubt, OnFailure, Price, RoundScope
+from replan.state.questions import Approving
+from replan.state.team import Effects
 
 WAYS: dict[str, tuple[str, ...]] = {
     "chat_model": (
         "system_prompt",
         "tools",
         "max_tool_rounds",
+        "approve",
         "input_processor",
         "output_processor",
     ),
@@ -180,6 +183,18 @@ class SpecialistSection(Value):
         description="A member of the built-in local team, which needs no model.",
         examples=["data_analyst", "librarian", "calculator", "writer"],
     )
+    effects: Effects | None = Field(
+        default=None,
+        description="What a second run of its work would do outside: pure nothing, keyed nothing "
+        "as it hands the idempotency key on, unsafe its effect once more.",
+    )
+    approve: list[str] = Field(
+        default_factory=list[str],
+        description="The names of tools that a person must approve, call by call.",
+    )
+    limits: Budget = Field(
+        default_factory=Budget, description="What all its steps together may spend in one run."
+    )
 
 
 class TeamSection(Value):
@@ -195,6 +210,10 @@ class TeamSection(Value):
         min_length=1, description="The members of the team; at least one."
     )
     limits: Limits = Field(default_factory=Limits, description="The bounds of a run.")
+    prices: dict[str, Price] = Field(
+        default_factory=dict[str, Price],
+        description="What models cost, by their names under models or at their provider.",
+    )
     round_scope: RoundScope = Field(
         default="plan",
         description="How far a round reaches: all remaining steps, those that are ready, or one.",
@@ -202,6 +221,10 @@ class TeamSection(Value):
     on_failure: OnFailure = Field(
         default="finish",
         description="After a final failure of a step: let independent ones finish, or halt.",
+    )
+    on_doubt: OnDoubt = Field(
+        default="ask",
+        description="What becomes of unsafe work that was cut off: ask a person, or fail it.",
     )
     calls: Literal["merged", "separate"] = Field(
         default="merged",
@@ -218,6 +241,11 @@ class TeamSection(Value):
         default="", description="The feedback prompt, where the host has none of its own."
     )
     allow_dynamic_update: bool = Field(default=True, description="Whether plans may be revised.")
+    approval: Approving = Field(
+        default="never",
+        description="Which plans a person must approve before they run: the first plan, "
+        "revisions of it, always both, or never.",
+    )
     stream_tool_call_checker: Function = Field(
         default=None,
         description="A function that tells from the first pieces of an answer of a host with "

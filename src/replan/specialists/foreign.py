@@ -19,7 +19,7 @@ async def call(function: Callable[..., Any], given: object, config: RunnableConf
 
     A thread that hangs is abandoned: it is a daemon, so the process can end without it.
     """
-    arguments = (given, config) if _takes_two(function) else (given,)
+    arguments = (given, config) if takes_config(function) else (given,)
     if _is_async(function):
         return await function(*arguments)
     answer = await in_thread(functools.partial(function, *arguments))
@@ -52,7 +52,8 @@ async def joined(pieces: AsyncIterator[Any], on_text: Callable[[str], Awaitable[
     return whole
 
 
-def _takes_two(function: Callable[..., Any]) -> bool:
+def takes_config(function: Callable[..., Any]) -> bool:
+    """Whether a function takes the configuration as its second parameter."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -2,36 +2,34 @@
 # LangChain leaves the type arguments of savers open, so `create_agent` reads as partly unknown.
 # pyright: reportUnknownVariableType=false
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, StructuredTool, Tool
-from langgraph.errors import GraphBubbleUp
-from langgraph.types import Command
 
-from replan.errors import ConfigurationError, LimitReachedError
+from replan.errors import ConfigurationError
 from replan.ports.chat import Chat, OnText, Toolset
-from replan.ports.failures import describe
-from replan.prompts.budget import within_budget
-from replan.specialists.foreign import call
-
-LONGEST_TOOL_RESULT = 50_000
-"""Characters of one tool's result that the model gets to see."""
-
-ToolAnswer = ToolMessage | Command[Any]
+from replan.ports.transcript import transcript_at_work
+from replan.specialists.tool_calls import ToolAnswer, ToolCalls, answer_of_failure
+from replan.state.team import Effects
 
 
 class ToolLoop(Chat):
     """Answers like a `Chat`, and lets the model call tools on the way."""
 
     def __init__(
-        self, chat: Chat, toolset: Toolset, *, max_rounds: int, seconds: float | None = None
+        self,
+        chat: Chat,
+        toolset: Toolset,
+        *,
+        max_rounds: int,
+        seconds: float | None = None,
+        effects: Effects = "unsafe",
+        approve: frozenset[str] = frozenset(),
     ) -> None:
         """Put tools into a model's hands.
 
@@ -40,11 +38,16 @@ class ToolLoop(Chat):
             toolset: The tools.
             max_rounds: How often the model may call tools.
             seconds: How long one tool may take; none where somebody else watches the time.
+            effects: What a second call would do, of tools that do not say it themselves.
+            approve: The names of tools that a person must approve, call by call.
         """
         super().__init__(chat.model)
         self.chat = chat
         self.max_rounds = max_rounds
+        self.turns = 2 * max_rounds + 1
         self.seconds = seconds
+        self.effects: Effects = effects
+        self.approve = approve
         self._toolset = toolset
 
     async def reply(
@@ -55,6 +58,8 @@ class ToolLoop(Chat):
         toolset: Toolset | None = None,
     ) -> AIMessage:
         """Ask the model until it calls no tool; `on_text` gets the pieces of the answer.
+
+        What the record of this work has of it already is neither asked nor done again.
 
         Raises:
             ConfigurationError: The model called tools too often.
@@ -84,6 +89,11 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         self._begun_with = begun_with
         self._has_shown = False
         self._broken: dict[str, str] = {}
+        self._seen: set[int] = set()
+        self._record = transcript_at_work()
+        self._calls = ToolCalls(
+            self._record, seconds=loop.seconds, effects=loop.effects, approve=loop.approve
+        )
 
     async def awrap_model_call(
         self,
@@ -91,17 +101,22 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """Ask the model as every other is asked: streamed, where its server can."""
-        show = None if self._on_text is None else self._show
-        # What is running here hands its callbacks, tags and metadata on by itself.
-        message = await self._loop.chat.reply(request.messages, {}, show, self._toolset)
-        message = self._with_whole_calls(message, len(request.messages))
-        if message.tool_calls:
-            self._check_rounds(request.messages[self._begun_with :])
-            if self._has_shown:
-                # It was no answer after all. The rest is held back, so that the one who shows it
-                # sees at the end that the answer does not go on like this.
-                self._on_text = None
-        return ModelResponse(result=[message])
+        number = _replies_in(request.messages[self._begun_with :])
+        message = await self._recorded(number)
+        if message is None:
+            show = None if self._on_text is None else self._show
+            # What is running here hands its callbacks, tags and metadata on by itself.
+            message = await self._loop.chat.reply(request.messages, {}, show, self._toolset)
+            if message.tool_calls or message.invalid_tool_calls:
+                self._check_rounds(number)
+                # Before its tools run: who does this again must call the same.
+                noted = message.model_dump(mode="json", fallback=str)
+                await self._record.note_reply(number, noted)
+                if self._has_shown:
+                    # It was no answer after all. The rest is held back, so that the one who shows
+                    # it sees at the end that the answer does not go on like this.
+                    self._on_text = None
+        return ModelResponse(result=[self._with_whole_calls(message, number)])
 
     async def awrap_tool_call(
         self,
@@ -109,23 +124,31 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]],
     ) -> ToolAnswer:
         """Call a tool; whatever goes wrong is told to the model."""
+        number, index = self._place(request)
+        if number not in self._seen and (message := await self._recorded(number)) is not None:
+            # The agent went on behind the model's reply, so it was not looked at here.
+            self._with_whole_calls(message, number)
         problem = self._broken.get(request.tool_call["id"] or "")
         if problem is not None:
-            return _failure(request.tool_call, problem)
-        try:
-            async with asyncio.timeout(self._loop.seconds):
-                answer = await handler(_abandonable(request))
-        except (GraphBubbleUp, LimitReachedError):
-            raise
-        # A tool that asks the process to end has failed, no more.
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
-            return _failure(request.tool_call, describe(error))
-        if isinstance(answer, ToolMessage) and isinstance(answer.content, str):
-            answer.content = within_budget(answer.content, LONGEST_TOOL_RESULT)
-        return answer
+            return answer_of_failure(request.tool_call, problem)
+        return await self._calls.make(request, f"{number}.{index}", handler)
 
-    def _check_rounds(self, messages: Sequence[BaseMessage]) -> None:
-        rounds = sum(isinstance(message, AIMessage) for message in messages)
+    def _place(self, request: ToolCallRequest) -> tuple[int, int]:
+        """Tell which reply a call is of, and the how-manieth of its calls it is."""
+        messages: list[BaseMessage] = request.state["messages"][self._begun_with :]
+        id_ = request.tool_call["id"]
+        at, ids = max(
+            (place, [call["id"] for call in message.tool_calls])
+            for place, message in enumerate(messages)
+            if isinstance(message, AIMessage) and id_ in {call["id"] for call in message.tool_calls}
+        )
+        return _replies_in(messages[:at]), ids.index(id_)
+
+    async def _recorded(self, number: int) -> AIMessage | None:
+        recorded = await self._record.reply(number)
+        return None if recorded is None else AIMessage.model_validate(recorded)
+
+    def _check_rounds(self, rounds: int) -> None:
         if rounds >= self._loop.max_rounds:
             problem = "the model called tools so often and gave no answer"
             mend = "Look at what the tools tell it, or allow more."
@@ -136,15 +159,16 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
             self._has_shown = True
             self._on_text(text)
 
-    def _with_whole_calls(self, message: AIMessage, turn: int) -> AIMessage:
+    def _with_whole_calls(self, message: AIMessage, number: int) -> AIMessage:
         """Give every call an id of its own, and answer for those whose arguments are no JSON.
 
         A call without its answer would make every later request of this loop a bad one.
         """
+        self._seen.add(number)
         calls: list[ToolCall] = []
         for place, given in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
             taken = {call["id"] for call in calls}
-            id_ = given["id"] if given["id"] and given["id"] not in taken else f"{turn}-{place}"
+            id_ = given["id"] if given["id"] and given["id"] not in taken else f"{number}-{place}"
             args = given["args"]
             if not isinstance(args, dict):
                 self._broken[id_] = f"The arguments are no JSON: {args}"
@@ -153,30 +177,5 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
 
 
-class _Abandonable:
-    """A tool that is not async, called in a thread that can be given up."""
-
-    def __init__(self, tool: BaseTool) -> None:
-        self._tool = tool
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tool, name)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig, **_: Any) -> Any:  # noqa: A002 - LangChain's name
-        return await call(self._tool.invoke, input, config)
-
-
-def _abandonable(request: ToolCallRequest) -> ToolCallRequest:
-    tool = request.tool
-    if tool is None or getattr(tool, "coroutine", None) is not None:
-        return request
-    owner = next(kind for kind in type(tool).__mro__ if "_arun" in vars(kind))
-    if owner not in (BaseTool, StructuredTool, Tool):
-        return request
-    return request.override(tool=cast("BaseTool", _Abandonable(tool)))
-
-
-def _failure(called: ToolCall, problem: str) -> ToolMessage:
-    return ToolMessage(
-        f"Error: {problem}", tool_call_id=called["id"] or "", name=called["name"], status="error"
-    )
+def _replies_in(messages: Sequence[BaseMessage]) -> int:
+    return sum(isinstance(message, AIMessage) for message in messages)

@@ -2,18 +2,20 @@
 
 import functools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 
 from replan.errors import ConfigurationError
 from replan.ports.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
+from replan.specialists.effects import with_hidden_key
+from replan.state.team import Effects
 
 _MISSING = 'Install them: pip install "replan[tools]".'
 
 
-def chat_with_tools(
+def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     place: str,
     chat: Chat,
     tools: Sequence[Any],
@@ -21,6 +23,8 @@ def chat_with_tools(
     max_rounds: int,
     checker: ToolCallChecker = holds_tool_call,
     seconds: float | None = None,
+    effects: Effects = "unsafe",
+    approve: Sequence[str] = (),
 ) -> Chat:
     """Put tools into a model's hands; without tools, the model is given back as it is.
 
@@ -31,6 +35,8 @@ def chat_with_tools(
         max_rounds: How often the model may call tools.
         checker: Says whether a streamed reply holds a tool call.
         seconds: How long one tool may take.
+        effects: What a second call would do, of tools that do not say it themselves.
+        approve: The names of tools that a person must approve, call by call.
 
     Raises:
         ConfigurationError: A tool or the model cannot be used, or LangChain is not installed.
@@ -50,7 +56,20 @@ def chat_with_tools(
         problem = "tools need the package langchain"
         raise ConfigurationError(place, len(tools), problem, _MISSING) from error
     toolset = Toolset(_tools_of(place, tools), checker)
-    return ToolLoop(chat, toolset, max_rounds=max_rounds, seconds=seconds)
+    names = [tool.name for tool in toolset.tools if isinstance(tool, BaseTool)]
+    for name in approve:
+        if name not in names:
+            mend = f"Use one of: {', '.join(names)}."
+            field = f"{place.removesuffix('tools')}approve"
+            raise ConfigurationError(field, name, "no tool of it has this name", mend)
+    return ToolLoop(
+        chat,
+        toolset,
+        max_rounds=max_rounds,
+        seconds=seconds,
+        effects=effects,
+        approve=frozenset(approve),
+    )
 
 
 def _tools_of(place: str, given: Sequence[Any]) -> list[BaseTool | dict[str, Any]]:
@@ -76,9 +95,13 @@ def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:
         tool = given if isinstance(given, BaseTool) else as_tool(given)
     except Exception as error:
         raise ConfigurationError(field, given, f"this is no tool: {error}", mend) from error
+    declared = (tool.metadata or {}).get("effects")
+    if declared not in (None, *get_args(Effects)):
+        mend = f"Use one of: {', '.join(get_args(Effects))}."
+        raise ConfigurationError(f"{field}.metadata.effects", declared, "it is unknown", mend)
     if isinstance(tool, StructuredTool) and tool.coroutine is not None:
-        return tool.model_copy(update={"coroutine": _without_exit(tool.coroutine)})
-    return tool
+        tool = tool.model_copy(update={"coroutine": _without_exit(tool.coroutine)})
+    return with_hidden_key(tool)
 
 
 def _without_exit(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -20,6 +20,12 @@ from pydantic import TypeAdapter, ValidationError
 
 _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
 
+SNAPSHOT_AFTER = 10
+"""Writes of a channel until its first snapshot; a larger value is written whole more seldom."""
+
+LONGEST_IDLE = 500
+"""Super-steps without a write after which a channel is written whole, so that it is found soon."""
+
 # What LangGraph keeps in a channel that was never written.
 _NOTHING: object = LastValue[Any](object).value
 
@@ -29,7 +35,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _checked(key: str, kind: Any, value: Any) -> Any:
+def checked(key: str, kind: Any, value: Any) -> Any:
+    """Give the value as its kind wants it; plain dicts become values.
+
+    Raises:
+        InvalidUpdateError: It does not fit.
+    """
     try:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:
@@ -43,18 +54,73 @@ class Checked(LastValue[Any]):
 
     def update(self, values: Sequence[Any]) -> bool:
         """Take the one value of a super-step."""
-        return super().update([_checked(self.key, self.typ, value) for value in values])
+        return super().update([checked(self.key, self.typ, value) for value in values])
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore, turning plain dicts into values again."""
         restored = super().from_checkpoint(checkpoint)
         if restored.is_available():
-            restored.value = _checked(self.key, self.typ, restored.value)
+            restored.value = checked(self.key, self.typ, restored.value)
         return restored
 
 
-class CheckedDelta(DeltaChannel[Any]):
-    """A value that grows by reduction; a checkpoint stores the new writes only."""
+class Delta(DeltaChannel[Any]):
+    """A value of which a checkpoint stores the new writes, and now and then the whole.
+
+    A snapshot after every so many writes would make a growing value grow with its square. So the
+    writes between two snapshots grow with the value: all snapshots together are at most twice as
+    large as the last one, and a restore replays at most half of the writes. A restore also looks
+    through every checkpoint since the last snapshot, so a channel that rests gets one, too.
+    """
+
+    __slots__ = ("idle", "least")
+
+    def __init__(
+        self,
+        reducer: Callable[[Any, Sequence[Any]], Any],
+        typ: Any = None,
+        *,
+        snapshot_frequency: int = SNAPSHOT_AFTER,
+    ) -> None:
+        self.idle = 0
+        super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
+
+    @property
+    def snapshot_frequency(self) -> int:
+        """Writes between two snapshots; 0 asks for one now."""
+        is_due = self.idle > 0 and self.idle % LONGEST_IDLE == 0
+        return 0 if is_due else max(self.least, self.size() // 2)
+
+    @snapshot_frequency.setter
+    def snapshot_frequency(self, least: int) -> None:
+        # The parent sets what a channel was made with.
+        self.least = least
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the writes of a super-step; LangGraph tells also of one without writes."""
+        self.idle = 0 if values else self.idle + 1
+        return super().update(values)
+
+    def size(self) -> int:
+        """How many parts the value has, which a snapshot writes all."""
+        held = self.value if self.is_available() else None
+        return len(cast("list[Any]", held)) if isinstance(held, list | dict) else 0
+
+    def copy(self) -> Self:
+        """Copy, without sharing the container."""
+        twin = self._empty_twin()
+        twin.value = copy(self.value)
+        return twin
+
+    def _empty_twin(self) -> Self:
+        kind = cast("Any", self.typ)  # pyright: ignore[reportUnknownMemberType]
+        twin = type(self)(self.reducer, kind, snapshot_frequency=self.least)
+        twin.key = self.key
+        return twin
+
+
+class CheckedDelta(Delta):
+    """A value that grows by reduction, checked against the type of the key."""
 
     __slots__ = ("kind",)
 
@@ -63,27 +129,21 @@ class CheckedDelta(DeltaChannel[Any]):
         reducer: Callable[[Any, Sequence[Any]], Any],
         typ: Any = None,
         *,
-        snapshot_frequency: int = 100,
+        snapshot_frequency: int = SNAPSHOT_AFTER,
     ) -> None:
         super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
         # The parent keeps `dict` of `dict[str, X]`; the check needs the whole type.
         self.kind = typ
 
-    def copy(self) -> Self:
-        """Copy, without sharing the container."""
-        twin = self._empty_twin()
-        twin.value = copy(self.value)
-        return twin
-
     def update(self, values: Sequence[Any]) -> bool:
         """Reduce the checked writes of a super-step into the value."""
         if not self.is_available():
             self.value = _empty(self.kind)
-        return super().update([self._write(value) for value in values])
+        return super().update([self.written(value) for value in values])
 
     def replay_writes(self, writes: Sequence[tuple[str, str, Any]]) -> None:
         """Reduce stored writes, which a server may give back as plain dicts."""
-        super().replay_writes([(task, key, self._write(value)) for task, key, value in writes])
+        super().replay_writes([(task, key, self.written(value)) for task, key, value in writes])
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore from a snapshot, or start empty for the writes that follow."""
@@ -93,21 +153,22 @@ class CheckedDelta(DeltaChannel[Any]):
         else:
             # The parent knows the forms of a snapshot, but calls the type to make an empty value.
             snapshot = DeltaChannel[Any](self.reducer, list).from_checkpoint(checkpoint)
-            restored.value = _checked(self.key, self.kind, snapshot.value)
+            restored.value = checked(self.key, self.kind, snapshot.value)
         return restored
 
     def _empty_twin(self) -> Self:
-        twin = type(self)(self.reducer, self.kind, snapshot_frequency=self.snapshot_frequency)
+        twin = type(self)(self.reducer, self.kind, snapshot_frequency=self.least)
         twin.key = self.key
         return twin
 
-    def _write(self, value: Any) -> Any:
+    def written(self, value: Any) -> Any:
+        """Check one write, which is in one form or another a value of the key's type."""
         whole = _overwriting(value)
         if whole is None:
-            return _checked(self.key, self.kind, value)
+            return checked(self.key, self.kind, value)
         made = _empty(self.kind) if whole.value is None else whole.value
         # The parent would call the type of the key to make an empty value; none is a plain write.
-        return None if made is None else Overwrite(_checked(self.key, self.kind, made))
+        return None if made is None else Overwrite(checked(self.key, self.kind, made))
 
 
 def _empty(kind: Any) -> Any:
@@ -147,7 +208,7 @@ def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMess
     return state
 
 
-class Conversation(DeltaChannel[Any]):
+class Conversation(Delta):
     """The messages of a thread; also one that takes the place of all others is converted."""
 
     __slots__ = ()

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.channels import BinaryOperatorAggregate
 from langgraph.types import Overwrite
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
@@ -20,7 +20,9 @@ from replan.state.channels import (
     latest,
     merged,
 )
-from replan.state.limits import RunSettings
+from replan.state.limits import LimitHit, RunSettings
+from replan.state.patches import PlanChannel, patched
+from replan.state.questions import Approval, Decision, Question
 from replan.state.results import (
     Assignment,
     CollectedResults,
@@ -41,6 +43,7 @@ class GraphInput(TypedDict, total=False):
     Keys:
         messages: The conversation, the request last.
         plan: A plan document in Markdown; it is run as it is, without planning.
+        answers: Answers to questions that the run will ask, by the questions' keys.
     """
 
     messages: Annotated[
@@ -50,6 +53,11 @@ class GraphInput(TypedDict, total=False):
     ]
     plan: Annotated[
         str | None, Checked, Field(description="A plan document (Markdown) to run as it is.")
+    ]
+    answers: Annotated[
+        dict[str, JsonValue] | None,
+        Checked,
+        Field(description="Answers to questions that the run will ask, by the questions' keys."),
     ]
 
 
@@ -71,13 +79,17 @@ class EnhancedState(GraphInput, total=False):
         is_completed: Whether the run is over.
         outcome: How it ended.
         limit_reached: The limit that ended the run, or empty.
+        limit_hits: The limits that kept steps from being done, newest by the key of a result.
         final_answer: The answer.
         current_thinking_result: The newest thinking.
-        current_plan: The plan, one value a version.
+        current_plan: The plan; nodes write what changed of it.
         plan_history: The revisions of the plan.
+        approval: The plan that waits for a person's decision, and why.
+        decision: What a person decided about a plan last.
         current_execution: The context of the step that leads the round, without the conversation.
         dispatched: Every step and specialist that the round sends.
         current_specialist_results: The newest result by `"<step id>/<specialist>"`, whole.
+        questions: What the steps asked, and the answers, by `"<step id>/<specialist>/<ordinal>"`.
         current_collected_results: The digest of the newest round.
         current_feedback_result: The judgement of the newest round.
         usage: Model calls and tokens of the run.
@@ -96,13 +108,17 @@ class EnhancedState(GraphInput, total=False):
     is_completed: Annotated[bool, Checked]
     outcome: Annotated[Outcome | None, Checked]
     limit_reached: Annotated[str, Checked]
+    limit_hits: Annotated[dict[str, LimitHit], CheckedDelta(merged)]
     final_answer: Annotated[AIMessage | None, CheckedDelta(latest)]
     current_thinking_result: Annotated[ThinkingResult | None, CheckedDelta(latest)]
-    current_plan: Annotated[TaskPlan | None, CheckedDelta(latest)]
+    current_plan: Annotated[TaskPlan | None, PlanChannel(patched)]
     plan_history: Annotated[list[PlanUpdate], CheckedDelta(appended)]
+    approval: Annotated[Approval | None, CheckedDelta(latest)]
+    decision: Annotated[Decision | None, CheckedDelta(latest)]
     current_execution: Annotated[ExecutionContext | None, CheckedDelta(latest)]
     dispatched: Annotated[list[Assignment], CheckedDelta(latest)]
     current_specialist_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
+    questions: Annotated[dict[str, Question], CheckedDelta(merged)]
     current_collected_results: Annotated[CollectedResults | None, CheckedDelta(latest)]
     current_feedback_result: Annotated[FeedbackResult | None, CheckedDelta(latest)]
     usage: Annotated[Usage, Checked]
@@ -131,14 +147,19 @@ def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
         "is_completed": False,
         "outcome": None,
         "limit_reached": "",
+        "limit_hits": Overwrite({}),
         "final_answer": None,
         "current_plan": None,
         "plan_history": Overwrite([]),
+        "approval": None,
+        "decision": None,
         "current_execution": None,
         "dispatched": [],
         "current_specialist_results": Overwrite({}),
+        "questions": Overwrite({}),
         "current_collected_results": None,
         "current_feedback_result": None,
         "usage": Usage(),
         "plan": None,
+        "answers": None,
     }

@@ -1,16 +1,73 @@
 """What a run may spend and what it may set: resolved once, then kept in the state."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
 from replan.plan.model import Value
+from replan.state.questions import Approving
+from replan.state.usage import TokenCount
+
+V = TypeVar("V", bound=Value)
 
 RoundScope = Literal["plan", "ready", "step"]
 """How far a round reaches: all remaining steps, those that are ready now, or one step."""
 
 OnFailure = Literal["finish", "halt"]
 """After a final failure: let independent branches finish, or start nothing more."""
+
+
+OnDoubt = Literal["ask", "fail"]
+"""What becomes of unsafe work that may or may not have had its effect: ask the person, or fail."""
+
+CLOSING_SHARE = 0.2
+"""The share of a limit on tokens, money or seconds that is kept back for the answer."""
+
+CLOSING_TOKENS = 20_000
+"""The most tokens that are kept back."""
+
+CLOSING_SECONDS = 60.0
+"""The most seconds that are kept back."""
+
+
+class Price(Value):
+    """What a model costs, in any one currency, for each million tokens."""
+
+    input: float = Field(
+        ge=0, allow_inf_nan=False, description="The price of a million tokens that it reads."
+    )
+    output: float = Field(
+        ge=0, allow_inf_nan=False, description="The price of a million tokens that it writes."
+    )
+
+    def of(self, input_tokens: float, output_tokens: float) -> float:
+        """The money that so many tokens cost."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
+
+
+class Budget(Value):
+    """What a part of a run may spend; what is left out is not bounded.
+
+    Attributes:
+        max_model_calls: Model calls.
+        max_tokens: Tokens in and out.
+        max_cost: Money, in the currency of the prices.
+        max_seconds: Seconds at work.
+    """
+
+    max_model_calls: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
+class ClosingReserve(Value):
+    """What of a run's limits only a call that can answer may use."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
 
 
 class Limits(Value):
@@ -20,19 +77,65 @@ class Limits(Value):
         max_rounds: Rounds of dispatch, feedback and revision.
         max_steps: Steps of the plan, open or finished; a longer plan runs up to it.
         max_model_calls: Model calls of the whole run; one is kept back for the final answer.
+        max_tokens: Tokens of the whole run, in and out; a part is kept back for the answer.
+        max_cost: Money for the whole run, in the currency of the prices; a part is kept back.
+        max_seconds: Seconds that the run is at work, restarts included; a part is kept back.
         max_parallel_steps: Steps that run at the same time.
         max_stalls: Rounds in a row that finish no step.
+        max_questions: Questions of all steps to a person; one more is refused, and its step fails.
         step_timeout: Seconds that one try of a step may take.
         step_retries: Tries of a step beside the first, where the step does not say.
+        per_step: What each step may spend in one run, all its tries together.
     """
 
     max_rounds: int = Field(default=10, ge=1)
     max_steps: int = Field(default=100, ge=1)
     max_model_calls: int = Field(default=200, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     max_parallel_steps: int = Field(default=16, ge=1)
     max_stalls: int = Field(default=2, ge=1)
+    max_questions: int = Field(default=100, ge=0)
     step_timeout: float = Field(default=300.0, gt=0)
     step_retries: int = Field(default=2, ge=0)
+    per_step: Budget = Field(default_factory=Budget)
+
+    @property
+    def whole(self) -> Budget:
+        """What the whole run may spend."""
+        return Budget(**{name: getattr(self, name) for name in Budget.model_fields})
+
+    @property
+    def kept(self) -> ClosingReserve:
+        """What of it is kept back, so that a limited run still answers.
+
+        One call, and a fifth of each other limit, up to `CLOSING_TOKENS` and `CLOSING_SECONDS`.
+        """
+        return ClosingReserve(
+            calls=1,
+            tokens=int(min(CLOSING_TOKENS, CLOSING_SHARE * (self.max_tokens or 0))),
+            cost=CLOSING_SHARE * (self.max_cost or 0.0),
+            seconds=min(CLOSING_SECONDS, CLOSING_SHARE * (self.max_seconds or 0.0)),
+        )
+
+
+class LimitHit(Value):
+    """A limit of the run that kept a step from being done in a round; the step stays pending.
+
+    Attributes:
+        limit: The limit's name.
+        value: Its value; where a resumed run has a larger one, the hit does not count any more.
+        round: The round.
+        specialist: Who was at it.
+        usage: What they had used when they were stopped.
+    """
+
+    limit: str
+    value: float
+    round: int = 0
+    specialist: str = ""
+    usage: TokenCount = TokenCount()
 
 
 class RunSettings(Value):
@@ -42,25 +145,31 @@ class RunSettings(Value):
         limits: The bounds of the run.
         round_scope: How far a round reaches.
         on_failure: What a final failure of a step does to the rest of its round.
+        on_doubt: What becomes of unsafe work that may or may not have had its effect.
         complexity_threshold: A numeric score at or above it means a plan, where the label is
             missing.
         allow_dynamic_update: Whether the plan may be revised.
+        approval: Which plans a person must approve before they run.
     """
 
     limits: Limits = Field(default_factory=Limits)
     round_scope: RoundScope = "plan"
     on_failure: OnFailure = "finish"
+    on_doubt: OnDoubt = "ask"
     complexity_threshold: float = Field(default=0.5, ge=0, le=1)
     allow_dynamic_update: bool = True
+    approval: Approving = "never"
 
     def overridden_by(self, request: "RunSettings | None") -> "RunSettings":
         """Take the fields that a request set, one by one, also inside `limits`."""
-        if request is None:
-            return self
-        changes = {name: getattr(request, name) for name in request.model_fields_set}
-        if "limits" in changes:
-            asked = request.limits
-            changes["limits"] = self.limits.replace(
-                **{name: getattr(asked, name) for name in asked.model_fields_set}
-            )
-        return self.replace(**changes)
+        return self if request is None else _overridden(self, request)
+
+
+def _overridden(value: V, request: V) -> V:
+    changes = {name: getattr(request, name) for name in request.model_fields_set}
+    nested = {
+        name: _overridden(getattr(value, name), asked)
+        for name, asked in changes.items()
+        if isinstance(asked, Value)
+    }
+    return value.replace(**{**changes, **nested})

@@ -10,11 +10,12 @@ from typing import Literal
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import Field, JsonValue
 
-from replan.plan.model import PlanStep, PlanUpdateType, Value
+from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
 from replan.state.usage import TokenCount
 
-Outcome = Literal["answered", "completed", "partial", "failed"]
-"""How a run ended: a simple answer, a finished plan, a part of it, or nothing of it."""
+Outcome = Literal["answered", "completed", "partial", "failed", "rejected"]
+"""How a run ended: a simple answer, a finished plan, a part of it, nothing of it, or a plan that a
+person did not want to run."""
 
 
 class TaskComplexity(StrEnum):
@@ -185,7 +186,7 @@ class FeedbackResult(Value):
         revised_plan: The whole revised document, or empty.
         final_answer: The answer, only if the work is done.
         collected_results: What was judged.
-        by: Whether a model or a rule gave this judgement.
+        by: Whether a model, a rule or a person gave this judgement.
     """
 
     feedback: str = ""
@@ -196,7 +197,7 @@ class FeedbackResult(Value):
     revised_plan: str = ""
     final_answer: AIMessage | None = None
     collected_results: CollectedResults | None = None
-    by: Literal["model", "rule"] = "model"
+    by: Author = "model"
 
 
 class ExecutionRecord(Value):

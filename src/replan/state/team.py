@@ -2,8 +2,17 @@
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from replan.plan.model import Value
+
+Effects = Literal["pure", "keyed", "unsafe"]
+"""What a second run of the same work does to the outside.
+
+- `pure`: nothing, it may run again whenever that is of use;
+- `keyed`: nothing, because it hands an idempotency key on;
+- `unsafe`: its effect once more, so it is never run again without a word.
+"""
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -18,11 +27,13 @@ class SpecialistCard(Value):
         name: Unique in the team; the node is called `specialist_<name>`.
         intended_use: When to choose it.
         capabilities: What it can do.
+        effects: What a second run of one of its steps would do.
     """
 
     name: str
     intended_use: str
     capabilities: tuple[str, ...] = ()
+    effects: Effects = "pure"
 
 
 def select_specialists_by_task(

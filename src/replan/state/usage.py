@@ -1,4 +1,4 @@
-"""What a run has used: model calls and tokens, in all and by whom."""
+"""What a run has used: model calls, tokens and money, in all and by whom."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,15 @@ from replan.plan.model import Value
 
 
 class TokenCount(Value):
-    """Model calls and the tokens that the servers reported for them (0 where none were)."""
+    """Model calls, and the tokens that the servers reported for them (0 where none were).
+
+    `cost` is the money that was charged for them, 0 for a model without a price.
+    """
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: float = 0.0
 
     @property
     def total_tokens(self) -> int:
@@ -24,6 +28,7 @@ class TokenCount(Value):
             calls=self.calls + other.calls,
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
+            cost=self.cost + other.cost,
         )
 
 

@@ -130,6 +130,7 @@ def test_the_settings_of_a_run_are_those_of_the_configuration():
         on_failure="halt",
         complexity_threshold=0.7,
         allow_dynamic_update=False,
+        approval="always",
     ).settings
     assert dict(settings) == {
         "limits": limits,
@@ -137,4 +138,6 @@ def test_the_settings_of_a_run_are_those_of_the_configuration():
         "on_failure": "halt",
         "complexity_threshold": 0.7,
         "allow_dynamic_update": False,
+        "approval": "always",
+        "on_doubt": "ask",
     }

@@ -71,7 +71,7 @@ async def test_tables_without_a_common_column_are_shown_side_by_side_and_say_so(
     first = (await ask("total seen by site in sightings.csv")).text
     second = (await ask("total seen by bird in sightings.csv")).text
     result = await ask("Compare both", inputs={1: first, 2: second})
-    assert "no column in common" in result.text
+    assert "share no column to compare them by: site; bird" in result.text
     assert result.confidence < 0.5
 
 

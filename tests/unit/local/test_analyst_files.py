@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 
+import duckdb
 import pytest
 
 from replan.errors import ConfigurationError
@@ -142,6 +143,120 @@ async def test_a_broken_file_is_a_failure_with_its_name(ask, folder, content):
     (folder / "broken.json").write_bytes(content)
     result = await ask("Profile broken.json")
     assert "broken.json cannot be read as a table" in result.error
+
+
+BROKEN = {
+    "broken.json": b'{"a": [1, 2',
+    "broken.parquet": b"PAR1 and no more",
+    "broken.csv": b"",
+}
+
+
+@pytest.fixture(params=sorted(BROKEN))
+def broken(request, folder):
+    (folder / request.param).write_bytes(BROKEN[request.param])
+    return request.param
+
+
+@pytest.mark.parametrize("question", ["Total seen by site", "Profile sightings", "seen by site"])
+async def test_a_broken_file_beside_the_one_that_fits_is_left_out_and_told(ask, broken, question):
+    result = await ask(question)
+    assert result.status is ExecutionStatus.SUCCESS, result.error
+    (note,) = [line for line in result.text.splitlines() if "left out" in line]
+    assert f"{broken} was left out: it cannot be read as a table" in note
+    assert result.confidence < (await ask("Total seen by site in sightings.csv")).confidence
+
+
+async def test_a_question_that_names_another_file_has_nothing_to_do_with_a_broken_one(ask, broken):
+    for result in (
+        await ask("Total seen by site in sightings.csv"),
+        await ask("Compare sightings.csv and rings.json by site"),
+        await ask("x", sql="SELECT sum(seen) AS broken FROM sightings"),
+        await ask("x", file="sightings.csv", group_by="site"),
+    ):
+        assert result.status is ExecutionStatus.SUCCESS, result.error
+        assert "left out" not in result.text
+
+
+async def test_a_profile_of_all_tables_tells_which_one_it_lacks(ask, broken):
+    text = (await ask("Profile the tables")).text
+    assert "Profile of rings.json" in text
+    assert "Profile of sites.parquet" in text
+    assert text.count(f"{broken} was left out") == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "parameters"),
+    [
+        ("Profile {name}", {}),
+        ("Profile broken", {}),
+        ("Total seen by site in broken", {}),
+        ("Compare sightings.csv and {name} by site", {}),
+        ("x", {"sql": "SELECT * FROM broken"}),
+        ("x", {"sql": "SELECT * FROM broken", "file": "{name}"}),
+    ],
+)
+async def test_a_broken_file_that_was_asked_for_is_the_failure(ask, broken, question, parameters):
+    given = {name: value.format(name=broken) for name, value in parameters.items()}
+    result = await ask(question.format(name=broken), **given)
+    assert result.status is ExecutionStatus.FAILED, result.text
+    assert f"{broken} cannot be read as a table" in result.error
+
+
+async def test_where_nothing_fits_the_broken_file_is_told_too(ask, broken):
+    result = await ask("Total of the invoices by customer")
+    assert result.status is ExecutionStatus.FAILED
+    assert f"{broken} was left out" in result.error
+
+
+async def test_a_folder_with_nothing_but_broken_files_says_so(ask, tmp_path, broken, folder):
+    only = tmp_path / "only"
+    only.mkdir()
+    (folder / broken).rename(only / broken)
+    result = await ask("Total seen by site", directory=only)
+    assert result.status is ExecutionStatus.FAILED
+    assert f"{broken} cannot be read as a table" in result.error
+
+
+async def test_a_table_that_is_damaged_further_down_is_left_out_as_well(ask, folder):
+    path = folder / "older.parquet"
+    words = "repeat('x', 50) || range AS bird FROM range(90000)"
+    duckdb.sql(f"SELECT 'Lake' AS site, range AS seen, {words}").write_parquet(str(path))
+    content = bytearray(path.read_bytes())
+    content[1000:-2000] = bytes(len(content) - 3000)
+    path.write_bytes(content)
+    result = await ask("Total seen by site of finch")
+    assert result.status is ExecutionStatus.SUCCESS, result.error
+    assert "| Lake | 9 |" in result.text
+    assert "older.parquet was left out" in result.text
+    profile = (await ask("Profile the tables")).text
+    assert "Profile of sightings.csv" in profile
+    assert "older.parquet was left out" in profile
+
+
+@pytest.mark.parametrize("name", ["Sales 2024.csv", "north, south.csv", "q (final).csv"])
+@pytest.mark.parametrize("place", ["", "a folder/"])
+async def test_a_name_with_blanks_or_signs_is_found_as_it_stands(ask, folder, place, name):
+    (folder / place).mkdir(exist_ok=True)
+    (folder / place / name).write_text("team,cost\nx,1\nx,2\n")
+    for result in (
+        await ask(f"Total cost by team from {name}"),
+        await ask(f"Total cost by team from '{place}{name}'"),
+        await ask("x", file=name, measure="cost", group_by="team"),
+        await ask("x", file=[f"{place}{name}"], measure="cost", group_by="team"),
+    ):
+        assert "| x | 3 |" in result.text, result.error
+    assert f"Profile of {place}{name}" in (await ask(f"Profile {name.upper()}")).text
+
+
+async def test_a_list_of_files_may_still_be_one_text_with_commas(ask):
+    result = await ask("Compare both by site", file="sightings.csv, rings.json")
+    assert "rows (rings.json)" in result.text, result.error
+
+
+async def test_a_file_that_is_not_utf8_says_so(ask, folder):
+    (folder / "german.csv").write_bytes("Straße;Menge\nNebenweg;2\n".encode("latin-1"))
+    assert "not utf-8" in (await ask("Profile german.csv")).error
 
 
 async def test_a_cancelled_step_stops_its_query_at_once(folder):

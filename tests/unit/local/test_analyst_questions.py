@@ -216,3 +216,29 @@ async def test_odd_names_of_files_and_columns_are_read(ask, folder):
 async def test_a_chinese_table_is_asked_in_chinese(ask, folder):
     (folder / "zh.csv").write_text("地区,收入\n北,5\n南,7\n北,1\n", encoding="utf-8")
     assert cells(await ask("按地区统计 zh.csv 的总收入")) == [("南", 7), ("北", 6)]
+
+
+@pytest.mark.parametrize(
+    ("question", "parameters"),
+    [
+        ("Total seen by site where bird is owl or coot in sightings.csv", {}),
+        ("x", {"file": "sightings.csv", "where": {"bird": ["owl", "coot"]}, "measure": "seen"}),
+    ],
+)
+async def test_two_values_of_one_column_are_alternatives(ask, question, parameters):
+    result = await ask(question, **({"group_by": "site"} | parameters if parameters else {}))
+    assert "| Lake | 12 |" in result.text
+    assert "| Forest | 1 |" in result.text
+    assert "2 rows; bird = owl or coot)" in result.text
+
+
+async def test_two_years_are_alternatives(ask):
+    result = await ask("Total seen by site in 2023 and 2024 from sightings.csv")
+    assert "| Lake | 24 |" in result.text
+    assert "year of day = 2023 or 2024)" in result.text
+
+
+async def test_a_column_of_text_that_should_be_added_up_is_named(ask, folder):
+    (folder / "preise.csv").write_text('name,preis\nBrot,"1,50"\nMilch,"1,20"\n')
+    error = (await ask("Total preis by name in preise.csv")).error
+    assert "preis in preise.csv holds text, not numbers" in error

@@ -80,3 +80,13 @@ async def test_what_needs_no_plan_or_cannot_be_done_is_answered_at_once(job, far
     state = await job(request_text, farm)
     assert state["outcome"] == "answered"
     assert state.get("current_plan") is None
+
+
+async def test_what_was_not_done_is_told_once(job, farm):
+    request = "Total the miles by farm from eggs.csv, then write a report; compose a sonata"
+    state = await job(request, farm)
+    answer = state["final_answer"].text
+    assert state["outcome"] == "failed"
+    assert answer.count("No column 'miles'") == 1
+    assert answer.count("Write a report") == 1
+    assert answer.count("Compose a sonata: nobody in the team does this.") == 1

@@ -176,3 +176,11 @@ def test_a_chart_of_something_new_is_the_work_and_then_the_chart(planned, reques
     plan = planned(request_text)
     assert shape(plan) == [(1, "data_analyst", ()), (2, "writer", (1,))]
     assert plan.steps[1].description.startswith(line)
+
+
+def test_a_number_at_the_end_of_a_bracket_begins_no_list(planned):
+    plan = planned("Calculate 3 * (4 + 5) and then calculate 10 / 4")
+    assert [step.description for step in plan.steps] == [
+        "Calculate 3 * (4 + 5)",
+        "Calculate 10 / 4",
+    ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from datetime import UTC, datetime
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -11,13 +12,16 @@ from langgraph.errors import GraphInterrupt
 from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, SpecialistResult
 from replan.adapters.journal import MemoryJournal
 from replan.events.emitter import Counter, Emitter
-from replan.nodes import attempts
+from replan.nodes import deadline
 from replan.nodes.attempts import LONGEST_RESULT, Tries
-from replan.ports.journal import Spending
+from replan.nodes.board import Board
+from replan.nodes.step_questions import StepQuestions
+from replan.ports.journal import Attempt, Spending
 from replan.specialists.function import FunctionSpecialist
 from replan.state.team import SpecialistCard
 from replan.testing import ScriptedModel, always
 
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CARD = SpecialistCard(name="a", intended_use="Works.")
 STEP = PlanStep(id=4, description="Do it", max_retries=2, timeout=20)
 
@@ -26,14 +30,32 @@ STEP = PlanStep(id=4, description="Do it", max_retries=2, timeout=20)
 def tries(services):
     """Build the tries of a function, with their journal and their events."""
 
-    def build(work, *, step=STEP, limits=None, journal=None):
+    def build(work, *, step=STEP, limits=None, journal=None, card=CARD, tried=()):
         live, events = services(journal=journal or MemoryJournal()), []
         emitter = Emitter(write=events.append, callbacks=(), run_id="r", round=1, counter=Counter())
         context = ExecutionContext(
             task_description="Do it", plan_step=step, run_id="r", idempotency_key="k"
         )
-        specialist = FunctionSpecialist(CARD, work)
-        built = Tries(specialist, context, limits or Limits(), live, emitter, {"tags": ["mine"]})
+        questions = StepQuestions(
+            run_id="r",
+            step_id=4,
+            specialist="a",
+            round=1,
+            most=9,
+            board=Board(1, 0),
+            services=live,
+            known=(),
+        )
+        built = Tries(
+            specialist=FunctionSpecialist(card, work),
+            context=context,
+            limits=limits or Limits(),
+            services=live,
+            emitter=emitter,
+            config={"tags": ["mine"]},
+            questions=questions,
+            tried=tried,
+        )
         return built, events
 
     return build
@@ -142,7 +164,7 @@ async def test_a_question_to_the_user_is_no_failure(tries):
 
 
 @pytest.mark.parametrize("calls", [1, 3])
-async def test_a_step_that_finds_no_model_call_left_was_not_done_or_is_accounted_for(tries, calls):
+async def test_a_step_that_finds_no_model_call_left_is_not_failed_and_accounted_for(tries, calls):
     async def work(context, config):
         for _ in range(3):
             await model.ainvoke("Hi", config)
@@ -151,12 +173,12 @@ async def test_a_step_that_finds_no_model_call_left_was_not_done_or_is_accounted
     with ScriptedModel({"*": always("Yes.")}) as model:
         # The last call of a run is kept back for the answer.
         built, _ = tries(work, limits=Limits(max_model_calls=calls), journal=journal)
-        result = await built.run()
+        hit = await built.run()
     assert len(model.calls) == calls - 1
-    if calls == 1:
-        assert result is None
-    else:
-        assert (result.status, result.usage.calls) == ("failed", calls - 1)
+    assert (hit.limit, hit.value, hit.round) == ("max_model_calls", calls, 1)
+    assert (hit.specialist, hit.usage.calls) == ("a", calls - 1)
+    assert [entry.outcome for entry in await journal.ledger("r")] == ["cancelled"]
+    assert await journal.results("r") == {}
     spent = await journal.spent("r")
     assert spent.get("run", Spending()).calls == calls - 1
 
@@ -260,7 +282,7 @@ async def test_a_cancelled_run_cancels_the_try_and_is_cancelled(tries):
 async def test_a_run_that_is_cancelled_while_a_try_is_being_stopped_is_cancelled(
     tries, monkeypatch
 ):
-    monkeypatch.setattr(attempts, "GRACE", 5)
+    monkeypatch.setattr(deadline, "GRACE", 5)
     stopping, release = asyncio.Event(), asyncio.Event()
 
     async def work(context):
@@ -279,3 +301,94 @@ async def test_a_run_that_is_cancelled_while_a_try_is_being_stopped_is_cancelled
     release.set()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def outcomes(journal):
+    return [(entry.number, entry.outcome) for entry in await journal.ledger("r")]
+
+
+async def test_every_try_is_in_the_ledger_with_its_end_and_why_it_failed(tries):
+    def work(context):
+        if context.attempt < 3:
+            raise ConnectionError(f"reset {context.attempt}")
+        return "done"
+
+    journal = MemoryJournal()
+    await tries(work, journal=journal)[0].run()
+    assert await outcomes(journal) == [(1, "failed"), (2, "failed"), (3, "done")]
+    errors = [entry.error for entry in await journal.ledger("r")]
+    assert errors == ["ConnectionError: reset 1", "ConnectionError: reset 2", ""]
+    assert all(entry.ended_at for entry in await journal.ledger("r"))
+
+
+async def test_a_try_that_asks_or_is_cancelled_or_finds_no_call_left_is_accounted_for(tries):
+    at_work = asyncio.Event()
+
+    def ask(context):
+        raise GraphInterrupt(())
+
+    async def hang(context):
+        at_work.set()
+        await asyncio.Event().wait()
+
+    async def call(context, config):
+        return await model.ainvoke("Hi", config)
+
+    asked, stopped, refused = MemoryJournal(), MemoryJournal(), MemoryJournal()
+    with pytest.raises(GraphInterrupt):
+        await tries(ask, journal=asked)[0].run()
+    assert await outcomes(asked) == [(1, "waiting")]
+    running = asyncio.ensure_future(tries(hang, journal=stopped)[0].run())
+    await at_work.wait()
+    assert await outcomes(stopped) == [(1, "in doubt")]
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await outcomes(stopped) == [(1, "cancelled")]
+    with ScriptedModel({}) as model:
+        built, _ = tries(call, limits=Limits(max_model_calls=1), journal=refused)
+        assert (await built.run()).limit == "max_model_calls"
+    assert await outcomes(refused) == [(1, "cancelled")]
+    assert "max_model_calls" in (await refused.ledger("r"))[0].error
+
+
+async def test_the_numbers_and_the_failures_go_on_from_the_ledger(tries):
+    journal, seen = MemoryJournal(), []
+
+    def fail(context):
+        seen.append(context.attempt)
+        raise ConnectionError("reset")
+
+    # Two tries of a process that ended: one failed, of one nobody knows.
+    for number, outcome in ((1, "failed"), (2, None)):
+        attempt = Attempt(
+            run_id="r", step_id=4, specialist="a", number=number, key="k", started_at=NOON
+        )
+        await journal.started(attempt)
+        if outcome:
+            await journal.ended(attempt, outcome, NOON, "reset")
+    built, events = tries(fail, journal=journal, tried=await journal.ledger("r"))
+    result = await built.run()
+    # Two retries are allowed; one was used up before.
+    assert seen == [3, 4]
+    assert (result.retry_count, built.number) == (2, 4)
+    assert [event.attempt for event in events] == [3, 3, 4]
+    assert await outcomes(journal) == [
+        (1, "failed"),
+        (2, "in doubt"),
+        (3, "failed"),
+        (4, "failed"),
+    ]
+
+
+async def test_unsafe_work_is_tried_again_only_where_its_step_says_so(tries):
+    def fail(context):
+        raise ConnectionError("reset")
+
+    card = CARD.replace(effects="unsafe")
+    silent = STEP.replace(max_retries=None)
+    assert (await tries(fail, step=silent, card=card)[0].run()).retry_count == 0
+    assert (await tries(fail, step=silent)[0].run()).retry_count == 2
+    assert (
+        await tries(fail, step=STEP.replace(max_retries=1), card=card)[0].run()
+    ).retry_count == 1

@@ -1,5 +1,7 @@
 """The rules above the models, as tables: when to go on, when to end, how it ended."""
 
+import math
+
 import pytest
 
 from replan import (
@@ -26,6 +28,7 @@ from replan.nodes.rules import (
     should_continue_execution,
     within_limit,
 )
+from replan.state.limits import LimitHit
 from replan.state.results import Assignment, ExecutionContext
 
 DONE, OPEN, FAILED = "- [x] 1. One @a", "- [ ] 2. Two @a", "- [!] 3. Three @a"
@@ -47,6 +50,11 @@ def result(step_id, **fields):
     return SpecialistResult(specialist_name="a", step_id=step_id, **{"round": 1, **fields})
 
 
+def hit(value, **fields):
+    given = {"round": 1, **fields}
+    return {"2/a": LimitHit(limit="max_seconds", value=value, specialist="a", **given)}
+
+
 @pytest.mark.parametrize(
     ("lines", "outcome"),
     [
@@ -62,6 +70,30 @@ def result(step_id, **fields):
 )
 def test_the_outcome_is_told_by_the_required_steps(lines, outcome):
     assert outcome_of(plan(*lines)) == outcome
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcome"),
+    [
+        ((OPEN,), "partial"),
+        ((DONE,), "completed"),
+        ((FAILED,), "failed"),
+        ((FAILED, BLOCKED), "failed"),
+        ((FAILED, OPEN), "partial"),
+    ],
+)
+def test_a_limit_that_kept_a_step_from_being_tried_makes_the_outcome_partial(lines, outcome):
+    assert outcome_of(plan(*lines), "max_tokens") == outcome
+
+
+def test_what_kept_each_step_is_told():
+    limits = {"max_seconds": 5, "max_steps": 9}
+    given = state(OPEN, "- [ ] 7. Seven @a", limits=limits, limit_hits=hit(5))
+    told = missing_from({**given, "limit_reached": "max_tokens"}).splitlines()
+    assert told == [
+        "- 2. Two: not run, the limit max_seconds was reached",
+        "- 7. Seven: not run, the limit max_tokens was reached",
+    ]
 
 
 def test_a_plan_without_steps_has_nothing_left_to_do():
@@ -81,6 +113,15 @@ def test_a_plan_without_steps_has_nothing_left_to_do():
         (state(OPEN, BLOCKED.replace("3", "2"), limits={"max_steps": 1}), ""),
         (state(OPEN, limits={"max_model_calls": 5}, usage=Usage(calls=4)), "max_model_calls"),
         (state(OPEN, limits={"max_model_calls": 5}, usage=Usage(calls=3)), ""),
+        (state(OPEN, limits={"max_tokens": 100}, usage=Usage(output_tokens=80)), "max_tokens"),
+        (state(OPEN, limits={"max_tokens": 100}, usage=Usage(output_tokens=79)), ""),
+        (state(OPEN, limits={"max_cost": 1}, usage=Usage(cost=0.8)), "max_cost"),
+        (state(OPEN, usage=Usage(cost=900, input_tokens=10**9)), ""),
+        (state(OPEN, limits={"max_seconds": 5}, stalls=2, limit_hits=hit(5)), "max_seconds"),
+        (state(OPEN, limits={"max_seconds": 5}, limit_hits=hit(5, round=0)), ""),
+        # Raised since.
+        (state(OPEN, limits={"max_seconds": 6}, limit_hits=hit(5)), ""),
+        (state(OPEN, limit_hits=hit(5)), ""),
         (state(OPEN, stalls=2, current_round=10), "max_stalls"),
         # What is finished has no need of another round, so no limit ends it.
         (state(DONE, stalls=2, current_round=10), ""),
@@ -92,7 +133,9 @@ def test_a_limit_is_reached_when_no_room_is_left_for_the_work_that_is(given, lim
     assert reached_limit(given) == limit
 
 
-@pytest.mark.parametrize(("limit", "value"), [("max_rounds", 1), ("max_stalls", 2)])
+@pytest.mark.parametrize(
+    ("limit", "value"), [("max_rounds", 1), ("max_stalls", 2), ("max_tokens", math.inf)]
+)
 def test_a_limit_is_told_with_the_value_that_the_run_has(limit, value):
     assert limit_value(state(OPEN, max_rounds=1), limit) == value
 

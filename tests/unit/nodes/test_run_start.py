@@ -60,13 +60,13 @@ async def test_a_plan_without_a_message_is_a_request_of_its_own(services, plan, 
 
 @pytest.mark.parametrize("text", [None, "", "  \n"])
 async def test_a_blank_plan_is_none(services, text):
-    assert read_handed_plan(text, services()) is None
+    assert read_handed_plan(text, services()) == (None, ())
     with pytest.raises(InputError, match="nothing to do"):
         await start_run({"plan": text}, None, {}, services())
 
 
 def test_a_finished_step_may_name_somebody_who_left_and_an_open_one_may_not(services):
-    assert read_handed_plan("- [x] 1. One @gone\n- [ ] 2. Two @A\n", services()) is not None
+    assert read_handed_plan("- [x] 1. One @gone\n- [ ] 2. Two @A\n", services())[0] is not None
     with pytest.raises(InputError, match=r"Step 2 .*@gone.*Use one of: @a, @b\."):
         read_handed_plan("- [x] 1. One @a\n- [ ] 2. Two @a @gone\n", services())
 

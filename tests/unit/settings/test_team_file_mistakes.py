@@ -54,6 +54,7 @@ MISTAKES = [
         "max_steps",
     ),
     (f"{GOOD}round_scope: all\n", 3, 14, "unknown_choice", "round_scope", "'all'", "'ready'"),
+    (f"{GOOD}approval: sometimes\n", 3, 11, "unknown_choice", "approval", "'sometimes'", "'plan'"),
     (f"{GOOD}complexity_threshold: 2\n", 3, 23, "out_of_bounds", "complexity_threshold", "2", ""),
     (
         f"{GOOD}allow_dynamic_update: 'no'\n",

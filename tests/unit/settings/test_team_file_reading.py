@@ -54,6 +54,7 @@ plan_template: "- [ ] 1. ..."
 thinking_prompt_template: T
 reflection_prompt_template: R
 allow_dynamic_update: false
+approval: revisions
 workspace: shop
 """
 WORK = """\
@@ -106,6 +107,7 @@ def test_every_field_arrives_in_the_configuration(team, tmp_path):
     assert config.plan_template == "- [ ] 1. ..."
     assert (config.thinking_prompt_template, config.reflection_prompt_template) == ("T", "R")
     assert config.allow_dynamic_update is False
+    assert config.settings.approval == "revisions"
     assert config.workspace == tmp_path / "shop"
 
 

@@ -4,8 +4,10 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from replan.app import build_graph
 from replan.errors import ConfigurationError, TeamFileError
 from replan.ports.models import ModelProvider
+from replan.state.limits import Budget, Price
 
 URL = "http://127.0.0.1:9/v1"
 KEYS = {"OPENAI_API_KEY": "open-key", "OTHER_KEY": "other-key"}
@@ -113,3 +115,47 @@ def test_a_base_url_from_outside_serves_models_without_one(model_of):
 
 def test_keys_are_not_shown(read, minimal):
     assert "open-key" not in repr(read(minimal, KEYS))
+
+
+PRICED = """\
+host: {tool_calling_model: quick}
+models:
+  quick: {model: "openai:gpt-x", api_key_env: SOME_KEY}
+specialists:
+  - {name: a, intended_use: A., chat_model: "openai:gpt-y", limits: {max_cost: 0.5}}
+"""
+
+
+@pytest.mark.parametrize("known", ["quick", "openai:gpt-x", "gpt-x"])
+@pytest.mark.parametrize("other", ["openai:gpt-y", "gpt-y"])
+def test_a_price_stands_under_any_name_of_a_model(read, known, other):
+    prices = f"prices: {{'{known}': {{input: 1, output: 2}}, '{other}': {{input: 3, output: 4}}}}"
+    team = read(PRICED + prices, {"SOME_KEY": "k", "OPENAI_API_KEY": "k"})
+    build_graph(team.config, models=team.models)
+    assert team.config.prices["quick"] == Price(input=1, output=2)
+    assert team.config.specialists[0].limits == Budget(max_cost=0.5)
+
+
+def test_a_model_without_a_price_is_told_where_it_stands_if_money_is_bound(read, mistakes):
+    (mistake,) = mistakes(PRICED + "prices: {gpt-x: {input: 1, output: 2}}\n")
+    assert (mistake.field, mistake.line) == ("specialists[0].chat_model", 5)
+    assert "no price" in mistake.reason
+    assert "prices" in mistake.mend
+    read(PRICED.replace(", limits: {max_cost: 0.5}", ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "mend"),
+    [
+        ("limits: {per_step: {max_tokn: 3}}\n", "limits.per_step.max_tokn", "max_tokens"),
+        ("limits: {max_secnds: 3}\n", "limits.max_secnds", "max_seconds"),
+        ("prices: {offline: {inptu: 1, output: 2}}\n", "prices.offline.inptu", "input"),
+        ("prices: {offline: {output: 2}}\n", "prices.offline.input", "input"),
+        ("prices: {offline: {input: 1, output: -2}}\n", "prices.offline.output", "0"),
+    ],
+)
+def test_mistakes_in_budgets_and_prices_are_told_with_their_mend(
+    mistakes, minimal, text, field, mend
+):
+    found = {mistake.field: mistake for mistake in mistakes(minimal + text)}
+    assert mend in found[field].mend

@@ -15,6 +15,9 @@ GOOD = [
     "specialists: [{local: writer}, {name: a, intended_use: A., run: 'json:dumps'}]\n",
     "specialists: [{name: a, intended_use: A., chat_model: offline, tools: ['json:dumps']}]\n",
     "host: {tool_calling_model: offline, tools: [{type: web_search}]}\n",
+    "limits: {max_tokens: 5, max_cost: 0.5, max_seconds: 9, per_step: {max_cost: 1}}\n",
+    "prices: {offline: {input: 0, output: 0.5}}\n",
+    "specialists: [{local: writer, limits: {max_seconds: 0.5, max_model_calls: 3}}]\n",
 ]
 BAD = [
     "naem: x\n",
@@ -24,6 +27,12 @@ BAD = [
     "complexity_threshold: 2\n",
     "limits: {max_rounds: 0}\n",
     "limits: {max_rnds: 1}\n",
+    "limits: {max_cost: 0}\n",
+    "limits: {per_step: {max_rounds: 1}}\n",
+    "prices: {offline: {input: 1}}\n",
+    "prices: {offline: {input: 1, output: -1}}\n",
+    "prices: {offline: 3}\n",
+    "specialists: [{local: writer, limits: {max_steps: 1}}]\n",
     "host: {}\n",
     "host: {tool_calling_model: 3}\n",
     "models: {a: {}}\n",

@@ -220,8 +220,10 @@ async def test_the_runs_model_calls_bound_the_loop(graph, script, call):
         state = await run(graph(model, tools=[add], limits=limits), "Count.")
     # Thinking, three rounds of the loop, and the last call of a run, kept back for the answer.
     assert len(model.calls) == 5
-    assert state["outcome"] == "failed"
-    assert "max_model_calls=5" in state["current_specialist_results"]["1/worker"].error
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_model_calls")
+    assert state["current_plan"].step(1).status == "pending"
+    assert state["usage"].by["worker"].calls == 3
+    assert "not run, the limit max_model_calls was reached" in state["final_answer"].text
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from replan import Limits, RunSettings, Usage
+from replan import Budget, Limits, Price, RunSettings, Usage
 from replan.state.enhanced import rounds_of, settings_of
 from replan.state.usage import TokenCount, sum_counts
 
@@ -34,6 +34,23 @@ def test_one_limit_of_a_request_leaves_the_other_limits_as_configured():
     assert settings.limits == Limits(max_rounds=5, max_steps=7)
 
 
+def test_a_budget_of_a_request_changes_only_what_it_names():
+    configured = RunSettings(limits=Limits(per_step=Budget(max_tokens=5, max_cost=2)))
+    asked = RunSettings(limits=Limits(per_step=Budget(max_cost=None, max_seconds=9)))
+    settings = configured.overridden_by(asked)
+    assert settings.limits.per_step == Budget(max_tokens=5, max_seconds=9)
+
+
+def test_a_request_may_take_a_limit_away():
+    configured = RunSettings(limits=Limits(max_tokens=5))
+    settings = configured.overridden_by(RunSettings(limits=Limits(max_tokens=None)))
+    assert settings.limits.max_tokens is None
+
+
+def test_a_price_is_for_a_million_tokens():
+    assert Price(input=2, output=10).of(500_000, 100_000) == pytest.approx(2.0)
+
+
 def test_a_form_gives_the_same_as_values():
     asked = RunSettings.model_validate({"limits": {"max_steps": 2}})
     assert CONFIGURED.overridden_by(asked).limits == Limits(max_rounds=3, max_steps=2)
@@ -50,7 +67,11 @@ def test_a_form_gives_the_same_as_values():
         {"step_timeout": 0},
         {"step_timeout": float("nan")},
         {"step_retries": -1},
-        {"max_cost": 5},
+        {"max_price": 5},
+        {"max_cost": 0},
+        {"max_tokens": 0},
+        {"max_seconds": 0},
+        {"per_step": {"max_tokens": 0}},
     ],
 )
 def test_a_limit_that_makes_no_sense_is_refused(wrong):
@@ -69,6 +90,8 @@ COUNTS = st.builds(
     calls=st.integers(0, 9),
     input_tokens=st.integers(0, 999),
     output_tokens=st.integers(0, 999),
+    # Sums of these are exact.
+    cost=st.integers(0, 999).map(lambda eighths: eighths / 8),
 )
 PARTS = st.lists(st.tuples(st.sampled_from(["think", "analyst", "feedback"]), COUNTS), max_size=8)
 

@@ -79,7 +79,10 @@ class Query:
         return f"{_expression(measure)} FILTER (WHERE {test})"
 
     def _condition(self) -> str:
-        tests = [self._test(each) for each in self.question.filters]
+        tests = [
+            f"({' OR '.join(self._test(each) for each in choice)})"
+            for choice in self.question.conditions
+        ]
         if self.question.condition:
             tests.append(f"({self.question.condition}\n)")
         return f" WHERE {' AND '.join(tests)}" if tests else ""

@@ -9,8 +9,9 @@ from pydantic import Field, JsonValue
 from replan.plan.model import Value
 from replan.specialists.local.analyst.aggregation import aggregate, rows_of
 from replan.specialists.local.analyst.comparison import compare_tables
-from replan.specialists.local.analyst.file_choice import Fit, ask_nothing, best_fit
+from replan.specialists.local.analyst.file_choice import Fit, ask_nothing, best_fit, is_named
 from replan.specialists.local.analyst.file_comparison import compare_files
+from replan.specialists.local.analyst.file_names import names_given, names_in
 from replan.specialists.local.analyst.given import (
     PARAMETERS,
     asks_by_parameters,
@@ -20,20 +21,22 @@ from replan.specialists.local.analyst.names import ColumnNames
 from replan.specialists.local.analyst.parsing import parse_question
 from replan.specialists.local.analyst.profile import profile
 from replan.specialists.local.analyst.question import Question
-from replan.specialists.local.analyst.tables import Database, TableFile, table_files, tables_here
+from replan.specialists.local.analyst.tables import (
+    Database,
+    TableFile,
+    UnreadableTableError,
+    table_files,
+    tables_here,
+)
 from replan.specialists.local.analyst.values import Values
 from replan.specialists.local.analyst.wording import COMPARE, GROUPS, PROFILE
 from replan.specialists.local.answer_table import MOST_ROWS, AnswerTable, tables_in
 from replan.specialists.local.answering import SURE, Answer
 from replan.specialists.local.folder import find_file
-from replan.specialists.local.parameters import given_names, refuse_misspelt
+from replan.specialists.local.parameters import refuse_misspelt
 from replan.specialists.local.refusals import CannotAnswerError
 from replan.specialists.local.words import joined, words_of
 
-_FILE = re.compile(
-    r"(?<![\w/.-])[^\s,;:'\"()`\[\]]*[^\s,;:'\"()`./\[\]]\.(?:csv|tsv|parquet|json|jsonl|ndjson)\b",
-    re.IGNORECASE,
-)
 _REVISION_NOTE = re.compile(r"\[revised:[^\]]*\]")
 _MOST_TABLES = 30
 _GUESSED, _LOOSE = 0.7, 0.4
@@ -64,7 +67,10 @@ class Analysis:
         self._task = task
         self._parameters = task.parameters
         self._database = Database()
-        self._read(task.text)
+        self._damaged: list[UnreadableTableError] = []
+        self._files: tuple[TableFile, ...] = ()
+        self._text = self._question_text = ""
+        self._named: tuple[str, ...] = ()
 
     def answer(self) -> Answer:
         """Answer the step.
@@ -75,6 +81,8 @@ class Analysis:
         """
         try:
             refuse_misspelt(self._parameters, PARAMETERS)
+            self._files = table_files(self._directory)
+            self._read(self._task.text)
             return self._by_line_or_brief()
         finally:
             self._database.close()
@@ -105,8 +113,7 @@ class Analysis:
 
     def _read(self, text: str) -> None:
         self._text = _REVISION_NOTE.sub(" ", text)
-        # The question without the names of its files, which may look like columns.
-        self._question_text = _FILE.sub(" ", self._text)
+        self._named, self._question_text = names_in(self._text, self._files)
 
     def _from_inputs(self) -> Answer | None:
         """Compare the tables of earlier results, if that is what the step asks for."""
@@ -128,7 +135,7 @@ class Analysis:
         return _answer(table, findings, "from the results of earlier steps", notes)
 
     def _from_files(self) -> Answer:
-        files = table_files(self._directory)
+        files = self._files
         chosen = [find_file(name, files, "table") for name in self._named_files()]
         sql = self._parameters.get("sql")
         if sql is not None:
@@ -137,27 +144,35 @@ class Analysis:
             message = f"There is nothing to analyse in the folder. {tables_here(files)}"
             raise CannotAnswerError(message)
         candidates = (chosen or list(files))[:_MOST_TABLES]
-        self._database.open(candidates)
+        self._damaged = list(self._database.open(candidates))
+        if self._damaged and (chosen or len(self._damaged) == len(candidates)):
+            raise self._damaged[0]
         by_text = not asks_by_parameters(self._parameters)
         if by_text and len(chosen) >= _ENOUGH and COMPARE.search(self._text):
             return self._compare(chosen)
         if by_text and self._wants_profile(chosen):
-            return self._profiles(self._meant(candidates))
+            return self._profiles(candidates)
         return self._aggregated(candidates, named=bool(chosen))
 
     def _named_files(self) -> tuple[str, ...]:
         return (
-            given_names(self._parameters, "file")
-            or _files_in(self._text)
-            or _files_in(self._task.brief)
+            names_given(self._parameters, self._files)
+            or self._named
+            or names_in(self._task.brief, self._files)[0]
         )
 
     def _run_sql(self, sql: str, files: Sequence[TableFile]) -> Answer:
         """Run the query of a person; only the tables that it names are opened."""
         folded = sql.casefold()
         used = [file for file in files if file.view.casefold() in folded]
-        self._database.open(used)
-        columns, rows = self._database.select(sql, most=MOST_ROWS + 1)
+        self._damaged = list(self._database.open(used))
+        try:
+            columns, rows = self._database.select(sql, most=MOST_ROWS + 1)
+        except CannotAnswerError:
+            self._refuse_damaged(words_of(sql))
+            raise
+        lost = {each.file.view for each in self._damaged}
+        used = [file for file in used if file.view not in lost]
         table = AnswerTable(title="Query", columns=columns, cells=tuple(rows[:MOST_ROWS]))
         notes = ["There are more rows than these."] if len(rows) > MOST_ROWS else []
         source = joined([file.name for file in used]) if used else "no file"
@@ -170,44 +185,77 @@ class Analysis:
             return True
         return bool(chosen) and ask_nothing(text)
 
-    def _meant(self, files: Sequence[TableFile]) -> Sequence[TableFile]:
-        """The tables that a step names by a bare word, or else all of them."""
-        words = set(words_of(self._question_text))
-        return [file for file in files if set(words_of(file.view)) <= words] or files
-
     def _profiles(self, files: Sequence[TableFile]) -> Answer:
+        """Describe the tables that the step names by a bare word, or else all of them."""
+        words = words_of(self._question_text)
+        self._refuse_damaged(words)
+        named = [file for file in files if is_named(file, words)]
+        lost = {each.file.view for each in self._damaged}
         parts: list[str] = []
-        for file in files:
-            table, findings = profile(self._database, file.view, file.name)
-            parts.append(_answer(table, findings, "", ()).text)
-        return Answer(text="\n\n".join(parts))
+        for file in named or files:
+            if file.view in lost:
+                continue
+            try:
+                table, findings = profile(self._database, file.view, file.name)
+            except CannotAnswerError as refusal:
+                if named or len(files) == 1:
+                    raise
+                self._damaged.append(UnreadableTableError(file, str(refusal)))
+            else:
+                parts.append(_answer(table, findings, "", ()).text)
+        if not parts:
+            raise self._damaged[0]
+        notes = [f"- {each.note}" for each in self._damaged]
+        text = "\n\n".join([*parts, "\n".join(notes)]).rstrip()
+        return Answer(text=text, confidence=_GUESSED if notes else SURE)
 
     def _question(self, file: TableFile) -> Question:
         names = ColumnNames(self._database.columns(file.view), file.name)
         if asks_by_parameters(self._parameters):
             return given_question(self._parameters, names)
-        values = Values(self._database, file.view, names.columns)
+        values = Values(self._database, file, names.columns)
         stem = frozenset(words_of(PurePosixPath(file.name).stem))
-        return parse_question(self._question_text, names, stem, values.owner_of)
+        try:
+            return parse_question(self._question_text, names, stem, values.owner_of)
+        except UnreadableTableError as refusal:
+            self._damaged.append(refusal)
+            raise
 
     def _aggregated(self, files: Sequence[TableFile], *, named: bool) -> Answer:
-        fit: Fit = best_fit(files, self._question, words_of(self._question_text))
+        fit = self._fit(files)
         question, file = fit.question, fit.file
         table, findings = aggregate(self._database, file.view, question)
         count = rows_of(self._database, file.view, question)
-        source = f"{file.name}, {count} rows" + "".join(f"; {each}" for each in question.filters)
+        source = "; ".join([f"{file.name}, {count} rows", *question.conditions_in_words])
         notes = [f"Guessed: {guess}." for guess in question.guessed]
         if not named and len(files) > 1:
             notes.append(f"No file was named; {file.name} is the one that fits.")
+        notes += [each.note for each in self._damaged]
         return _answer(table, findings, source, notes)
+
+    def _fit(self, files: Sequence[TableFile]) -> Fit:
+        """The table that the step means; a damaged one that it names is the refusal."""
+        words = words_of(self._question_text)
+        lost = {each.file.view for each in self._damaged}
+        readable = [file for file in files if file.view not in lost]
+        try:
+            fit = best_fit(readable, self._question, words)
+        except CannotAnswerError as refusal:
+            self._refuse_damaged(words)
+            notes = [each.note for each in self._damaged if str(each) != str(refusal)]
+            raise CannotAnswerError(" ".join([str(refusal), *notes])) from refusal
+        if not is_named(fit.file, words, fit.question.groups):
+            self._refuse_damaged(words, fit.question.groups)
+        return fit
+
+    def _refuse_damaged(self, words: Sequence[str], groups: Sequence[str] = ()) -> None:
+        meant = [each for each in self._damaged if is_named(each.file, words, groups)]
+        if meant:
+            raise meant[0]
 
     def _compare(self, files: Sequence[TableFile]) -> Answer:
         table, findings = compare_files(self._database, files, words_of(self._question_text))
         return _answer(table, findings, joined([file.name for file in files]), ())
-
-
-def _files_in(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found[0] for found in _FILE.finditer(text)))
 
 
 def _answer(

@@ -74,8 +74,8 @@ def _shared_keys(tables: Sequence[AnswerTable], wished: Sequence[str]) -> tuple[
         if all(name.casefold() in {key.casefold() for key in o.key_columns()} for o in others)
     ]
     if not shared:
-        columns = " and ".join(f"({', '.join(table.key_columns())})" for table in tables)
-        message = f"The tables have no column in common to compare them by: {columns}."
+        columns = [", ".join(table.key_columns()) or "no column but figures" for table in tables]
+        message = f"The tables share no column to compare them by: {'; '.join(columns)}."
         raise CannotAnswerError(message)
     named = [name for name in shared if set(words_of(name)) <= set(wished)]
     return tuple(named or shared)

@@ -44,6 +44,14 @@ def best_fit(
     return best[0]
 
 
+def is_named(file: TableFile, words: Sequence[str], groups: Sequence[str] = ()) -> bool:
+    """Whether a bare word means a table; the columns that a question groups by mean themselves."""
+    # "By site" speaks of a column, and not of the table `sites.csv`.
+    columns = Counter(word for name in groups for word in words_of(name))
+    name = Counter(words_of(file.view))
+    return bool(name) and name <= Counter(words) - columns
+
+
 def ask_nothing(text: str) -> bool:
     """Whether a text asks for nothing in particular."""
     return all(word in NOISE for word in words_of(in_english(text)))
@@ -51,10 +59,7 @@ def ask_nothing(text: str) -> bool:
 
 def _rank(fit: Fit, words: Sequence[str]) -> tuple[int, int]:
     """A table named by a bare word comes first, then the one that needs the fewest guesses."""
-    # "By site" speaks of a column, and not of the table `sites.csv`.
-    columns = Counter(word for name in fit.question.groups for word in words_of(name))
-    named = Counter(words_of(fit.file.view)) <= Counter(words) - columns
-    return int(named), -len(fit.question.guessed)
+    return int(is_named(fit.file, words, fit.question.groups)), -len(fit.question.guessed)
 
 
 def _clearest(

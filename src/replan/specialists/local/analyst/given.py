@@ -78,7 +78,12 @@ def _where(value: JsonValue, names: ColumnNames) -> tuple[tuple[Filter, ...], st
         case str():
             return (), value
         case dict():
-            return tuple(_equals(name, wanted, names) for name, wanted in value.items()), ""
+            equal = [
+                _equals(name, each, names)
+                for name, wanted in value.items()
+                for each in (wanted if isinstance(wanted, list) else [wanted])
+            ]
+            return tuple(equal), ""
         case _:
             message = "The parameter 'where' must be a condition in SQL or columns with values."
             raise CannotAnswerError(message)

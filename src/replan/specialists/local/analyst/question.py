@@ -75,6 +75,23 @@ class Question(Value):
     guessed: tuple[str, ...] = ()
 
     @property
+    def conditions(self) -> tuple[tuple[Filter, ...], ...]:
+        """The filters, all of which must hold; values that one column should equal are a choice."""
+        choices: dict[object, list[Filter]] = {}
+        for place, each in enumerate(self.filters):
+            key = (each.column, each.part) if each.operator == "=" else place
+            choices.setdefault(key, []).append(each)
+        return tuple(tuple(choice) for choice in choices.values())
+
+    @property
+    def conditions_in_words(self) -> tuple[str, ...]:
+        """Each condition as the answer tells it."""
+        return tuple(
+            " or ".join([str(first), *(str(each.value) for each in others)])
+            for first, *others in self.conditions
+        )
+
+    @property
     def key_names(self) -> tuple[str, ...]:
         """The names of the columns that tell the groups apart."""
         return ((self.period,) if self.period else ()) + self.groups

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from replan.specialists.local.analyst.names import ColumnNames, one_of
 from replan.specialists.local.analyst.question import Aggregate, Filter, Measure, Period, Question
 from replan.specialists.local.analyst.tables import Column
+from replan.specialists.local.refusals import CannotAnswerError
 
 _IDENTIFIER = re.compile(r"(?:^|_)(?:id|key|code|no|number|zip|year)$", re.IGNORECASE)
 
@@ -91,6 +92,7 @@ def _settle_measures(found: Found, names: ColumnNames) -> None:
     elif found.unexplained:
         raise names.unknown(" ".join(found.unexplained), "number")
     elif found.aggregates:
+        _refuse_text(found, names)
         numbers = [column for column in names.of_kind("number") if not is_key(column)]
         column = one_of(numbers, f"a column for the {found.aggregates[0]}", names.table)
         found.measures = [Measure(aggregate=kind, column=column.name) for kind in found.aggregates]
@@ -98,6 +100,14 @@ def _settle_measures(found: Found, names: ColumnNames) -> None:
     else:
         found.measures = [Measure(aggregate="count")]
         found.guessed.append("the rows are counted, for no number is named")
+
+
+def _refuse_text(found: Found, names: ColumnNames) -> None:
+    """Refuse to add up a column that is named and holds text, where there are no numbers at all."""
+    texts = [column.name for column in found.mentioned if column.kind == "text"]
+    if texts and not names.of_kind("number"):
+        message = f"The column {texts[0]} in {names.table} holds text, not numbers."
+        raise CannotAnswerError(message)
 
 
 def _settle_extremes(found: Found) -> None:

@@ -49,6 +49,26 @@ class TableFile(FolderFile):
     view: str
 
 
+class UnreadableTableError(CannotAnswerError):
+    """A file of the folder is damaged, or no table whatever its name says.
+
+    Attributes:
+        file: The file.
+        reason: What DuckDB says of it.
+    """
+
+    def __init__(self, file: TableFile, reason: str) -> None:
+        self.file = file
+        self.reason = reason
+        super().__init__(f"{file.name} cannot be read as a table: {reason}")
+
+    @property
+    def note(self) -> str:
+        """What an answer says that had to do without this file."""
+        reason = self.reason.rstrip(".")
+        return f"{self.file.name} was left out: it cannot be read as a table ({reason})."
+
+
 def table_files(directory: Path) -> tuple[TableFile, ...]:
     """Find the tables of a folder."""
     taken: set[str] = set()
@@ -86,13 +106,13 @@ class Database:
         self._connection: DuckDBPyConnection | None = None
         self._stopped = False
 
-    def open(self, files: Sequence[TableFile]) -> None:
+    def open(self, files: Sequence[TableFile]) -> tuple[UnreadableTableError, ...]:
         """Register the files, then shut the door to everything else on the machine.
 
-        A second call begins anew, with these files only.
+        A second call begins anew, with these files only. Gives the files that cannot be read; they
+        have no view, and whoever asked for one of them raises it.
 
         Raises:
-            CannotAnswerError: A file cannot be read as a table.
             ConfigurationError: DuckDB is not installed.
         """
         connection = _connect()
@@ -104,13 +124,8 @@ class Database:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-        for file in files:
-            reader = _READERS[file.path.suffix.casefold()]
-            source = f"{reader}({_text(str(file.path))})"
-            self._run(
-                f"CREATE VIEW {quoted(file.view)} AS SELECT * FROM {source}",
-                f"{file.name} cannot be read as a table",
-            )
+        found = (self._register(file) for file in files)
+        return tuple(each for each in found if each is not None)
 
     def columns(self, view: str) -> tuple[Column, ...]:
         """The columns of a view, in their order."""
@@ -153,6 +168,22 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
+    def _register(self, file: TableFile) -> UnreadableTableError | None:
+        import duckdb  # noqa: PLC0415 - an optional extra
+
+        source = f"{_READERS[file.path.suffix.casefold()]}({_text(str(file.path))})"
+        try:
+            if not file.path.stat().st_size:
+                return UnreadableTableError(file, "it is empty")
+            self._execute(f"CREATE VIEW {quoted(file.view)} AS SELECT * FROM {source}")
+        except OSError as error:
+            return UnreadableTableError(file, str(error.strerror))
+        except duckdb.Error as error:
+            # First it speaks of the file, then of ways out that are not ours, and of our statement.
+            reason = _first_lines(str(error).partition("\n\n")[0].partition("\nLINE ")[0])
+            return UnreadableTableError(file, reason.replace(str(file.path), file.name))
+        return None
+
     def _refuse_all_but_select(self, sql: str) -> None:
         import duckdb  # noqa: PLC0415 - an optional extra
 
@@ -170,16 +201,19 @@ class Database:
     ) -> "DuckDBPyConnection":
         import duckdb  # noqa: PLC0415 - an optional extra
 
+        try:
+            return self._execute(sql, parameters)
+        except duckdb.Error as error:
+            message = f"{problem}: {_first_lines(error)}"
+            raise CannotAnswerError(message) from error
+
+    def _execute(self, sql: str, parameters: Sequence[object] = ()) -> "DuckDBPyConnection":
         with self._lock:
             connection = self._connection
         if connection is None or self._stopped:
             message = "The query was stopped."
             raise CannotAnswerError(message)
-        try:
-            return connection.execute(sql, list(parameters))
-        except duckdb.Error as error:
-            message = f"{problem}: {_first_lines(error)}"
-            raise CannotAnswerError(message) from error
+        return connection.execute(sql, list(parameters))
 
 
 def require_duckdb() -> None:
@@ -226,6 +260,6 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _first_lines(error: Exception) -> str:
+def _first_lines(error: Exception | str) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:_FIRST_LINES])

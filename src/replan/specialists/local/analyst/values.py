@@ -5,7 +5,14 @@
 from collections.abc import Sequence
 
 from replan.specialists.local.analyst.question import Filter
-from replan.specialists.local.analyst.tables import Column, Database, quoted
+from replan.specialists.local.analyst.tables import (
+    Column,
+    Database,
+    TableFile,
+    UnreadableTableError,
+    quoted,
+)
+from replan.specialists.local.refusals import CannotAnswerError
 from replan.specialists.local.words import words_of
 
 _MOST_VALUES = 200
@@ -14,16 +21,23 @@ _MOST_VALUES = 200
 class Values:
     """The values of the text columns of a table; read only if they are asked for."""
 
-    def __init__(self, database: Database, view: str, columns: Sequence[Column]) -> None:
+    def __init__(self, database: Database, file: TableFile, columns: Sequence[Column]) -> None:
         self._database = database
-        self._view = view
+        self._file = file
         self._columns = columns
         self._owners: dict[tuple[str, ...], list[Filter]] | None = None
 
     def owner_of(self, words: Sequence[str]) -> Filter | None:
-        """The condition that these words stand for, if exactly one column holds them."""
+        """The condition that these words stand for, if exactly one column holds them.
+
+        Raises:
+            UnreadableTableError: The values cannot be read, though the head of the file could.
+        """
         if self._owners is None:
-            self._owners = self._read()
+            try:
+                self._owners = self._read()
+            except CannotAnswerError as refusal:
+                raise UnreadableTableError(self._file, str(refusal)) from refusal
         found = self._owners.get(tuple(words_of(" ".join(words))), [])
         return found[0] if len(found) == 1 else None
 
@@ -34,7 +48,7 @@ class Values:
                 continue
             name = quoted(column.name)
             _, rows = self._database.select(
-                f"SELECT DISTINCT CAST({name} AS VARCHAR) FROM {quoted(self._view)} "
+                f"SELECT DISTINCT CAST({name} AS VARCHAR) FROM {quoted(self._file.view)} "
                 f"WHERE {name} IS NOT NULL LIMIT {_MOST_VALUES + 1}",
                 most=_MOST_VALUES + 1,
             )

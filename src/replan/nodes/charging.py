@@ -1,0 +1,82 @@
+"""What a call is charged: read from what LangChain says before it, and of what came of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, Generation, LLMResult
+
+from replan.ports.asking import Permit
+from replan.ports.chat import USUAL_REPLY, Request
+from replan.ports.failures import brought_nothing
+from replan.ports.journal import Spending
+from replan.ports.request_size import bytes_of, most_tokens_of_reply, schemas_in
+from replan.state.usage import TokenCount
+
+
+def announced(
+    serialized: dict[str, Any] | None, said: Sequence[BaseMessage], given: dict[str, Any]
+) -> Request:
+    """Read the request of a call that nobody asked leave for: its reply cannot be cut any more."""
+    parameters: dict[str, Any] = given.get("invocation_params") or {}
+    known: dict[str, Any] = given.get("metadata") or {}
+    kind: Sequence[str] = (serialized or {}).get("id") or ()
+    names = (known.get("ls_model_name"), parameters.get("model"), parameters.get("model_name"))
+    named = [name for name in (*names, *kind[-1:]) if isinstance(name, str)] or ["model"]
+    most = (parameters.get("max_completion_tokens"), known.get("ls_max_tokens"), USUAL_REPLY)
+    return Request(
+        model=named[0],
+        names=named,
+        messages=said,
+        tools=schemas_in(parameters),
+        most_output=next(number for number in most if isinstance(number, int) and number > 0),
+    )
+
+
+def charged_for_error(permit: Permit, error: BaseException) -> Spending:
+    """Charge a call that broke off: in full, unless its server surely did nothing."""
+    return Spending(calls=1) if brought_nothing(error) else permit.reservation.amount
+
+
+def charged_for_reply(permit: Permit, response: LLMResult) -> tuple[Spending, TokenCount]:
+    """Charge a call by what its server reported, else by the bytes of request and reply.
+
+    Returns:
+        What is charged, and what was reported.
+    """
+    reported = _reported(response)
+    counted = (reported.input_tokens, reported.output_tokens)
+    charged = counted if any(counted) else (permit.ask.input_tokens, _most_output(response))
+    spent = Spending(calls=1, tokens=sum(charged), cost=permit.ask.cost(*charged))
+    return spent, reported
+
+
+def _reported(response: LLMResult) -> TokenCount:
+    """The tokens that the server reported."""
+    used = TokenCount()
+    for generation in _first_ones(response):
+        if isinstance(generation, ChatGeneration):
+            used += _tokens_of(generation.message)
+    return used
+
+
+def _most_output(response: LLMResult) -> int:
+    """The tokens that a reply has at most, where its server did not count them."""
+    return sum(
+        most_tokens_of_reply(generation.message)
+        if isinstance(generation, ChatGeneration)
+        else bytes_of(generation.text)
+        for generation in _first_ones(response)
+    )
+
+
+def _first_ones(response: LLMResult) -> list[Generation]:
+    """The first reply to each prompt: others of the same prompt repeat its usage."""
+    return [one for generations in response.generations for one in generations[:1]]
+
+
+def _tokens_of(message: BaseMessage) -> TokenCount:
+    usage = message.usage_metadata if isinstance(message, AIMessage) else None
+    if usage is None:
+        return TokenCount()
+    return TokenCount(input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])

@@ -1,0 +1,74 @@
+"""Bounds the time of work: by its own timeout, and by what the run and its parts have left."""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from replan.nodes.meter import Meter
+from replan.ports.account import Account
+
+T = TypeVar("T")
+
+GRACE = 1.0
+"""Seconds that work which ran out of time has to end by itself before it is abandoned."""
+
+_TICK = 1.0
+
+
+async def in_time(
+    work: Callable[[], Awaitable[T]],
+    account: Account,
+    meter: Meter,
+    seconds: float = math.inf,
+) -> T:
+    """Do work as long as it may take, and not much longer if it will not stop.
+
+    The time in which a call waits for others to make room is not the work's own. It counts for
+    the run.
+
+    Raises:
+        TimeoutError: The work took longer than its own timeout.
+        LimitReachedError: The run, the specialist or the step has no time left.
+    """
+    scopes = meter.scopes
+    is_bounded = any(scope.budget.max_seconds is not None for scope in scopes)
+    left, scope = account.time_left(scopes)
+    if left <= 0:
+        raise scope.reached("seconds")
+    started, own = time.monotonic(), seconds
+    task = asyncio.ensure_future(work())
+    try:
+        with account.at_work(scopes):
+            while not task.done():
+                own = started + seconds + meter.waiting.seconds - time.monotonic()
+                left, scope = account.time_left(scopes)
+                if min(own, left) <= 0:
+                    break
+                await asyncio.wait({task}, timeout=_patience(min(own, left), is_bounded=is_bounded))
+                await account.note_time(scopes)
+    finally:
+        is_late = not task.done()
+        if is_late:
+            await _stop(task)
+    if is_late and own > left:
+        raise scope.reached("seconds")
+    if is_late:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    if task.cancelled():
+        raise RuntimeError("it cancelled itself")
+    return task.result()
+
+
+def _patience(left: float, *, is_bounded: bool) -> float | None:
+    """How long to wait at once: time that is bounded is put on record while it passes."""
+    left = min(left, _TICK) if is_bounded else left
+    return None if left == math.inf else left
+
+
+async def _stop(task: asyncio.Future[Any]) -> None:
+    """Cancel a task; one that will not stop is abandoned, and what it says later is not heard."""
+    task.cancel()
+    task.add_done_callback(lambda late: late.cancelled() or late.exception())
+    await asyncio.wait({task}, timeout=GRACE)

@@ -1,0 +1,79 @@
+"""What a specialist's work and a tool's call would do if they were done again."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, cast
+
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool, InjectedToolArg
+from langgraph.pregel.protocol import PregelProtocol
+from pydantic import BaseModel, create_model
+
+from replan.specialists.foreign import takes_config
+from replan.state.team import Effects
+
+KEY = "idempotency_key"
+"""The parameter of a tool that takes an idempotency key."""
+
+_HIDDEN = "replan_hidden_key"
+
+
+def effects_of_work(work: object) -> Effects:
+    """The effects of a runnable, a compiled graph or a function that says nothing of them."""
+    if isinstance(work, PregelProtocol):
+        return "keyed"
+    if isinstance(work, Runnable):
+        return "pure"
+    # The step's key stands in the configuration; who does not take that cannot hand it on.
+    return "keyed" if takes_config(cast("Callable[..., Any]", work)) else "unsafe"
+
+
+def tool_effects(tool: BaseTool | None, otherwise: Effects) -> Effects:
+    """The effects of a tool: as its metadata says, by its key, else as told.
+
+    A name that the model made up calls nothing.
+    """
+    if tool is None:
+        return "pure"
+    declared = (tool.metadata or {}).get("effects")
+    if declared is not None:
+        return cast("Effects", declared)
+    return "keyed" if takes_key(tool) else otherwise
+
+
+def takes_key(tool: BaseTool) -> bool:
+    """Whether a tool has a parameter for an idempotency key."""
+    schema = tool.args_schema
+    if isinstance(schema, dict):
+        return KEY in schema.get("properties", {}) or _HIDDEN in (tool.metadata or {})
+    return KEY in _whole_schema(tool).model_fields
+
+
+def with_hidden_key(tool: BaseTool) -> BaseTool:
+    """Hide the parameter for the idempotency key from the model: it is not the model's to choose.
+
+    A tool without one is given back as it is.
+    """
+    if not takes_key(tool):
+        return tool
+    hidden = tool.model_copy()
+    hidden.metadata = {**(tool.metadata or {}), _HIDDEN: True}
+    # Assigned, not copied in: LangChain forgets by it what it has worked out of the old schema.
+    hidden.args_schema = _without_key(tool)
+    return hidden
+
+
+def _without_key(tool: BaseTool) -> Any:
+    schema = tool.args_schema
+    if isinstance(schema, dict):
+        properties = schema.get("properties", {})
+        shown = {name: value for name, value in properties.items() if name != KEY}
+        required = [name for name in schema.get("required", ()) if name != KEY]
+        return {**schema, "properties": shown, "required": required}
+    whole = _whole_schema(tool)
+    field = (Annotated[str, InjectedToolArg()], ...)
+    return create_model(whole.__name__, __base__=whole, **cast("Any", {KEY: field}))
+
+
+def _whole_schema(tool: BaseTool) -> type[BaseModel]:
+    # LangChain still names the models of pydantic 1 in its types.
+    return cast("type[BaseModel]", tool.get_input_schema())

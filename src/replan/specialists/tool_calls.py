@@ -1,0 +1,208 @@
+"""How the tools of a loop are called: approved, on record before and after, and never twice."""
+# LangGraph leaves the type arguments of commands open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool, Tool
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
+from pydantic import JsonValue
+
+from replan.errors import InDoubtError, LimitReachedError, StorageError
+from replan.ports.doubt import ask_what_became_of
+from replan.ports.failures import describe
+from replan.ports.questions import ask
+from replan.ports.transcript import ToolRun, Transcript, plain
+from replan.prompts.budget import within_budget
+from replan.specialists.effects import KEY, takes_key, tool_effects
+from replan.specialists.foreign import call
+from replan.state.questions import read_decision
+from replan.state.team import Effects
+
+LONGEST_TOOL_RESULT = 50_000
+"""Characters of one tool's result that the model gets to see."""
+
+ToolAnswer = ToolMessage | Command[Any]
+Handler = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
+
+
+@dataclass(frozen=True)
+class ToolCalls:
+    """The calls of one loop.
+
+    Attributes:
+        record: What was said and done before, and where all that is done is noted.
+        seconds: How long one call may take.
+        effects: What a second call would do, of tools that do not say it themselves.
+        approve: The names of tools that a person must approve.
+    """
+
+    record: Transcript
+    seconds: float | None
+    effects: Effects
+    approve: frozenset[str]
+
+    async def make(self, request: ToolCallRequest, place: str, handler: Handler) -> ToolAnswer:
+        """Call a tool, or say what came of the call; what goes wrong is told to the model.
+
+        Args:
+            request: What the model wants to be called.
+            place: Which call of the loop it is.
+            handler: Calls the tool.
+
+        Raises:
+            Waiting: A person must say something first.
+            InDoubtError: The call was cut off, and must not be made again.
+        """
+        kept = await self.record.outcome(place)
+        if kept is None:
+            answer = await self._settled(request, place) or await self._made(
+                request, place, handler
+            )
+            await self.record.end(place, _kept(answer))
+            return answer
+        return _restored(kept)
+
+    async def _settled(self, request: ToolCallRequest, place: str) -> ToolAnswer | None:
+        """Say what became of a call that was cut off; none if it can be made."""
+        begun = await self.record.begun(place)
+        if begun is None or begun.effects != "unsafe":
+            return None
+        what = f"The call of {begun.tool}"
+        error = InDoubtError(what, begun.attempt)
+        match self.record.on_doubt:
+            case "fail":
+                raise error
+            case "tell":
+                return answer_of_failure(request.tool_call, describe(error))
+            case "ask":
+                details = begun.model_dump(mode="json")
+                verdict = ask_what_became_of(what, begun.attempt, details, ask)
+        match verdict.action:
+            case "run again":
+                return None
+            case "done":
+                return _answer(request.tool_call, verdict.text or "Done.")
+            case "fail":
+                return answer_of_failure(request.tool_call, verdict.text or str(error))
+
+    async def _made(self, request: ToolCallRequest, place: str, handler: Handler) -> ToolAnswer:
+        called, remark = request.tool_call, ""
+        if called["name"] in self.approve:
+            decision = read_decision(_asked(called))
+            if decision.action == "reject":
+                reason = decision.reason or "no reason given"
+                return answer_of_failure(called, f"A person did not allow this call: {reason}")
+            if decision.action == "edit":
+                called = ToolCall({**called, "args": decision.arguments or {}})
+                remark = f"A person changed the arguments to {called['args']}.\n"
+        answer = await self._on_record(request, called, place, handler)
+        if isinstance(answer, ToolMessage) and isinstance(answer.content, str):
+            answer.content = within_budget(remark + answer.content, LONGEST_TOOL_RESULT)
+        return answer
+
+    async def _on_record(
+        self, request: ToolCallRequest, called: ToolCall, place: str, handler: Handler
+    ) -> ToolAnswer:
+        tool, arguments = request.tool, plain(called["args"])
+        run = ToolRun(
+            tool=called["name"],
+            arguments=arguments,
+            effects=tool_effects(tool, self.effects),
+            attempt=self.record.attempt,
+        )
+        asked = _abandonable(request.override(tool_call=called))
+        if tool is not None and takes_key(tool):
+            key = self.record.key_of(place, called["name"], arguments)
+            asked = asked.override(tool=cast("BaseTool", _Keyed(asked.tool or tool, key)))
+        await self.record.begin(place, run)
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await handler(asked)
+        except GraphBubbleUp:
+            # It waits for a person, and will be called anew.
+            await self.record.forget(place)
+            raise
+        except (LimitReachedError, StorageError):
+            raise
+        # A tool that asks the process to end has failed, no more.
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
+            return answer_of_failure(called, describe(error))
+
+
+def _asked(called: ToolCall) -> JsonValue:
+    details: JsonValue = {"tool": called["name"], "arguments": plain(called["args"])}
+    return ask(f"May the tool {called['name']} be called?", kind="approval", details=details)
+
+
+def _kept(answer: ToolAnswer) -> JsonValue:
+    """What the record keeps of an answer: the messages, which are all that the model sees of it."""
+    messages: list[Any] = [answer]
+    if isinstance(answer, Command):
+        messages = cast("dict[str, list[Any]]", answer.update or {}).get("messages", [])
+    dumped = [
+        message.model_dump(mode="json", exclude={"artifact"}, fallback=str) for message in messages
+    ]
+    return {"messages": dumped, "is_command": isinstance(answer, Command)}
+
+
+def _restored(kept: JsonValue) -> ToolAnswer:
+    noted = cast("dict[str, Any]", kept)
+    messages = [ToolMessage.model_validate(message) for message in noted["messages"]]
+    return Command(update={"messages": messages}) if noted["is_command"] else messages[0]
+
+
+def _answer(called: ToolCall, text: str) -> ToolMessage:
+    return ToolMessage(text, tool_call_id=called["id"] or "", name=called["name"])
+
+
+class _Abandonable:
+    """A tool that is not async, called in a thread that can be given up."""
+
+    def __init__(self, tool: BaseTool) -> None:
+        self._tool = tool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tool, name)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig, **_: Any) -> Any:  # noqa: A002 - LangChain's name
+        return await call(self._tool.invoke, input, config)
+
+
+class _Keyed:
+    """A tool that is handed its idempotency key, which LangGraph would take out of a call."""
+
+    def __init__(self, tool: BaseTool, key: str) -> None:
+        self._tool = tool
+        self._key = key
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tool, name)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig, **_: Any) -> Any:  # noqa: A002 - LangChain's name
+        keyed = {**input, "args": {**input["args"], KEY: self._key}}
+        return await self._tool.ainvoke(keyed, config)
+
+
+def _abandonable(request: ToolCallRequest) -> ToolCallRequest:
+    tool = request.tool
+    if tool is None or getattr(tool, "coroutine", None) is not None:
+        return request
+    owner = next(kind for kind in type(tool).__mro__ if "_arun" in vars(kind))
+    if owner not in (BaseTool, StructuredTool, Tool):
+        return request
+    return request.override(tool=cast("BaseTool", _Abandonable(tool)))
+
+
+def answer_of_failure(called: ToolCall, problem: str) -> ToolMessage:
+    """Tell the model what went wrong with its call."""
+    return ToolMessage(
+        f"Error: {problem}", tool_call_id=called["id"] or "", name=called["name"], status="error"
+    )

@@ -1,0 +1,191 @@
+"""A changed plan as what changed of it, so that a round stores its own steps only.
+
+A run writes its plan at least once a round. Written whole each time, a checkpoint's file would
+grow with the square of the rounds. So nodes write a patch: the steps that differ, and the lines of
+the document that differ. A person's edit in Studio, and the first plan of a run, are whole plans.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any, TypeVar, cast
+
+from langgraph.errors import InvalidUpdateError
+from pydantic import Field
+
+from replan.plan.model import PlanStep, TaskPlan, Value
+from replan.state.channels import CheckedDelta, checked
+
+T = TypeVar("T")
+
+_PATCHED_APART = frozenset({"content", "steps"})
+
+
+class LineSplice(Value):
+    """The old document's lines from `start` up to `stop`, counted from 0, give way to a text."""
+
+    start: int = Field(ge=0)
+    stop: int = Field(ge=0)
+    text: str
+
+
+class OrderSplice(Value):
+    """The old plan's steps from place `start` up to `stop` give way to the steps with these ids."""
+
+    start: int = Field(ge=0)
+    stop: int = Field(ge=0)
+    ids: tuple[int, ...]
+
+
+class PlanPatch(Value):
+    """What turns one plan into another.
+
+    Attributes:
+        base: The checksum of the document that it belongs to; it is refused for any other.
+        lines: What changes in the document, from top to bottom.
+        order: What changes in the order of the steps, from first to last.
+        steps: The steps that are new or changed, whole.
+        fields: The plan's other fields that changed.
+    """
+
+    base: int
+    lines: tuple[LineSplice, ...] = ()
+    order: tuple[OrderSplice, ...] = ()
+    steps: tuple[PlanStep, ...] = ()
+    fields: dict[str, Any] = Field(default_factory=dict)
+
+    def applied_to(self, plan: TaskPlan) -> TaskPlan:
+        """Give the patched plan.
+
+        Raises:
+            ValueError: The patch is another plan's, or does not hold together.
+        """
+        if _checksum(plan.content) != self.base:
+            raise ValueError("it belongs to another document than the one that stands there")
+        if stray := sorted(_PATCHED_APART & set(self.fields)):
+            raise ValueError(f"it changes {', '.join(stray)} as a whole")
+        lines = plan.content.splitlines(keepends=True)
+        _splice(lines, [(each.start, each.stop, [each.text]) for each in self.lines])
+        order = list(plan.by_id)
+        _splice(order, [(each.start, each.stop, each.ids) for each in self.order])
+        known = {**plan.by_id, **{step.id: step for step in self.steps}}
+        if len(set(order)) < len(order) or not {step.id for step in self.steps} <= set(order):
+            raise ValueError("a step has no place, or two")
+        if unknown := [step_id for step_id in order if step_id not in known]:
+            raise ValueError(f"there is no step {unknown[0]}")
+        return plan.replace(
+            **self.fields,
+            steps=tuple(known[step_id] for step_id in order),
+            content="".join(lines),
+        )
+
+
+class PlanChannel(CheckedDelta):
+    """The plan: takes a whole plan, none, or a patch of the plan that stands there."""
+
+    __slots__ = ()
+
+    def size(self) -> int:
+        """The number of steps: a snapshot has them all."""
+        return self.value.total_steps if isinstance(self.value, TaskPlan) else 0
+
+    def written(self, value: Any) -> Any:
+        """Check one write; a server gives a patch back as a plain dict."""
+        if isinstance(value, dict) and "base" in value:
+            return checked(self.key, PlanPatch, value)
+        return value if isinstance(value, PlanPatch) else super().written(value)
+
+
+def plan_write(old: TaskPlan | None, new: TaskPlan) -> TaskPlan:
+    """Give what a node writes under `current_plan` so that `new` takes the place of `old`.
+
+    It is a patch wherever one can say it; typed as the plan that it makes, since a key of the
+    state has one type for those who write it and those who read it.
+    """
+    if old is None or not (_has_ids_of_its_own(old) and _has_ids_of_its_own(new)):
+        return new
+    return cast("TaskPlan", patch_between(old, new))
+
+
+def patch_between(old: TaskPlan, new: TaskPlan) -> PlanPatch:
+    """Give the patch that turns one plan into the other; the ids of each are all different."""
+    before = old.content.splitlines(keepends=True)
+    after = new.content.splitlines(keepends=True)
+    known = old.by_id
+    return PlanPatch(
+        base=_checksum(old.content),
+        lines=tuple(
+            LineSplice(start=start, stop=stop, text="".join(lines))
+            for start, stop, lines in _differences(before, after)
+        ),
+        order=tuple(
+            OrderSplice(start=start, stop=stop, ids=tuple(ids))
+            for start, stop, ids in _differences(list(known), list(new.by_id))
+        ),
+        steps=tuple(step for step in new.steps if not _same(known.get(step.id), step)),
+        fields={
+            name: value
+            for name, value in new
+            if name not in _PATCHED_APART and not _same(getattr(old, name), value)
+        },
+    )
+
+
+def patched(state: TaskPlan | None, writes: Sequence[Any]) -> TaskPlan | None:
+    """Reduce to the last whole plan with the patches that came after it."""
+    for write in writes:
+        state = _patched(state, write) if isinstance(write, PlanPatch) else write
+    return state
+
+
+def _patched(plan: TaskPlan | None, patch: PlanPatch) -> TaskPlan:
+    problem = "State key 'current_plan' cannot take this patch"
+    if plan is None:
+        raise InvalidUpdateError(f"{problem}: there is no plan.")
+    try:
+        return patch.applied_to(plan)
+    except ValueError as error:
+        raise InvalidUpdateError(f"{problem}: {error}") from error
+
+
+def _checksum(content: str) -> int:
+    # A store writes half of a surrogate pair as `?`; the patch must fit there, too.
+    return zlib.crc32(content.encode(errors="replace"))
+
+
+def _has_ids_of_its_own(plan: TaskPlan) -> bool:
+    return len(plan.by_id) == plan.total_steps
+
+
+def _same(old: object, new: object) -> bool:
+    """Whether two values are the same to the last: 1, 1.0 and True are equal, but not the same."""
+    return old is new or (old == new and repr(old) == repr(new))
+
+
+def _splice(items: list[T], splices: Sequence[tuple[int, int, Sequence[T]]]) -> None:
+    """Exchange parts of a list, which must lie one after the other.
+
+    Raises:
+        ValueError: They do not.
+    """
+    edges = [edge for start, stop, _ in splices for edge in (start, stop)]
+    if edges != sorted(edges) or (edges and edges[-1] > len(items)):
+        raise ValueError("its parts overlap or lie outside")
+    for start, stop, parts in reversed(splices):
+        items[start:stop] = parts
+
+
+def _differences(before: Sequence[T], after: Sequence[T]) -> Iterator[tuple[int, int, Sequence[T]]]:
+    """What to exchange in `before` to get `after`; what they begin and end with is left out."""
+    shortest = min(len(before), len(after))
+    head = next((at for at in range(shortest) if before[at] != after[at]), shortest)
+    rest = range(shortest - head)
+    tail = next((at for at in rest if before[-1 - at] != after[-1 - at]), len(rest))
+    matcher = SequenceMatcher(
+        None,
+        cast("Sequence[Any]", before[head : len(before) - tail]),
+        cast("Sequence[Any]", after[head : len(after) - tail]),
+    )
+    for tag, start, stop, first, last in matcher.get_opcodes():
+        if tag != "equal":
+            yield head + start, head + stop, after[head + first : head + last]

@@ -1,0 +1,281 @@
+"""What a run asks a person: the questions of its steps, and whether its plan may run."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, cast
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from replan.errors import InputError
+from replan.plan.document import looks_like_plan
+from replan.plan.model import PlanStep, TaskPlan, Value
+from replan.state.usage import TokenCount
+
+QuestionKind = Literal["question", "approval", "in doubt"]
+"""A specialist wants to know something, a tool may not run unasked, or nobody knows whether a try
+that was cut off had its effect."""
+
+Approving = Literal["never", "plan", "revisions", "always"]
+"""Which plans a person is asked to approve: none, the first one, revised ones, or all."""
+
+_KEY = re.compile(r"(?P<step>[1-9]\d{0,8})/(?P<specialist>[^/]+)/(?P<ordinal>[1-9]\d{0,8})\Z")
+_WORDS = {
+    **dict.fromkeys(("approve", "approved", "accept", "yes", "y", "a", "ok", "true"), "approve"),
+    **dict.fromkeys(("reject", "rejected", "decline", "no", "n", "r", "false"), "reject"),
+}
+_REASON = re.compile(r"(?is)(?:reject|no)\s*[:,]\s*(?P<reason>.+)\Z")
+_ASKED_ABOUT = (
+    "description",
+    "brief",
+    "parameters",
+    "assigned_to",
+    "joined_by",
+    "dependencies",
+)
+
+
+class Question(Value):
+    """What a step asks a person, and the answer.
+
+    Attributes:
+        key: `"<step id>/<specialist>/<ordinal>"`; the ordinal counts the questions of the step at
+            the specialist, from 1.
+        step_id: The step.
+        specialist: Who asks.
+        text: The question; empty for one whose answer was there before it was asked.
+        kind: What it is about.
+        details: What goes with it, such as a tool and its arguments.
+        answer: The answer; none while the question is open.
+        asked_at: When it was asked.
+        answered_at: When the answer came.
+        round: The round that asked.
+        usage: What the try had used that asked; stands on the first question of a try.
+    """
+
+    key: str
+    step_id: int
+    specialist: str
+    text: str
+    kind: QuestionKind = "question"
+    details: JsonValue = None
+    answer: JsonValue | None = None
+    asked_at: datetime | None = None
+    answered_at: datetime | None = None
+    round: int = 0
+    usage: TokenCount = TokenCount()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has answered it."""
+        return self.answer is None
+
+    @property
+    def ordinal(self) -> int:
+        """Its place among the questions of the step, from 1."""
+        return int(self.key.rpartition("/")[2])
+
+    def answered(self, answer: JsonValue, at: datetime) -> "Question":
+        """Give the question with its answer."""
+        return self.replace(answer=answer, answered_at=at)
+
+
+class Approval(Value):
+    """A plan that waits for a person's decision.
+
+    Attributes:
+        approve: The plan's document.
+        version: The plan's version.
+        reason: Why the plan is as it is, or why it was revised.
+        changes: What the revision changes, as a unified diff; empty for a first plan.
+        problem: Why the last decision could not be taken; empty at first.
+    """
+
+    approve: str
+    version: int = 1
+    reason: str = ""
+    changes: str = ""
+    problem: str = ""
+
+
+class Decision(Value):
+    """What a person decided about a plan, or about a tool's call.
+
+    Attributes:
+        action: Let it run as it is, let it run changed, or do not let it run.
+        plan: The changed document of a plan.
+        arguments: The changed arguments of a tool's call.
+        reason: Why it was rejected; a rejected plan is planned anew only if there is one.
+    """
+
+    action: Literal["approve", "edit", "reject"]
+    plan: str = ""
+    arguments: dict[str, JsonValue] | None = None
+    reason: str = ""
+
+
+def question_key(step_id: int, specialist: str, ordinal: int) -> str:
+    """The key under which a question is kept everywhere."""
+    return f"{step_id}/{specialist}/{ordinal}"
+
+
+def questions_of(
+    questions: Mapping[str, Question], step_id: int, specialist: str
+) -> tuple[Question, ...]:
+    """The questions of a step at a specialist, in the order in which they were asked."""
+    own = (q for q in questions.values() if (q.step_id, q.specialist) == (step_id, specialist))
+    return tuple(sorted(own, key=lambda question: question.ordinal))
+
+
+def still_asked(
+    questions: Mapping[str, Question], before: TaskPlan, after: TaskPlan
+) -> dict[str, Question]:
+    """Leave out the open questions of steps that a revision took away or asks for otherwise."""
+    return {
+        key: question
+        for key, question in questions.items()
+        if not question.is_open
+        or _same(before.by_id.get(question.step_id), after.by_id.get(question.step_id))
+    }
+
+
+def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Question]:
+    """Questions that are answered before they are asked, by their keys.
+
+    Raises:
+        InputError: A key is not one of a question, or an answer is empty.
+    """
+    made: dict[str, Question] = {}
+    for key, answer in answers.items():
+        named = _KEY.match(key)
+        if named is None:
+            raise InputError(
+                f"'{key}' is no key of a question. A key is step/specialist/number: '2/writer/1'."
+            )
+        if _is_empty(answer):
+            raise InputError(f"The answer to {key} is empty. Leave it out or write one.")
+        question = Question(
+            key=key,
+            step_id=int(named["step"]),
+            specialist=named["specialist"],
+            text="",
+        )
+        made[key] = question.answered(answer, at)
+    return made
+
+
+def read_answers(given: object, asked: Sequence[Question]) -> dict[str, JsonValue]:
+    """Read what a person answered: a mapping of keys to answers, or the only question's answer.
+
+    Args:
+        given: What the run was resumed with.
+        asked: The open questions.
+
+    Returns:
+        An answer for one or more of the questions, by key.
+
+    Raises:
+        InputError: The answers cannot be taken, none of them; the message says how to answer.
+    """
+    by_key = {question.key: question for question in asked}
+    answers = _by_key(given, by_key)
+    return {key: _answer_to(by_key[key], answer) for key, answer in answers.items()}
+
+
+def read_decision(given: object) -> Decision:
+    """Read a decision: a word, a mapping with `action`, yes or no, or a changed plan document.
+
+    Raises:
+        InputError: It is none of these; the message says how to decide.
+    """
+    if isinstance(given, Decision):
+        return given
+    if isinstance(given, bool):
+        return Decision(action="approve" if given else "reject")
+    if isinstance(given, Mapping):
+        return _decision_in(cast("Mapping[Any, Any]", given))
+    if isinstance(given, str):
+        word = given.strip().rstrip(".!").casefold()
+        if word in _WORDS:
+            return Decision.model_validate({"action": _WORDS[word]})
+        if rejected := _REASON.match(given.strip()):
+            return Decision(action="reject", reason=rejected["reason"].strip())
+        if looks_like_plan(given):
+            return Decision(action="edit", plan=given)
+    raise InputError(_HOW_TO_DECIDE)
+
+
+_HOW_TO_DECIDE = (
+    "This is no decision. Answer 'approve', 'reject', or a mapping: "
+    '{"action": "approve"}, {"action": "edit", ...} with what is changed, '
+    '{"action": "reject", "reason": "..."}.'
+)
+_ANSWER: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+
+
+class _Form(Value):
+    """The mapping form of a decision, with all that it may hold."""
+
+    action: str
+    plan: str = ""
+    arguments: dict[str, JsonValue] | None = None
+    reason: str = ""
+
+
+def _decision_in(given: Mapping[Any, Any]) -> Decision:
+    try:
+        form = _Form.model_validate({**given})
+    except ValidationError as error:
+        raise InputError(_HOW_TO_DECIDE) from error
+    word = form.action.strip().casefold()
+    action = _WORDS.get(word, word)
+    if action not in ("approve", "edit", "reject"):
+        raise InputError(_HOW_TO_DECIDE)
+    return Decision.model_validate({**dict(form), "action": action})
+
+
+def _by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object]:
+    """Tell which question each answer is for."""
+    only = next(iter(asked.values())) if len(asked) == 1 else None
+    answers = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else None
+    if answers is not None and not (only and only.kind != "question" and "action" in answers):
+        unknown = [key for key in answers if key not in asked]
+        if unknown:
+            named = ", ".join(f"'{key}'" for key in unknown[:5])
+            raise InputError(f"No open question has the key {named}. {_open(asked)}")
+        if not answers:
+            raise InputError(f"There is no answer. {_open(asked)}")
+        return answers
+    if only is None:
+        raise InputError(f"One answer is not enough to know its question. {_open(asked)}")
+    return {only.key: cast("object", given)}
+
+
+def _open(asked: Mapping[str, Question]) -> str:
+    keys = ", ".join(f"'{key}'" for key in asked)
+    return f"Answer with a mapping from a question's key to its answer; open: {keys}."
+
+
+def _answer_to(question: Question, given: object) -> JsonValue:
+    if question.kind == "approval":
+        decision = read_decision(given)
+        return decision.model_dump(mode="json", exclude_defaults=True)
+    try:
+        answer = _ANSWER.validate_python(given)
+    except ValidationError as error:
+        kind = type(given).__name__
+        problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
+        raise InputError(problem) from error
+    if _is_empty(answer):
+        raise InputError(f"The answer to {question.key} is empty. Write one.")
+    return answer
+
+
+def _is_empty(answer: JsonValue) -> bool:
+    return answer is None or (isinstance(answer, str) and not answer.strip())
+
+
+def _same(before: PlanStep | None, after: PlanStep | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    return all(getattr(before, name) == getattr(after, name) for name in _ASKED_ABOUT)

@@ -1,0 +1,103 @@
+"""What a run waits for: read from its state, or from the interrupts that LangGraph gives."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+# pydantic makes no schema of the TypedDict of Python 3.11.
+from typing_extensions import TypedDict
+
+from replan.plan.model import StepStatus, TaskPlan
+from replan.plan.order import run_order
+from replan.state.enhanced import EnhancedState
+from replan.state.questions import Approval, Question
+
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+
+
+def open_questions(state: EnhancedState) -> tuple[Question, ...]:
+    """The questions that nobody has answered, of steps that are still to be done."""
+    questions = state.get("questions", {})
+    if not questions:
+        return ()
+    steps = (state.get("current_plan") or TaskPlan()).by_id
+    return tuple(
+        question
+        for question in questions.values()
+        if question.is_open
+        and question.step_id in steps
+        and steps[question.step_id].status in _OPEN
+    )
+
+
+def waiting_steps(state: EnhancedState) -> frozenset[int]:
+    """The open steps that wait for an answer, and those that wait for such steps."""
+    waiting = {question.step_id for question in open_questions(state)}
+    if not waiting:
+        return frozenset()
+    for step in run_order(state.get("current_plan") or TaskPlan()):
+        if step.status in _OPEN and not waiting.isdisjoint(step.awaits):
+            waiting.add(step.id)
+    return frozenset(waiting)
+
+
+def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, ...] | Approval:
+    """Tell what a run waits for that was interrupted.
+
+    Args:
+        waiting: The state that `run` gave, also as a server gives it, or the interrupts alone, such
+            as `(await graph.aget_state(config)).interrupts`.
+
+    Returns:
+        The plan to approve, or the open questions; none if nothing waits. Answer with
+        `Command(resume=...)`: a decision about the plan, or a mapping of the questions' keys to
+        the answers. What a specialist asked with LangGraph's own `interrupt` is a question, too;
+        its key is the interrupt's id.
+    """
+    if isinstance(waiting, Mapping):
+        return _asked_by(waiting.get("__interrupt__") or ())
+    return _asked_by(waiting)
+
+
+def _asked_by(interrupts: Iterable[Any]) -> tuple[Question, ...] | Approval:
+    questions: list[Question] = []
+    for interrupt in interrupts:
+        value, name = _parts(interrupt)
+        try:
+            asked = _ASKED.validate_python(value)
+        except ValidationError:
+            questions.append(_foreign(value, name))
+            continue
+        if isinstance(asked, Approval):
+            return asked
+        questions += asked["questions"]
+    return tuple(questions)
+
+
+class QuestionsAsked(TypedDict):
+    """What the interrupt of `user_input` shows.
+
+    Keys:
+        questions: The open questions.
+        problem: Why the last answers could not be taken; empty at first.
+    """
+
+    questions: list[Question]
+    problem: str
+
+
+_ASKED: TypeAdapter[Approval | QuestionsAsked] = TypeAdapter(Approval | QuestionsAsked)
+
+
+def _parts(interrupt: Any) -> tuple[Any, str]:
+    """The value and the id of an interrupt, as LangGraph has it or as its server writes it."""
+    if isinstance(interrupt, Mapping):
+        written = cast("Mapping[str, Any]", interrupt)
+        return written.get("value"), str(written.get("id", ""))
+    return interrupt.value, str(interrupt.id)
+
+
+def _foreign(value: Any, name: str) -> Question:
+    text = value if isinstance(value, str) else repr(value)
+    return Question(key=name, step_id=0, specialist="", text=text)

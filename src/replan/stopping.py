@@ -1,0 +1,56 @@
+"""Stop a run well: nothing new starts, what runs gets a grace, then it is cancelled."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+
+T = TypeVar("T")
+
+GRACE = 10.0
+"""Seconds that what runs has to end by itself, once a run is to stop."""
+
+
+class RunStopped(Exception):  # noqa: N818 - no error, but what was asked for
+    """A run was stopped on request before its end."""
+
+
+async def stoppable(
+    work: Callable[[RunControl], Awaitable[T]], stop: asyncio.Event, grace: float
+) -> T:
+    """Run a graph until it ends, or is to stop and has come to rest.
+
+    Args:
+        work: Runs the graph under a control.
+        stop: Set by whoever wants the run to stop.
+        grace: Seconds that running steps have then.
+
+    Raises:
+        RunStopped: It was stopped before its end; no task of it is left.
+    """
+    control = RunControl()
+    running = asyncio.ensure_future(work(control))
+    waiting = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            control.request_drain("stopped on request")
+            await asyncio.wait({running}, timeout=grace)
+    finally:
+        await put_an_end_to(waiting)
+        await put_an_end_to(running)
+    if running.cancelled() and stop.is_set():
+        raise RunStopped
+    try:
+        return running.result()
+    except GraphDrained as error:
+        raise RunStopped from error
+
+
+async def put_an_end_to(task: "asyncio.Future[Any]") -> None:
+    """Cancel a task and wait until it has really ended."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})

@@ -1,0 +1,182 @@
+"""Unsafe steps that were cut off: asked about, failed, or done again, and never in silence."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from langgraph.types import Command
+
+from replan import (
+    Host,
+    Limits,
+    MultiAgentConfig,
+    RunSettings,
+    Specialist,
+    build_graph,
+    open_storage,
+    run,
+    waiting_for,
+)
+from replan.testing import ScriptedModel, always
+
+CONFIG = {"configurable": {"thread_id": "t"}}
+PLAN = {"plan": "- [ ] 1. Act @actor\n- [ ] 2. Go on @other (after 1)\n- [ ] 3. Apart @other\n"}
+
+
+class Acts:
+    """Acts once and does not come back, as long as it is told to."""
+
+    def __init__(self, hangs=1):
+        self.times, self.at_work, self.hangs = 0, asyncio.Event(), hangs
+
+    async def __call__(self, messages):
+        self.times += 1
+        if self.times <= self.hangs:
+            self.at_work.set()
+            await asyncio.Event().wait()
+        return f"acted {self.times}"
+
+
+@pytest.fixture
+async def storage():
+    async with open_storage(":memory:") as opened:
+        yield opened
+
+
+@pytest.fixture
+def cut_off(storage):
+    """A run whose unsafe step was cancelled in the middle."""
+
+    async def start(acts, *, on_doubt="ask", **actor):
+        way = actor or {"invokable": acts}
+        config = MultiAgentConfig(
+            host=Host(
+                tool_calling_model=ScriptedModel(
+                    {"feedback": always("---\nverdict: complete\n---\nThe end.")}
+                )
+            ),
+            specialists=[
+                Specialist(name="actor", intended_use="Acts.", **way),
+                Specialist(name="other", intended_use="Works.", run=lambda context: "worked"),
+            ],
+            on_doubt=on_doubt,
+        )
+        graph = build_graph(config, storage=storage)
+        running = asyncio.ensure_future(run(graph, PLAN, config=CONFIG, run_id="r"))
+        await asyncio.wait_for(acts.at_work.wait(), 20)
+        acts.at_work.clear()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return graph
+
+    return start
+
+
+async def ledger_of(storage):
+    return [(e.number, e.outcome) for e in await storage.journal.ledger("r") if e.step_id == 1]
+
+
+async def test_the_person_is_asked_once_while_other_branches_go_on(storage, cut_off):
+    acts = Acts()
+    graph = await cut_off(acts)
+    state = await run(graph, None, config=CONFIG)
+    (question,) = waiting_for(state)
+    assert (question.kind, question.key) == ("in doubt", "1/actor/1")
+    assert question.details == {"attempt": 1, "task": "Act"}
+    assert '"run again", "it is done: RESULT" or "fail: REASON"' in question.text
+    assert state["current_specialist_results"]["3/other"].text == "worked"
+    # To go on without an answer asks the same again, and does nothing.
+    state = await run(graph, None, config=CONFIG)
+    assert waiting_for(state) == (question,)
+    assert acts.times == 1
+    assert await ledger_of(storage) == [(1, "cancelled")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "text", "ledger"),
+    [
+        ("run again", "completed", "acted 2", [(1, "cancelled"), (2, "done")]),
+        ("It is done: receipt 7", "completed", "receipt 7", [(1, "done")]),
+        ("done", "completed", "Done.", [(1, "done")]),
+        ({"action": "fail", "text": "never arrived"}, "partial", "", [(1, "failed")]),
+    ],
+)
+async def test_what_the_person_says_is_what_came_of_it(
+    storage, cut_off, answer, outcome, text, ledger
+):
+    acts = Acts()
+    graph = await cut_off(acts)
+    await run(graph, None, config=CONFIG)
+    state = await run(graph, Command(resume=answer), config=CONFIG)
+    result = state["current_specialist_results"]["1/actor"]
+    assert (state["outcome"], result.text) == (outcome, text)
+    assert result.error == ("" if text else "never arrived")
+    assert await ledger_of(storage) == ledger
+    assert acts.times == (2 if answer == "run again" else 1)
+
+
+async def test_a_step_that_is_cut_off_again_is_asked_about_again(storage, cut_off):
+    acts = Acts(hangs=2)
+    graph = await cut_off(acts)
+    await run(graph, None, config=CONFIG)
+    running = asyncio.ensure_future(run(graph, Command(resume="run again"), config=CONFIG))
+    await asyncio.wait_for(acts.at_work.wait(), 20)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    state = await run(graph, None, config=CONFIG)
+    (question,) = waiting_for(state)
+    assert "in try 2" in question.text
+    state = await run(graph, Command(resume="run again"), config=CONFIG)
+    assert state["current_specialist_results"]["1/actor"].text == "acted 3"
+    assert await ledger_of(storage) == [(1, "cancelled"), (2, "cancelled"), (3, "done")]
+
+
+async def test_where_nobody_is_asked_the_step_fails_and_says_what_is_in_doubt(storage, cut_off):
+    acts = Acts()
+    graph = await cut_off(acts, on_doubt="fail")
+    state = await run(graph, None, config=CONFIG)
+    result = state["current_specialist_results"]["1/actor"]
+    assert "Step 1 at @actor was cut off in try 1" in result.error
+    assert "2/other" not in state["current_specialist_results"]
+    assert state["outcome"] == "partial"
+    assert acts.times == 1
+    (entry,) = [e for e in await storage.journal.ledger("r") if e.step_id == 1]
+    assert entry.outcome == "failed"
+    assert entry.started_at < entry.ended_at <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize("effects", ["pure", "keyed"])
+async def test_what_is_declared_harmless_is_done_again_unasked(storage, cut_off, effects):
+    acts = Acts()
+    graph = await cut_off(acts, invokable=acts, effects=effects)
+    state = await run(graph, None, config=CONFIG)
+    assert state["outcome"] == "completed"
+    assert await ledger_of(storage) == [(1, "cancelled"), (2, "done")]
+
+
+async def test_a_function_of_the_context_is_taken_for_keyed(storage, cut_off):
+    acts, keys = Acts(), []
+
+    async def act(context):
+        keys.append((context.idempotency_key, context.attempt))
+        return await acts(())
+
+    graph = await cut_off(acts, run=act)
+    state = await run(graph, None, config=CONFIG)
+    assert state["outcome"] == "completed"
+    (first, one), (second, two) = keys
+    assert first == second != ""
+    assert (one, two) == (1, 2)
+
+
+async def test_where_no_more_questions_may_be_asked_the_step_fails(storage, cut_off):
+    acts = Acts()
+    graph = await cut_off(acts)
+    few = RunSettings(limits=Limits(max_questions=0))
+    state = await run(graph, None, config=CONFIG, settings=few)
+    assert "Step 1 at @actor was cut off in try 1" in (
+        state["current_specialist_results"]["1/actor"].error
+    )
+    assert acts.times == 1

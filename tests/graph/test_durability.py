@@ -1,0 +1,391 @@
+"""Whatever stops a run, going on with it does nothing recorded again, swaps nothing, loses nothing.
+
+Each test stops a run in its way, opens the storage anew with a graph of its own, as another process
+would, and goes on.
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections import Counter
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+
+import psycopg
+import pytest
+from langchain_core.messages import AIMessage
+from sqlalchemy import text
+
+from replan import (
+    Host,
+    Limits,
+    ModelCallError,
+    MultiAgentConfig,
+    RunSettings,
+    Specialist,
+    SpecialistResult,
+    StorageError,
+    build_graph,
+    open_storage,
+    run,
+)
+from replan.testing import Raised, ScriptedModel, always
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+SIMPLE = "---\ncomplexity: simple\n---\nYes."
+THREAD = {"configurable": {"thread_id": "t"}}
+AFTER = {1: (), 2: (1,), 3: (1,), 4: (), 5: (2, 3), 6: (4, 5)}
+NAMES = dict(enumerate(("One", "Two", "Three", "Four", "Five", "Six"), 1))
+
+
+def plan_of(marks=""):
+    lines = [
+        f"- [ ] {step}. {NAMES[step]} @a"
+        + (f" (after {', '.join(map(str, after))}{marks})" if after else "")
+        for step, after in AFTER.items()
+    ]
+    return "# Work\n\n" + "\n".join(lines) + "\n"
+
+
+GIVEN = {"messages": [("user", "Go.")], "plan": plan_of()}
+
+
+def text_of(step):
+    """What a step must come to: it holds what it was given, so that a swap shows."""
+    return f"text {step} from {[text_of(each) for each in AFTER[step]]}"
+
+
+class World:
+    """The storage of a run, and the effects of its steps outside of it."""
+
+    def __init__(self, where):
+        self.where = where
+        self.effects = []
+        self.disturb = None
+        self.replies = {"feedback": always(COMPLETE)}
+
+    async def work(self, context):
+        step = context.plan_step.id
+        if self.disturb is not None:
+            await self.disturb(step)
+        self.effects.append(step)
+        return f"text {step} from {list(context.inputs.values())}"
+
+    @asynccontextmanager
+    async def opened(self, *, wrap=lambda storage: storage, limits=None, **options):
+        """Open all anew; gives the graph and the storage."""
+        async with open_storage(self.where, **options) as storage:
+            with ScriptedModel(self.replies) as model:
+                team = [Specialist(name="a", intended_use="Works.", run=self.work)]
+                config = MultiAgentConfig(
+                    host=Host(tool_calling_model=model),
+                    specialists=team,
+                    limits=limits or Limits(step_retries=0),
+                )
+                yield build_graph(config, storage=wrap(storage)), storage
+
+    async def recorded(self, run_id="r"):
+        async with open_storage(self.where) as storage:
+            return {each.step_id for each in (await storage.journal.results(run_id)).values()}
+
+    async def is_cancelled_at(self, at, given):
+        """Run until a step is reached, and cancel the run there."""
+        reached = asyncio.Event()
+
+        async def disturb(step):
+            if step == at:
+                reached.set()
+                await asyncio.Event().wait()
+
+        self.disturb = disturb
+        async with self.opened() as (graph, _):
+            running = asyncio.ensure_future(run(graph, given, config=THREAD, run_id="r"))
+            waiting = asyncio.ensure_future(reached.wait())
+            await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+
+    async def goes_on(self, given=None, **options):
+        """Go on with the run; nothing that is on record may be done again."""
+        self.disturb = None
+        recorded, before = await self.recorded(), len(self.effects)
+        async with self.opened() as (graph, _):
+            state = await run(graph, given, config=THREAD, run_id="r", **options)
+            again = Counter(self.effects[before:])
+            assert not recorded & again.keys()
+            assert set(again.values()) <= {1}
+            # On a run that is over, nothing is done at all.
+            assert (await run(graph, None, config=THREAD))["run_id"] == "r"
+            assert len(self.effects) == before + sum(again.values())
+            assert (await graph.aget_state(THREAD)).tasks == ()
+        return state
+
+    def is_right(self, state, steps=AFTER):
+        results = state["current_specialist_results"].values()
+        assert {each.step_id: each.text for each in results if not each.is_failed} == {
+            step: text_of(step) for step in steps
+        }
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def world(request, tmp_path):
+    if request.param == "postgres":
+        return World(request.getfixturevalue("postgres_database"))
+    return World(str(tmp_path / "runs.sqlite"))
+
+
+async def test_a_step_raises(world):
+    async def disturb(step):
+        if step == 3:
+            raise RuntimeError("no")
+
+    world.disturb = disturb
+    world.replies = {"feedback": always(COMPLETE), "final_answer": always("Partly.")}
+    async with world.opened() as (graph, _):
+        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+    assert state["outcome"] == "partial"
+    world.is_right(state, {1, 2, 4})
+    state = await world.goes_on()
+    world.is_right(state, {1, 2, 4})
+    assert Counter(world.effects) == {1: 1, 2: 1, 4: 1}
+
+
+async def test_a_step_times_out_once(world):
+    hangs = [3]
+
+    async def disturb(step):
+        if step in hangs:
+            hangs.remove(step)
+            await asyncio.Event().wait()
+
+    world.disturb = disturb
+    limits = Limits(step_retries=1, step_timeout=0.3)
+    async with world.opened(limits=limits) as (graph, storage):
+        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+        tries = [each for each in await storage.journal.ledger("r") if each.step_id == 3]
+    assert (state["outcome"], len(tries)) == ("completed", 2)
+    world.is_right(state)
+    world.is_right(await world.goes_on())
+    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
+
+
+@pytest.mark.parametrize("at", AFTER)
+async def test_the_run_is_cancelled(world, at):
+    await world.is_cancelled_at(at, GIVEN)
+    state = await world.goes_on()
+    world.is_right(state)
+    assert state["outcome"] == "completed"
+    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
+
+
+async def test_it_is_cancelled_again_while_it_goes_on(world):
+    await world.is_cancelled_at(1, GIVEN)
+    for at in (2, 5, 6):
+        await world.is_cancelled_at(at, None)
+    world.is_right(await world.goes_on())
+    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
+
+
+async def test_a_new_message_overtakes_the_run(world):
+    await world.is_cancelled_at(5, GIVEN)
+    done = await world.recorded()
+    assert {1, 2, 3} <= done
+    world.disturb, before = None, len(world.effects)
+    world.replies = {"think": SIMPLE}
+    async with world.opened() as (graph, _):
+        state = await run(graph, "Are you there?", config=THREAD)
+    assert state["outcome"] == "answered"
+    assert state["run_id"] != "r"
+    assert len(world.effects) == before
+    kept = state["execution_history"][0].results.results.values()
+    assert {each.step_id: each.text for each in kept} == {step: text_of(step) for step in done}
+
+
+async def test_a_limit_is_reached(world):
+    """One model call is all there is, and it is kept for the answer: the plan is cut short."""
+    world.replies = {"final_answer": always("Partly."), "feedback": always(COMPLETE)}
+    given = {**GIVEN, "plan": plan_of()}
+    settings = RunSettings(limits=Limits(max_steps=3))
+    async with world.opened() as (graph, _):
+        state = await run(graph, given, config=THREAD, run_id="r", settings=settings)
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_steps")
+    done = set(world.effects)
+    world.is_right(state, done)
+    world.is_right(await world.goes_on(), done)
+    assert Counter(world.effects) == dict.fromkeys(done, 1)
+
+
+async def test_the_model_server_is_down(world):
+    plan = "---\ncomplexity: complex\n---\n" + plan_of()
+    refused = Raised(ValueError("Connection refused, says the client."))
+    world.replies = {"think": always(refused)}
+    async with world.opened() as (graph, _):
+        with pytest.raises(ModelCallError):
+            await run(graph, "Go.", config=THREAD, run_id="r")
+    world.replies = {"think": plan, "feedback": [refused, COMPLETE]}
+    state = await world.goes_on()
+    world.is_right(state)
+    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
+
+
+class SlowToRecord:
+    """A journal whose writes of results take long, while LangGraph's go on."""
+
+    def __init__(self, journal):
+        self.journal = journal
+
+    def __getattr__(self, name):
+        return getattr(self.journal, name)
+
+    async def finished(self, attempt, result, at):
+        for _ in range(200):
+            await asyncio.sleep(0)
+        await self.journal.finished(attempt, result, at)
+
+
+async def test_no_step_starts_before_what_it_waits_for_is_on_record(world):
+    async with world.opened(
+        wrap=lambda storage: replace(storage, journal=SlowToRecord(storage.journal))
+    ) as (graph, storage):
+        seen = {}
+
+        async def disturb(step):
+            results = await storage.journal.results("r")
+            seen[step] = {each.step_id for each in results.values()}
+
+        world.disturb = disturb
+        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+    world.is_right(state)
+    assert seen.keys() == AFTER.keys()
+    assert all(set(AFTER[step]) <= seen[step] for step in AFTER)
+
+
+async def test_another_process_locks_the_file_for_a_while(tmp_path):
+    """Both SQLite's own waiting and ours are longer than what the other one takes."""
+    world = World(str(tmp_path / "runs.sqlite"))
+    released = threading.Event()
+
+    def hold():
+        with closing(sqlite3.connect(world.where, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            locked.set()
+            released.wait()
+            other.execute("ROLLBACK")
+
+    locked = threading.Event()
+    other = threading.Thread(target=hold)
+
+    async def disturb(step):
+        if step == 2:
+            other.start()
+            await asyncio.to_thread(locked.wait)
+            asyncio.get_running_loop().call_later(0.3, released.set)
+
+    world.disturb = disturb
+    async with world.opened() as (graph, _):
+        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+    other.join()
+    world.is_right(state)
+    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
+
+
+@pytest.mark.parametrize("pages", range(0, 21, 3))
+async def test_the_disk_is_full(tmp_path, pages):
+    world = World(str(tmp_path / "runs.sqlite"))
+    world.replies = {"feedback": always(COMPLETE), "final_answer": always("Partly.")}
+    async with world.opened(patience=0.1) as (graph, storage):
+        await grow_by(storage, pages)
+        with pytest.raises(StorageError, match="disk is full") as caught:
+            await run(graph, GIVEN, config=THREAD, run_id="r")
+        assert "stays recorded" in caught.value.problem
+        assert "go on" in caught.value.mend
+    state = await world.goes_on(GIVEN)
+    assert state["outcome"] == "completed"
+    world.is_right(state)
+
+
+async def grow_by(storage, pages):
+    """Let SQLite itself refuse to let the file grow by more, as it does on a full disk."""
+    count = await (await storage.checkpointer.conn.execute("PRAGMA page_count")).fetchone()
+    limit = f"PRAGMA max_page_count = {count[0] + pages}"
+    await storage.checkpointer.conn.execute(limit)
+    await storage.journal._database.read(  # noqa: SLF001 - the journal's own connection
+        lambda each: each.execute(text(limit))
+    )
+
+
+async def test_the_disk_of_the_server_is_full(postgres_database):
+    world = World(postgres_database)
+    async with world.opened(patience=0.3) as (graph, _):
+        with psycopg.connect(postgres_database, autocommit=True) as other:
+            other.execute(
+                "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                "IF (SELECT count(*) FROM replan_results) >= 3 THEN "
+                "RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END IF; "
+                "RETURN NEW; END $$"
+            )
+            other.execute(
+                "CREATE TRIGGER no_space BEFORE INSERT ON replan_results "
+                "FOR EACH ROW EXECUTE FUNCTION no_space()"
+            )
+            with pytest.raises(StorageError, match="disk is full"):
+                await run(graph, GIVEN, config=THREAD, run_id="r")
+            other.execute("DROP TRIGGER no_space ON replan_results")
+    # Two that were written at the same time did not see each other.
+    assert len(await world.recorded()) in (3, 4)
+    world.is_right(await world.goes_on())
+
+
+async def test_the_server_is_killed_and_started_again(postgres_server):
+    world = World(postgres_server.dsn)
+
+    async def disturb(step):
+        if step in (2, 5):
+            await asyncio.to_thread(postgres_server.kill)
+            await asyncio.to_thread(postgres_server.start)
+
+    world.disturb = disturb
+    async with world.opened() as (graph, _):
+        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+    assert state["outcome"] == "completed"
+    world.is_right(state)
+    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
+    world.is_right(await world.goes_on())
+
+
+async def test_the_server_is_gone_for_longer_than_one_waits(postgres_server):
+    world = World(postgres_server.dsn)
+
+    async def disturb(step):
+        if step == 2:
+            await asyncio.to_thread(postgres_server.kill)
+
+    world.disturb = disturb
+    async with world.opened(patience=0.5) as (graph, _):
+        with pytest.raises(StorageError, match="cannot be reached") as caught:
+            await run(graph, GIVEN, config=THREAD, run_id="r")
+        assert "tester" not in str(caught.value)
+    with pytest.raises(StorageError, match="cannot be reached"):
+        async with open_storage(world.where, patience=0.2):
+            pytest.fail("it was opened")
+    await asyncio.to_thread(postgres_server.start)
+    state = await world.goes_on()
+    assert state["outcome"] == "completed"
+    world.is_right(state)
+
+
+async def test_a_result_that_asks_nothing_is_kept_as_it_was(world):
+    """What the journal gives back is what the step gave, in every field."""
+    given = SpecialistResult(result=AIMessage("x", id="m"), confidence=0.5)
+
+    async def work(context):
+        return given
+
+    world.work = work
+    async with world.opened() as (graph, storage):
+        state = await run(graph, {**GIVEN, "plan": "- [ ] 1. One @a\n"}, config=THREAD, run_id="r")
+        (kept,) = (await storage.journal.results("r")).values()
+    assert state["current_specialist_results"] == {"1/a": kept}
+    assert (kept.confidence, kept.result) == (0.5, given.result)

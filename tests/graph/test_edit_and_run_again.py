@@ -1,0 +1,205 @@
+"""A finished document, edited and handed in again, runs exactly what the edit touches."""
+
+import pytest
+
+from replan import (
+    ExecutionStatus,
+    Host,
+    InputError,
+    Limits,
+    MultiAgentConfig,
+    RunSettings,
+    Specialist,
+    SpecialistResult,
+    StepStatus,
+    build_graph,
+    run,
+    stream,
+)
+from replan.plan import sealed, unsealed
+from replan.prompts.host import HostPrompts, build_thinking_prompt
+from replan.testing import ScriptedModel, always
+
+PLAN = """\
+# Compare two policies
+
+- [ ] 1. Find the EU policy @researcher
+- [ ] 2. Find the US policy @researcher
+- [ ] 3. Compare both @analyst (after 1, 2)
+- [ ] 4. Ask the embassy @researcher (if 2 failed)
+- [ ] 5. Write a page @analyst (after 3, 4)
+- [ ] 6. Draw a map @researcher (after 1)
+"""
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+
+
+class Team:
+    """Two specialists that count what they do, and a host that is content."""
+
+    def __init__(self, *, fails=(), feedback=COMPLETE):
+        self.fails = set(fails)
+        self.done = []
+        self.inputs = {}
+        self.model = ScriptedModel(
+            {"feedback": feedback if isinstance(feedback, list) else always(feedback)}
+        )
+
+    def work(self, context):
+        step = context.plan_step.id
+        self.done.append(step)
+        self.inputs[step] = dict(context.inputs)
+        if step in self.fails:
+            return SpecialistResult(status=ExecutionStatus.FAILED, error="no", retry=False)
+        return f"text {step} of {len(self.done)}"
+
+    def graph(self, **options):
+        names = ("researcher", "analyst")
+        team = [Specialist(name=name, intended_use="Works.", run=self.work) for name in names]
+        checkpointer = options.pop("checkpointer", None)
+        config = MultiAgentConfig(
+            host=Host(tool_calling_model=self.model), specialists=team, **options
+        )
+        return build_graph(config, checkpointer=checkpointer)
+
+    async def run(self, plan, **options):
+        self.done.clear()
+        return await run(self.graph(**options), {"plan": plan})
+
+
+async def finished(team, plan=PLAN):
+    state = await team.run(plan)
+    assert state["outcome"] == "completed"
+    return state["current_plan"].content
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        ({}, set()),
+        ({"Find the EU": "Find the new EU"}, {1, 3, 5, 6}),
+        ({"Find the US": "Find the new US"}, {2, 3, 5}),
+        ({"Write a page": "Write two pages"}, {5}),
+        ({"[x] 6.": "[ ] 6."}, {6}),
+        ({"(after 1)": "(after 1, 5)"}, {6}),
+        ({"(if 2 failed)": "(if 2 completed)"}, {4, 5}),
+        ({"(after 3, 4)": "(after 3, 7)\n- [ ] 7. Ask a lawyer @analyst"}, {5, 7}),
+        ({"Draw a map @researcher": "Draw a map @analyst"}, {6}),
+        ({"# Compare two": "# Compare\ttwo", "(after 1)": "(priority 3; after 1)"}, set()),
+    ],
+)
+async def test_exactly_the_edited_steps_and_what_depends_on_them_run(edits, expected):
+    team = Team()
+    text = await finished(team)
+    assert set(team.done) == {1, 2, 3, 5, 6}
+    for old, new in edits.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    state = await team.run(text)
+    assert state["outcome"] == "completed"
+    assert sorted(team.done) == sorted(expected)
+    # What was kept is what the document says, and the new document can be edited in its turn.
+    before = {1: "text 1", 2: "text 2"}
+    for step in before.keys() - expected:
+        assert state["current_plan"].step(step).result.startswith(before[step])
+    assert sealed(state["current_plan"]) == state["current_plan"]
+    await team.run(state["current_plan"].content)
+    assert team.done == []
+
+
+async def test_a_step_that_runs_again_gets_the_kept_results_of_those_that_do_not():
+    team = Team()
+    text = await finished(team)
+    kept = {step: team.inputs[3][step] for step in (1, 2)}
+    await team.run(text.replace("Compare both", "Compare both again"))
+    assert team.done[0] == 3
+    assert team.inputs[3] == kept
+
+
+async def test_everything_but_marks_results_and_the_seal_stays_byte_for_byte():
+    team = Team()
+    text = "<!-- mine -->\r\n\r\n* [ ] 1) First   @analyst\r\n\r\n## Notes\r\n\r\nkept"
+    once = await finished(team, text)
+    again = await finished(team, once.replace("First", "Second"))
+    assert again.replace("text 1 of 1", "").replace("Second", "First").split("<!-- replan")[0] == (
+        text.replace("[ ]", "[x]").replace("analyst\r\n", "analyst\r\n\r\n  > \r\n") + "\r\n"
+    )
+
+
+async def test_a_partial_document_goes_on_where_it_ended_and_runs_what_was_edited():
+    team = Team()
+    one = RunSettings(limits=Limits(max_rounds=1), round_scope="ready")
+    state = await run(team.graph(), {"plan": PLAN}, settings=one)
+    assert (state["outcome"], sorted(team.done)) == ("partial", [1, 2])
+    text = state["current_plan"].content
+    state = await team.run(text)
+    assert (state["outcome"], sorted(team.done)) == ("completed", [3, 5, 6])
+    state = await team.run(text.replace("the EU", "the new EU"))
+    assert (state["outcome"], sorted(team.done)) == ("completed", [1, 3, 5, 6])
+
+
+async def test_a_failed_step_stays_failed_until_it_is_edited_or_opened():
+    team = Team(fails=[1])
+    state = await team.run(PLAN, allow_dynamic_update=False)
+    assert state["outcome"] == "partial"
+    text = state["current_plan"].content
+    team.fails.clear()
+    state = await team.run(text, allow_dynamic_update=False)
+    assert (state["current_plan"].step(1).status, team.done) == (StepStatus.FAILED, [])
+    for edited in (text.replace("the EU", "the new EU"), text.replace("[!] 1.", "[ ] 1.")):
+        state = await team.run(edited, allow_dynamic_update=False)
+        assert (state["outcome"], sorted(team.done)) == ("completed", [1, 3, 5, 6])
+
+
+async def test_an_event_tells_what_runs_again_and_why_before_anything_runs():
+    team = Team()
+    text = (await finished(team)).replace("Compare both", "Compare all")
+    events = [event async for event in stream(team.graph(), {"plan": text})]
+    told = [event for event in events if event.type == "steps_reopened"]
+    assert [list(map(str, event.reruns)) for event in told] == [["3 (edited)", "5 (after 3)"]]
+    assert [event.type for event in events[:2]] == ["run_started", "steps_reopened"]
+    unedited = await finished(team)
+    types = {event.type async for event in stream(team.graph(), {"plan": unedited})}
+    assert "steps_reopened" not in types
+
+
+async def test_a_step_that_runs_again_needs_a_specialist_who_is_there():
+    team = Team()
+    text = (await finished(team)).replace("the EU policy @researcher", "the EU policy @nobody")
+    with pytest.raises(InputError, match=r"Step 1 .*@nobody"):
+        await team.run(text)
+
+
+async def test_no_prompt_and_no_event_before_the_end_shows_the_seal():
+    checks = "---\nverdict: continue\nupdate: More.\n---\n- [ ] 9. Check @analyst\n"
+    team = Team(feedback=[checks, COMPLETE])
+    text = (await finished(Team())).replace("Find the EU", "Find the new EU")
+    events = [event async for event in stream(team.graph(), {"plan": text})]
+    asked = "".join(message.text for call in team.model.calls for message in call.messages)
+    assert "new EU" in asked
+    assert "<!-- replan" not in asked
+    documents = [e.markdown for e in events if e.type in ("plan_created", "plan_updated")]
+    assert documents
+    assert all(unsealed(document) == document for document in documents)
+
+
+async def test_a_plan_that_was_left_open_is_shown_to_a_model_without_its_seal():
+    plan = (await Team().run(PLAN))["current_plan"]
+    host = HostPrompts(team=(), merged_planning=True, merged_answer=True)
+    prompt = build_thinking_prompt([], {"current_plan": plan, "is_completed": False}, host)
+    asked = "".join(message.text for message in prompt)
+    assert "Find the EU policy" in asked
+    assert "<!-- replan" not in asked
+
+
+async def test_a_seal_that_a_model_writes_is_ignored():
+    plan = (await finished(Team())).replace("text", "lies")
+    model = ScriptedModel(
+        {"think": f"---\ncomplexity: complex\n---\n{plan}", "feedback": always(COMPLETE)}
+    )
+    team = Team()
+    team.model = model
+    events = [event async for event in stream(team.graph(), "Compare.")]
+    assert sorted(set(team.done)) == [1, 2, 3, 5, 6]
+    (created,) = [event for event in events if event.type == "plan_created"]
+    assert unsealed(created.markdown) == created.markdown
+    assert "lies" not in created.markdown

@@ -1,0 +1,415 @@
+"""Hard limits: no fan-out goes past one, a limited run answers, and a restart forgets none."""
+
+import asyncio
+import itertools
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from replan import (
+    Budget,
+    ConfigurationError,
+    Host,
+    LimitReachedError,
+    Limits,
+    MultiAgentConfig,
+    Price,
+    RunSettings,
+    Specialist,
+    UnpricedModelError,
+    ask_user,
+    build_graph,
+    open_storage,
+    raise_limits,
+    run,
+    stream,
+)
+from replan.ports.journal import Bound, Reservation, Spending
+from replan.testing import Reply, ScriptedModel, always
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+CLOSING = Reply(COMPLETE, usage=(200, 20))
+WIDE = {"max_steps": 300, "max_parallel_steps": 200, "max_model_calls": 1_000}
+PRICES = {"ScriptedModel": Price(input=2, output=10)}
+
+
+def plan_of(steps, specialist="a"):
+    return "".join(f"- [ ] {n}. Part {n} @{specialist}\n" for n in range(1, steps + 1))
+
+
+def team(model, *specialists, **options):
+    given = specialists or (Specialist(name="a", intended_use="Works.", chat_model=model),)
+    storage = options.pop("storage", None)
+    checkpointer = options.pop("checkpointer", None)
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=model), specialists=list(given), **options
+    )
+    return build_graph(config, storage=storage, checkpointer=checkpointer)
+
+
+def scripted(step, **replies):
+    return ScriptedModel({"specialist": [always(step)], "feedback": [always(CLOSING)], **replies})
+
+
+async def events_of(graph, plan, **options):
+    given = {"messages": [("user", "Go.")], "plan": plan}
+    return [event async for event in stream(graph, given, **options)]
+
+
+def ending(events):
+    """The last event of the run, and the limits that were told."""
+    return events[-1], [(e.limit, e.value) for e in events if e.type == "limit_reached"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "limit"),
+    [
+        ({"max_model_calls": 40}, "max_model_calls"),
+        ({"max_tokens": 12_000}, "max_tokens"),
+        ({"max_cost": 0.05}, "max_cost"),
+    ],
+    ids=["calls", "tokens", "money"],
+)
+async def test_a_fan_out_of_200_never_goes_past_a_limit(limits, limit):
+    model = scripted(Reply("text", usage=(100, 20)))
+    graph = team(model, limits=Limits(**{**WIDE, **limits}), prices=PRICES)
+    end, told = ending(await events_of(graph, plan_of(200)))
+    used = {
+        "max_model_calls": end.usage.calls,
+        "max_tokens": end.usage.total_tokens,
+        "max_cost": end.usage.cost,
+    }[limit]
+    # All of it but what is kept for the answer, and what the request of one more step could be.
+    assert 0.6 * limits[limit] < used <= limits[limit]
+    assert end.usage.calls == len(model.calls)
+    assert told == [(limit, limits[limit])]
+    assert end.outcome == "partial"
+    assert f"not run, the limit {limit} was reached" in end.answer.text
+
+
+async def test_200_steps_under_a_large_limit_all_run_and_nothing_is_told():
+    model = scripted(Reply("text", usage=(100, 20)))
+    limits = Limits(**WIDE, max_tokens=2_000_000, max_cost=900, max_seconds=900)
+    end, told = ending(await events_of(team(model, limits=limits, prices=PRICES), plan_of(200)))
+    assert (end.outcome, told) == ("completed", [])
+    assert end.usage.total_tokens == 200 * 120 + 220
+    assert end.usage.cost == pytest.approx(200 * 0.0004 + 0.0006)
+    assert end.usage.by["a"].cost == pytest.approx(200 * 0.0004)
+
+
+async def test_a_server_that_counts_a_hundred_times_as_much_is_believed_after_one_call():
+    model = scripted(Reply("text", usage=(10, 100_000)))
+    end, told = ending(
+        await events_of(team(model, limits=Limits(**WIDE, max_tokens=50_000)), plan_of(200))
+    )
+    assert len(model.calls) == 1
+    assert told == [("max_tokens", 50_000)]
+    # Nothing is left for a model, so a rule answers with the results.
+    assert end.answer.text.startswith("## 1. Part 1\n\ntext")
+    assert "The limit max_tokens=50000 is reached." in end.answer.text
+
+
+async def test_the_time_of_a_run_cuts_its_steps_and_leaves_them_pending():
+    going = asyncio.Event()
+
+    async def hang(context):
+        going.set()
+        await asyncio.Event().wait()
+
+    graph = team(
+        scripted("-"),
+        Specialist(name="a", intended_use="Works.", run=hang),
+        limits=Limits(**WIDE, max_seconds=2),
+    )
+    end, told = ending(await events_of(graph, plan_of(200)))
+    assert going.is_set()
+    assert (end.outcome, told) == ("partial", [("max_seconds", 2)])
+    assert "1. Part 1: not run, the limit max_seconds was reached" in end.answer.text
+    assert end.answer.text.startswith("The answer.")
+
+
+async def test_a_host_that_never_answers_ends_with_the_time_of_the_run():
+    async def hang(_):
+        await asyncio.Event().wait()
+
+    model = ScriptedModel({"feedback": [always(hang)], "final_answer": [always(hang)]})
+    done = Specialist(name="a", intended_use="Works.", run=lambda context: "done")
+    graph = team(model, done, limits=Limits(max_seconds=0.5))
+    end, told = ending(await events_of(graph, plan_of(2)))
+    assert told == [("max_seconds", 0.5)]
+    assert end.outcome == "completed"
+    assert "## 2. Part 2\n\ndone" in end.answer.text
+    assert "The limit max_seconds=0.5 is reached." in end.answer.text
+
+
+async def test_a_request_that_the_limits_have_no_room_for_says_so():
+    model = ScriptedModel({})
+    graph = team(model, limits=Limits(max_tokens=10))
+    events = [event async for event in stream(graph, "Go.")]
+    end, told = ending(events)
+    assert (end.outcome, told, model.calls) == ("failed", [("max_tokens", 10)], [])
+    assert end.answer.text == "There is no answer. The limit max_tokens=10 is reached."
+
+
+@pytest.mark.parametrize(
+    ("budget", "usage", "missing"),
+    [
+        ({"max_model_calls": 2}, (1, 1), "max_model_calls=2"),
+        ({"max_tokens": 3_000}, (1_400, 40), "max_tokens=3000"),
+        ({"max_cost": 0.01}, (1_600, 40), "max_cost=0.01"),
+    ],
+    ids=["calls", "tokens", "money"],
+)
+async def test_a_specialist_that_has_spent_its_budget_fails_and_others_go_on(
+    budget, usage, missing
+):
+    model = scripted(Reply("text", usage=usage))
+    narrow = Specialist(name="a", intended_use="Works.", chat_model=model, limits=Budget(**budget))
+    free = Specialist(name="b", intended_use="Works.", chat_model=model)
+    graph = team(model, narrow, free, prices=PRICES, limits=Limits(max_parallel_steps=1))
+    plan = plan_of(4) + "- [ ] 5. Part 5 @b\n"
+    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan})
+    assert state["current_plan"].completed_steps == (1, 2, 5)
+    failed = state["current_specialist_results"]["3/a"]
+    assert failed.error == f"LimitReachedError: The limit {missing} of specialist a is reached."
+    assert failed.retry_count == 0
+    # It is no limit of the run.
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "")
+
+
+async def test_a_revision_goes_round_a_specialist_that_has_spent_its_budget():
+    revised = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: b can.\n---\n"
+    revised += "- [x] 1. Part 1 @a\n- [!] 2. Part 2 @a\n- [ ] 3. Part 2 another way @b\n"
+    model = scripted("text", feedback=[revised, COMPLETE])
+    teams = [
+        Specialist(name="a", intended_use="A.", chat_model=model, limits=Budget(max_model_calls=1)),
+        Specialist(name="b", intended_use="B.", chat_model=model),
+    ]
+    graph = team(model, *teams, limits=Limits(max_parallel_steps=1))
+    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})
+    assert state["current_plan"].completed_steps == (1, 3)
+
+
+async def test_all_tries_of_a_step_share_its_budget():
+    model = scripted(ConnectionError("reset"))
+    graph = team(model, limits=Limits(step_retries=9, per_step=Budget(max_model_calls=3)))
+    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})
+    calls = [call.step for call in model.calls if call.step]
+    assert sorted(calls) == [1, 1, 1, 2, 2, 2]
+    assert "max_model_calls=3 of step 2" in state["current_specialist_results"]["2/a"].error
+
+
+async def test_the_time_of_a_step_is_bounded_over_its_tries_and_others_have_their_own():
+    async def hang(context):
+        if context.plan_step.id == 1:
+            await asyncio.Event().wait()
+        return "done"
+
+    limits = Limits(step_timeout=0.15, step_retries=99, per_step=Budget(max_seconds=0.3))
+    graph = team(
+        scripted("-"), Specialist(name="a", intended_use="Works.", run=hang), limits=limits
+    )
+    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})
+    failed = state["current_specialist_results"]["1/a"]
+    assert "max_seconds=0.3 of step 1" in failed.error
+    assert state["current_plan"].completed_steps == (2,)
+
+
+async def test_what_a_foreign_function_makes_of_a_limit_leaves_its_step_pending():
+    async def work(context, config):
+        try:
+            await model.ainvoke("Hi", config)
+        except LimitReachedError as error:
+            raise ValueError("no model") from error
+
+    model = scripted("-")
+    graph = team(
+        model,
+        Specialist(name="a", intended_use="Works.", run=work),
+        limits=Limits(max_model_calls=1),
+    )
+    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(1)})
+    assert state["current_plan"].step(1).status == "pending"
+    assert state["limit_reached"] == "max_model_calls"
+
+
+@pytest.mark.parametrize("whose", ["the run", "a step", "a specialist"])
+def test_money_is_only_bound_where_every_configured_model_has_a_price(whose):
+    model, budget = ScriptedModel({}), Budget(max_cost=1)
+    own = budget if whose == "a specialist" else Budget()
+    worker = Specialist(name="a", intended_use="Works.", chat_model=model, limits=own)
+    limits = {
+        "the run": Limits(max_cost=1),
+        "a step": Limits(per_step=budget),
+        "a specialist": Limits(),
+    }[whose]
+    with pytest.raises(UnpricedModelError) as caught:
+        team(model, worker, limits=limits)
+    assert isinstance(caught.value, ConfigurationError)
+    assert (caught.value.field, caught.value.value) == ("host.tool_calling_model", "ScriptedModel")
+    assert "prices={'ScriptedModel': Price(input=..., output=...)}" in str(caught.value)
+    team(model, worker, limits=limits, prices=PRICES)
+
+
+async def test_a_run_that_binds_money_itself_is_refused_before_it_begins():
+    model = ScriptedModel({})
+    with pytest.raises(UnpricedModelError, match="tool_calling_model"):
+        await run(team(model), "Go.", settings=RunSettings(limits=Limits(max_cost=1)))
+    assert model.calls == []
+
+
+async def test_the_built_in_model_costs_nothing():
+    works = Specialist(name="a", intended_use="Works.", run=lambda context: "done")
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model="offline"), specialists=[works], limits=Limits(max_cost=1)
+    )
+    state = await run(build_graph(config), {"plan": plan_of(2)})
+    assert (state["outcome"], state["usage"].cost) == ("completed", 0)
+
+
+async def test_a_model_inside_a_function_needs_a_price_too():
+    async def work(context, config):
+        return await ScriptedModel({}).ainvoke("Hi", config)
+
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model="offline"),
+        specialists=[Specialist(name="a", intended_use="Works.", run=work)],
+        limits=Limits(max_cost=1),
+    )
+    state = await run(build_graph(config), {"plan": plan_of(1)})
+    error = state["current_specialist_results"]["1/a"].error
+    assert "this model has no price" in error
+    assert "'ScriptedModel'" in error
+
+
+def asking(model, **options):
+    def work(context):
+        return ask_user("Which one?") if context.plan_step.id == 1 else "done"
+
+    person = Specialist(name="p", intended_use="Asks.", run=work)
+    worker = Specialist(name="a", intended_use="Works.", chat_model=model)
+    return team(model, person, worker, **options)
+
+
+PAUSED = "- [ ] 1. Ask @p\n" + "".join(f"- [ ] {n}. Part {n} @a (after 1)\n" for n in range(2, 8))
+
+
+@pytest.mark.parametrize("more", [None, 12])
+async def test_a_run_that_goes_on_may_get_higher_limits_and_keeps_them_else(more, tmp_path):
+    model = scripted(Reply("text", usage=(10, 10)))
+    config = {"configurable": {"thread_id": "t"}}
+    async with open_storage(tmp_path / "runs.db") as storage:
+        graph = asking(model, storage=storage, limits=Limits(max_model_calls=4))
+        given = {"messages": [("user", "Go.")], "plan": PAUSED}
+        state = await run(graph, given, config=config)
+        assert state["outcome"] == "waiting"
+    async with open_storage(tmp_path / "runs.db") as storage:
+        graph = asking(model, storage=storage, limits=Limits(max_model_calls=4))
+        settings = more and RunSettings(limits=Limits(max_model_calls=more))
+        state = await run(graph, Command(resume="This."), config=config, settings=settings)
+    assert state["settings"].limits.max_model_calls == (more or 4)
+    assert state["outcome"] == ("completed" if more else "partial")
+    assert len(model.calls) == (7 if more else 4)
+
+
+async def test_what_a_crash_left_unsettled_counts_in_the_next_process(tmp_path):
+    model = scripted(Reply("text", usage=(10, 10)))
+    config = {"configurable": {"thread_id": "t"}}
+    limits = Limits(max_model_calls=5)
+    async with open_storage(tmp_path / "runs.db") as storage:
+        graph = asking(model, storage=storage, limits=limits)
+        await run(graph, {"messages": [("user", "Go.")], "plan": PAUSED}, config=config)
+        run_id = (await graph.aget_state(config)).values["run_id"]
+        # What a process leaves behind that was killed in the middle of two calls.
+        for name in ("one", "two"):
+            lost = Reservation(id=name, run_id=run_id, amount=Spending(calls=1, tokens=9))
+            await storage.journal.reserve(lost, [Bound(scope="run", calls=5)])
+    async with open_storage(tmp_path / "runs.db") as storage:
+        graph = asking(model, storage=storage, limits=limits)
+        state = await run(graph, Command(resume="This."), config=config)
+        assert (await storage.journal.spent(run_id)).get("run", Spending()).calls <= 5
+    # Two steps and the answer: the other two calls are those of the crash.
+    assert len(model.calls) == 3
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_model_calls")
+
+
+async def test_the_time_of_a_run_goes_on_where_another_process_left_it(monkeypatch):
+    now = itertools.count(0, 4)
+    monkeypatch.setattr("replan.ports.stopwatch.time.monotonic", lambda: float(next(now)))
+    model = scripted(Reply("text", usage=(10, 10)))
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "t"}}
+    graph = asking(model, checkpointer=saver, limits=Limits(max_seconds=10_000))
+    await run(graph, {"messages": [("user", "Go.")], "plan": PAUSED}, config=config)
+    settings = RunSettings(limits=Limits(max_seconds=1))
+    state = await run(graph, Command(resume="This."), config=config, settings=settings)
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_seconds")
+    assert model.calls == []
+
+
+async def test_a_run_that_a_limit_ended_goes_on_under_a_larger_one_and_all_it_spent_counts():
+    model = scripted(Reply("text", usage=(10, 10)))
+    config = {"configurable": {"thread_id": "t"}}
+    limits = Limits(max_model_calls=4, max_parallel_steps=200)
+    graph = team(model, checkpointer=InMemorySaver(), limits=limits)
+    given = {"messages": [("user", "Go.")], "plan": plan_of(50)}
+    first = await run(graph, given, config=config)
+    more = RunSettings(limits=Limits(max_model_calls=10))
+    await raise_limits(graph, settings=more, config=config)
+    second = await run(graph, None, config=config)
+    assert (first["outcome"], second["outcome"]) == ("partial", "partial")
+    assert second["limit_reached"] == "max_model_calls"
+    assert len(model.calls) == second["usage"].calls == 10
+    assert len(second["current_plan"].completed_steps) == 8
+
+
+async def test_a_finished_document_goes_on_in_a_run_of_its_own():
+    model = scripted(Reply("text", usage=(10, 10)))
+    graph = team(model, limits=Limits(max_model_calls=3))
+    first = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(5)})
+    document = first["current_plan"].content
+    again = await run(
+        graph,
+        {"messages": [("user", "Go on.")], "plan": document},
+        settings=RunSettings(limits=Limits(max_model_calls=9)),
+    )
+    assert (first["outcome"], again["outcome"]) == ("partial", "completed")
+    # Nothing that was done is done again: five steps and two answers.
+    assert len(model.calls) == 3 + 4
+
+
+@pytest.mark.parametrize("more", [None, 9])
+async def test_a_run_that_was_stopped_in_a_round_goes_on_with_other_limits(more, tmp_path):
+    going, stop = asyncio.Event(), asyncio.Event()
+    model = scripted("-", **{"*": [always(Reply("text", usage=(10, 10)))]})
+    at_work = []
+
+    async def work(context, config):
+        at_work.append(context.plan_step.id)
+        if context.plan_step.id == 2 and not stop.is_set():
+            going.set()
+            await asyncio.Event().wait()
+        return await model.ainvoke("Do it.", config)
+
+    def made(storage):
+        worker = Specialist(name="a", intended_use="Works.", run=work)
+        limits = Limits(max_model_calls=2, max_parallel_steps=1)
+        return team(model, worker, storage=storage, limits=limits)
+
+    config = {"configurable": {"thread_id": "t"}}
+    given = {"messages": [("user", "Go.")], "plan": plan_of(3)}
+    async with open_storage(tmp_path / "runs.db") as storage:
+        running = asyncio.ensure_future(
+            run(made(storage), given, config=config, stop=stop, grace=0.01)
+        )
+        await going.wait()
+        stop.set()
+        assert (await running)["outcome"] == "interrupted"
+    settings = more and RunSettings(limits=Limits(max_model_calls=more))
+    async with open_storage(tmp_path / "runs.db") as storage:
+        state = await run(made(storage), None, config=config, settings=settings)
+    assert state["outcome"] == ("completed" if more else "partial")
+    assert state["settings"].limits == Limits(max_model_calls=more or 2, max_parallel_steps=1)
+    # What was done before the stop is not done again.
+    assert at_work.count(1) == 1
+    assert len(model.calls) == (4 if more else 2)

@@ -1,0 +1,85 @@
+"""A caller may name a run; the same input under the same name goes on instead of starting again."""
+
+import pytest
+
+from replan import (
+    Host,
+    MultiAgentConfig,
+    Specialist,
+    build_graph,
+    open_storage,
+    run,
+    run_sync,
+    stream,
+)
+from replan.testing import ScriptedModel, always
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+SIMPLE = "---\ncomplexity: simple\n---\nYes."
+GIVEN = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"}
+THREAD = {"configurable": {"thread_id": "t"}}
+
+
+@pytest.fixture
+def effects():
+    return []
+
+
+@pytest.fixture
+def graph_of(effects):
+    def build(model, **options):
+        team = [
+            Specialist(
+                name="a", intended_use="Works.", run=lambda c: effects.append(c.run_id) or "done"
+            )
+        ]
+        config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+        return build_graph(config, **options)
+
+    return build
+
+
+async def test_a_run_bears_the_name_that_it_was_given(graph_of):
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        graph = graph_of(model)
+        assert (await run(graph, GIVEN, run_id="mine"))["run_id"] == "mine"
+        ids = {event.run_id async for event in stream(graph, GIVEN, run_id="other")}
+        assert ids == {"other"}
+        assert (await run(graph, GIVEN))["run_id"] not in {"mine", "other", ""}
+        named = {"metadata": {"run_id": "third", "kept": 1}}
+        assert (await run(graph, GIVEN, config=named))["run_id"] == "third"
+
+
+def test_a_run_from_synchronous_code_too(graph_of):
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        assert run_sync(graph_of(model), GIVEN, run_id="mine")["run_id"] == "mine"
+
+
+async def test_the_same_input_again_on_a_run_that_is_over_does_nothing(graph_of, effects):
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        async with open_storage(":memory:") as storage:
+            graph = graph_of(model, storage=storage)
+            first = await run(graph, GIVEN, config=THREAD, run_id="mine")
+            second = await run(graph, GIVEN, config=THREAD, run_id="mine")
+    assert second["final_answer"] == first["final_answer"]
+    assert effects == ["mine", "mine"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_the_name_of_a_run_that_is_over_is_not_given_to_another(
+    graph_of, effects, kind, tmp_path
+):
+    """Else the recorded results of the first would be taken for those of the second."""
+    where = ":memory:" if kind == "memory" else tmp_path / "runs.sqlite"
+    replies = {"feedback": always(COMPLETE), "think": always(SIMPLE)}
+    with ScriptedModel(replies) as model:
+        async with open_storage(where) as storage:
+            graph = graph_of(model, storage=storage)
+            await run(graph, GIVEN, config=THREAD, run_id="mine")
+            await run(graph, "And now?", config=THREAD)
+            state = await run(graph, GIVEN, config=THREAD, run_id="mine")
+            elsewhere = {"configurable": {"thread_id": "u"}}
+            other = await run(graph, GIVEN, config=elsewhere, run_id="mine")
+    assert len({"mine", state["run_id"], other["run_id"]}) == 3
+    assert state["outcome"] == other["outcome"] == "completed"
+    assert len(effects) == 6

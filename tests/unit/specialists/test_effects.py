@@ -1,0 +1,65 @@
+"""What is known of effects before anything runs."""
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from langgraph.graph import START, MessagesState, StateGraph
+
+from replan import Host, MultiAgentConfig, Specialist
+from replan.app import models_from_environment, services_of
+from replan.specialists.effects import tool_effects
+from replan.testing import ScriptedModel
+
+
+def graph():
+    inner = StateGraph(MessagesState).add_node("a", lambda state: {})
+    return inner.add_edge(START, "a").compile()
+
+
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+MODEL = ScriptedModel([])
+
+
+@pytest.mark.parametrize(
+    ("worker", "effects"),
+    [
+        ({"chat_model": MODEL}, "pure"),
+        ({"invokable": RunnableLambda(lambda messages: "a")}, "pure"),
+        ({"run": lambda context: "a"}, "keyed"),
+        ({"invokable": graph()}, "keyed"),
+        ({"invokable": lambda messages, config: "a"}, "keyed"),
+        ({"invokable": lambda messages: "a"}, "unsafe"),
+        ({"streamable": lambda messages: iter("a")}, "unsafe"),
+        # What its tools do is on record call by call, so the step itself may begin again.
+        ({"chat_model": MODEL, "tools": [look]}, "pure"),
+        ({"chat_model": MODEL, "tools": [look], "effects": "unsafe"}, "pure"),
+        ({"chat_model": MODEL, "effects": "unsafe"}, "unsafe"),
+        ({"run": lambda context: "a", "effects": "unsafe"}, "unsafe"),
+        ({"invokable": lambda messages: "a", "effects": "pure"}, "pure"),
+    ],
+)
+def test_the_effects_of_a_step_are_declared_or_follow_from_what_does_it(worker, effects):
+    one = Specialist(name="a", intended_use="Works.", **worker)
+    config = MultiAgentConfig(host=Host(tool_calling_model=MODEL), specialists=[one])
+    services = services_of(config, models_from_environment(environment={}))
+    assert services.specialists["a"].card.effects == effects
+
+
+def test_a_tool_says_its_effects_itself_or_is_told_them():
+    @tool
+    def pay(amount: int, idempotency_key: str) -> str:
+        """Pay."""
+        return "paid"
+
+    reading = tool(look)
+    assert tool_effects(reading, "unsafe") == "unsafe"
+    assert tool_effects(reading, "pure") == "pure"
+    assert tool_effects(pay, "unsafe") == "keyed"
+    reading.metadata = {"effects": "keyed"}
+    assert tool_effects(reading, "unsafe") == "keyed"
+    # A name that the model made up calls nothing.
+    assert tool_effects(None, "unsafe") == "pure"

@@ -1,0 +1,256 @@
+"""Patches of the plan: they say what changed, to the byte, and are refused where they are wrong."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, strategies as st
+from langgraph.channels import LastValue
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.errors import InvalidUpdateError
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Overwrite
+
+from replan import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
+from replan.adapters.storage.serializer import strict_serializer
+from replan.state.enhanced import EnhancedState
+from replan.state.patches import PlanChannel, PlanPatch, patch_between, patched, plan_write
+
+ENDS = ["\n", "\r\n", "\r", "\u2028", "\x0b", "\x1c", ""]
+LINES = st.builds(
+    str.__add__,
+    st.sampled_from(["", "- [ ] 1. One", "- [x] 1. One", "  > text", "é研", "\ud800"])
+    | st.text(max_size=3),
+    st.sampled_from(ENDS),
+)
+CONTENTS = st.lists(LINES, max_size=12).map("".join)
+TIMES = st.sampled_from(
+    [
+        None,
+        datetime(2026, 1, 1, tzinfo=UTC),
+        datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))),
+        datetime(2026, 2, 1, tzinfo=UTC),
+    ]
+)
+UPDATES = st.builds(
+    PlanUpdate,
+    version=st.integers(2, 9),
+    update_type=st.sampled_from(PlanUpdateType),
+    description=st.text(max_size=3),
+    timestamp=st.just(datetime(2026, 1, 1, tzinfo=UTC)),
+    changes=st.just({"title": "T"}),
+)
+
+
+def steps_with(step_id):
+    return st.builds(
+        PlanStep,
+        id=st.just(step_id),
+        description=st.sampled_from(["One", "Two"]),
+        status=st.sampled_from(StepStatus),
+        parameters=st.sampled_from([{}, {"a": 1}, {"a": 1.0}, {"a": True}]),
+        dependencies=st.sampled_from([(), (1,), (1, 2)]),
+        updated_at=TIMES,
+    )
+
+
+def plans(ids):
+    made = ids.flatmap(lambda found: st.tuples(*(steps_with(each) for each in found)))
+    return st.builds(
+        TaskPlan,
+        content=CONTENTS,
+        title=st.sampled_from(["", "T", "U"]),
+        steps=made,
+        current_step=st.integers(0, 3),
+        version=st.integers(1, 5),
+        allow_dynamic_update=st.booleans(),
+        created_at=TIMES,
+        updated_at=TIMES,
+        update_history=st.lists(UPDATES, max_size=2).map(tuple),
+    )
+
+
+PLANS = plans(st.lists(st.integers(1, 8), unique=True, max_size=8))
+
+
+def channel(value=None):
+    made = PlanChannel(patched, TaskPlan | None)
+    made.key = "current_plan"
+    made = made.from_checkpoint(LastValue(object).value)
+    if value is not None:
+        made.update([value])
+    return made
+
+
+def plan(count=3, **changes):
+    steps = [PlanStep(id=at, description=f"Part {at}") for at in range(1, count + 1)]
+    content = "".join(f"- [ ] {step.id}. {step.description}\n" for step in steps)
+    return TaskPlan(content=content, steps=steps, **changes)
+
+
+def exactly(value):
+    """All of a plan, as text: 1 is not True here, and a time has its zone."""
+    return repr(value)
+
+
+@given(PLANS, PLANS)
+def test_the_patch_of_two_plans_makes_the_second_of_the_first(old, new):
+    made = patch_between(old, new).applied_to(old)
+    assert exactly(made) == exactly(new)
+
+
+@given(PLANS, PLANS)
+def test_the_patch_holds_after_a_store_and_after_a_server(old, new):
+    patch = patch_between(old, new)
+    serde = JsonPlusSerializer(allowed_msgpack_modules=True)
+    served = channel(old)
+    served.replay_writes([("task", "current_plan", patch.model_dump())])
+    stored = serde.loads_typed(serde.dumps_typed(patch))
+    for made in (stored.applied_to(old), served.get()):
+        # A time zone may come back as another object for the same zone.
+        assert made.replace(content="") == new.replace(content="")
+        assert made.content in {new.content, new.content.replace("\ud800", "?")}
+        parameters = [[step.parameters for step in each.steps] for each in (made, new)]
+        assert exactly(parameters[0]) == exactly(parameters[1])
+
+
+@given(st.lists(PLANS, min_size=1, max_size=5), st.data())
+def test_a_replay_of_what_nodes_wrote_gives_what_the_live_channel_had(versions, data):
+    live, writes = channel(), []
+    for version in versions:
+        is_edit = data.draw(st.booleans())
+        writes.append(version if is_edit else plan_write(live.get(), version))
+        live.update([writes[-1]])
+        assert exactly(live.get()) == exactly(version)
+    cut = data.draw(st.integers(0, len(writes)))
+    whole, parts = channel(), channel()
+    whole.replay_writes([("task", "current_plan", write) for write in writes])
+    for batch in (writes[:cut], writes[cut:]):
+        parts.replay_writes([("task", "current_plan", write) for write in batch])
+    assert exactly(whole.get()) == exactly(parts.get()) == exactly(versions[-1])
+
+
+def test_a_plan_that_no_store_can_write_to_the_letter_can_still_be_patched_after_it():
+    first = plan(1).replace(content="- [ ] 1. \ud800\n- [ ] 2. x\n")
+    second = first.replace(content=first.content + "more\n")
+    serde = JsonPlusSerializer(allowed_msgpack_modules=True)
+    writes = [serde.loads_typed(serde.dumps_typed(w)) for w in (first, plan_write(first, second))]
+    held = channel()
+    held.replay_writes([("task", "current_plan", write) for write in writes])
+    assert held.get().content == "- [ ] 1. ?\n- [ ] 2. x\nmore\n"
+
+
+@given(PLANS)
+def test_a_plan_that_did_not_change_makes_an_empty_patch(old):
+    patch = patch_between(old, old.model_copy(deep=True))
+    assert (patch.lines, patch.order, patch.steps, patch.fields) == ((), (), (), {})
+
+
+def test_the_strict_serializer_restores_a_patch_without_a_warning(caplog):
+    serde = strict_serializer()
+    patch = patch_between(plan(2), plan(3, updated_at=datetime(2026, 1, 1, tzinfo=UTC)))
+    assert serde.loads_typed(serde.dumps_typed(patch)) == patch
+    assert caplog.messages == []
+
+
+def test_one_step_of_a_long_plan_makes_a_short_patch():
+    old = plan(500)
+    done = old.step(250).replace(status=StepStatus.COMPLETED)
+    content = old.content.replace("- [ ] 250.", "- [x] 250.")
+    new = old.with_steps(done).replace(content=content, version=2)
+    patch = patch_between(old, new)
+    assert [splice.text for splice in patch.lines] == ["- [x] 250. Part 250\n"]
+    assert patch.steps == (done,)
+    assert patch.order == ()
+    assert patch.fields == {"version": 2}
+
+
+def test_a_step_that_is_added_costs_its_own_id_and_not_those_of_all_others():
+    old = plan(500)
+    extra = PlanStep(id=501, description="Part 501")
+    new = old.replace(steps=(*old.steps, extra), content=old.content + "- [ ] 501. Part 501\n")
+    patch = patch_between(old, new)
+    assert [splice.ids for splice in patch.order] == [(501,)]
+    assert len(patch.model_dump_json()) < 1_000
+
+
+def test_the_first_plan_is_written_whole_and_so_is_one_whose_ids_are_not_its_own():
+    one = plan(1)
+    twice = TaskPlan(steps=(one.steps[0], one.steps[0].replace(description="Another")))
+    assert plan_write(None, one) is one
+    assert plan_write(one, twice) is twice
+    assert plan_write(twice, one) is one
+
+
+BASE = patch_between(plan(), plan()).base
+WRONG = {
+    "of another plan": {"base": BASE + 1},
+    "lines outside": {"base": BASE, "lines": [{"start": 3, "stop": 4, "text": "x"}]},
+    "lines backwards": {"base": BASE, "lines": [{"start": 2, "stop": 1, "text": "x"}]},
+    "lines that overlap": {
+        "base": BASE,
+        "lines": [{"start": 0, "stop": 2, "text": "x"}, {"start": 1, "stop": 3, "text": "y"}],
+    },
+    "a step without a place": {"base": BASE, "steps": [{"id": 9, "description": "Nine"}]},
+    "a place without a step": {"base": BASE, "order": [{"start": 3, "stop": 3, "ids": [9]}]},
+    "a step in two places": {"base": BASE, "order": [{"start": 3, "stop": 3, "ids": [1]}]},
+    "places outside": {"base": BASE, "order": [{"start": 4, "stop": 4, "ids": []}]},
+    "no such field": {"base": BASE, "fields": {"colour": "red"}},
+    "a value that does not fit": {"base": BASE, "fields": {"version": "new"}},
+    "all steps at once": {"base": BASE, "fields": {"steps": []}},
+    "the whole text at once": {"base": BASE, "fields": {"content": ""}},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_a_patch_that_does_not_fit_is_refused_and_changes_nothing(wrong):
+    held = channel(plan())
+    for write in (wrong, PlanPatch.model_validate(wrong)):
+        with pytest.raises(InvalidUpdateError, match="'current_plan' cannot take this patch"):
+            held.update([write])
+    assert held.get() == plan()
+
+
+def test_what_is_no_patch_at_all_is_refused_by_the_name_of_the_key():
+    with pytest.raises(InvalidUpdateError, match="'current_plan' cannot take this value"):
+        channel(plan()).update([{"base": "a", "lines": 1}])
+
+
+def test_a_patch_without_a_plan_is_refused():
+    with pytest.raises(InvalidUpdateError, match="there is no plan"):
+        channel().update([patch_between(plan(), plan())])
+
+
+def test_a_plan_can_be_written_whole_taken_back_and_written_over():
+    held = channel(plan())
+    held.update([plan(1).model_dump(mode="json")])
+    assert held.get() == plan(1)
+    held.update([None])
+    assert held.get() is None
+    held.update([Overwrite(plan(2))])
+    assert held.get() == plan(2)
+
+
+def test_a_snapshot_is_the_whole_plan_and_never_a_patch():
+    snapshot = _DeltaSnapshot(plan(2).model_dump(mode="json"))
+    assert channel().from_checkpoint(snapshot).get() == plan(2)
+    patch = patch_between(plan(), plan())
+    with pytest.raises(InvalidUpdateError, match="'current_plan'"):
+        channel().from_checkpoint(_DeltaSnapshot(patch.model_dump()))
+
+
+async def test_a_thread_with_a_refused_patch_can_be_read_and_mended():
+    config = {"configurable": {"thread_id": "t"}}
+    writes = [patch_between(plan(1), plan(2)), plan_write(plan(2), plan(3))]
+    graph = StateGraph(EnhancedState)
+    graph.add_node("work", lambda _: {"current_plan": writes.pop(0)})
+    graph.add_edge(START, "work")
+    graph.add_edge("work", END)
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    with pytest.raises(InvalidUpdateError, match="another document"):
+        await compiled.ainvoke({"current_plan": plan(5)}, config)
+    await compiled.aupdate_state(config, {"current_plan": plan(2).model_dump(mode="json")})
+    state = await compiled.ainvoke({"messages": []}, config)
+    assert state["current_plan"] == plan(3)
+    assert (await compiled.aget_state(config)).values["current_plan"] == plan(3)
