@@ -8,6 +8,7 @@ from replan.events.types import (
     AnswerRestarted,
     AnswerToken,
     Event,
+    InputRequested,
     LimitReached,
     PlanCreated,
     PlanUpdated,
@@ -92,6 +93,7 @@ def after(course: Course, event: Event, now: float) -> Course:
             | SpecialistRetried()
             | SpecialistParked()
             | SpecialistCompleted()
+            | InputRequested()
         ):
             row = course.rows.get(event.step_id)
             if row is None:
@@ -172,7 +174,16 @@ def _worked(row: Row, event: StepEvent, now: float) -> Row:
         case SpecialistCompleted():
             return _ended(replace(row, specialists=names), event)
         case _:
-            return row
+            return _asking(row, event)
+
+
+def _asking(row: Row, event: StepEvent) -> Row:
+    if not isinstance(event, InputRequested):
+        return row
+    busy = row.busy - {event.specialist}
+    status = StepStatus.EXECUTING if busy else StepStatus.PENDING
+    note = f"asks: {one_line(event.question.text[:_LONGEST])}"
+    return replace(row, status=status, busy=busy, note=note)
 
 
 def _ended(row: Row, event: SpecialistCompleted) -> Row:

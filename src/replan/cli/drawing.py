@@ -22,8 +22,8 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
         raise ConfigurationError(
             "format",
             "ascii",
-            "the package 'grandalf' is not installed",
-            "Install it (pip install grandalf), or draw with --format mermaid.",
+            "drawing with signs needs grandalf, which is not installed",
+            'Install it with: pip install "replan[drawing]"; or draw with --format mermaid.',
         )
     if team is None:
         graph = local_graph(directory=Path(), environment=environment)

@@ -5,3 +5,7 @@ INCOMPLETE = 1
 WRONG_USE = 2
 WAITING = 3
 INTERRUPTED = 130
+TERMINATED = 143
+
+CODES = {"answered": GOOD, "completed": GOOD, "waiting": WAITING}
+"""By the outcome of a run; every other one is `INCOMPLETE`."""

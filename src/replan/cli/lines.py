@@ -1,6 +1,6 @@
 """Tell the events of a run as plain lines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from replan.cli.account import account, files
@@ -41,6 +41,7 @@ class Lines:
         clock: Callable[[], float],
         quiet: bool = False,
         verbose: bool = False,
+        made: Iterable[Artifact] = (),
     ) -> None:
         """Begin a run.
 
@@ -49,13 +50,14 @@ class Lines:
             clock: Seconds; told at the start and at the end of the run.
             quiet: Give nothing but the answer.
             verbose: Give what specialists say and what the host thinks, too.
+            made: The files that the run made already.
         """
         self._workspace = workspace
         self._clock = clock
         self._quiet = quiet
         self._verbose = verbose
         self._started = clock()
-        self._artifacts: dict[str, Artifact] = {}
+        self._artifacts = {each.path: each for each in made}
         self._answer = ""
         self._said: dict[tuple[int, str], str] = {}
 

@@ -1,6 +1,6 @@
 """Show a run on a terminal as a plan that lives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
@@ -25,7 +25,13 @@ class LiveTeller:
     """Draws the plan again and again until the run is over, then prints all of it once."""
 
     def __init__(
-        self, output: TextIO, *, workspace: Path, clock: Callable[[], float], verbose: bool
+        self,
+        output: TextIO,
+        *,
+        workspace: Path,
+        clock: Callable[[], float],
+        verbose: bool,
+        made: Iterable[Artifact] = (),
     ) -> None:
         """Prepare; nothing is drawn before the first event.
 
@@ -34,22 +40,21 @@ class LiveTeller:
             workspace: The folder that the paths of artifacts are relative to.
             clock: Seconds.
             verbose: Whether to show what specialists say and what the host thinks.
+            made: The files that the run made already.
         """
         self._output = output
         self._workspace = workspace
         self._clock = clock
         self._verbose = verbose
         self._course = Course(started=clock())
-        self._artifacts: dict[str, Artifact] = {}
+        self._artifacts = {each.path: each for each in made}
         # What models and files say is text, never markup.
         self._console = Console(file=output, highlight=False, markup=False, emoji=False)
-        self._live = Live(
-            console=self._console,
-            get_renderable=self._drawn,
-            refresh_per_second=_PER_SECOND,
-            transient=True,
-            vertical_overflow="crop",
-        )
+        self._live = self._new_live()
+
+    def say(self, text: str) -> None:
+        """Print a text, apart from the plan that will be drawn below it."""
+        self._print([*wrapped(text, self._width), ""])
 
     def tell(self, event: Event, course: Course) -> None:
         """Take what happened; the screen follows a few times a second."""
@@ -65,6 +70,22 @@ class LiveTeller:
         if line:
             self._print(list(wrapped(line, self._width)), "dim")
 
+    def remark(self, line: str) -> None:
+        """Print a line above the plan."""
+        self._print(list(wrapped(line, self._width)), "dim")
+
+    def pause(self) -> None:
+        """Take the plan off the terminal."""
+        if self._live.is_started:
+            self._live.stop()
+            # One that was stopped would wipe as many lines as it had drawn when it starts again.
+            self._live = self._new_live()
+
+    def proceed(self) -> None:
+        """Bring the plan back."""
+        if not self._course.outcome:
+            self._live.start(refresh=True)
+
     def close(self) -> None:
         """Leave the terminal in order, with the plan as it is if the run was broken off."""
         if self._live.is_started:
@@ -73,6 +94,15 @@ class LiveTeller:
             return
         rows = {row.id: _stopped(row) for row in self._course.rows.values()}
         self._show(replace(self._course, rows=rows))
+
+    def _new_live(self) -> Live:
+        return Live(
+            console=self._console,
+            get_renderable=self._drawn,
+            refresh_per_second=_PER_SECOND,
+            transient=True,
+            vertical_overflow="crop",
+        )
 
     def _end(self, event: TaskCompleted) -> None:
         if self._live.is_started:

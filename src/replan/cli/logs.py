@@ -16,8 +16,23 @@ _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"
 
 
 @contextmanager
+def off_the_screen() -> Generator[None]:
+    """Keep what libraries log and warn of from the screen; a log file still gets it."""
+    root, nowhere = logging.getLogger(), logging.NullHandler()
+    root.addHandler(nowhere)
+    logging.captureWarnings(capture=True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(capture=False)
+        root.removeHandler(nowhere)
+
+
+@contextmanager
 def logging_to(path: Path | None, environment: Mapping[str, str]) -> Generator[None]:
-    """Write what `replan` logs, from DEBUG on, at the end of a file; without one, do nothing.
+    """Write what `replan` logs, from DEBUG on, and what others warn of, at the end of a file.
+
+    Without a file, do nothing.
 
     Raises:
         InputError: The file cannot be opened.
@@ -29,15 +44,21 @@ def logging_to(path: Path | None, environment: Mapping[str, str]) -> Generator[N
         handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"The log file '{path}' cannot be opened: {error.strerror}.") from error
-    handler.setFormatter(LineFormatter(_secrets(environment)))
-    logger = logging.getLogger("replan")
+    others = logging.StreamHandler(handler.stream)
+    others.addFilter(lambda record: record.name.partition(".")[0] != "replan")
+    for each in (handler, others):
+        each.setFormatter(LineFormatter(_secrets(environment)))
+    logger, root = logging.getLogger("replan"), logging.getLogger()
     level = logger.level
     logger.addHandler(handler)
+    # The root's own level lets through what others say from WARNING on.
+    root.addHandler(others)
     logger.setLevel(logging.DEBUG)
     try:
         yield
     finally:
         logger.setLevel(level)
+        root.removeHandler(others)
         logger.removeHandler(handler)
         handler.close()
 

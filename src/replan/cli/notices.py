@@ -4,9 +4,11 @@ from replan.cli.cells import one_line
 from replan.events.types import (
     Event,
     FeedbackGenerated,
+    InputRequested,
     LimitReached,
     PlanUpdated,
     ReplyUnreadable,
+    StepsReopened,
     ThinkingCompleted,
 )
 
@@ -18,6 +20,16 @@ def notice(event: Event) -> str:
             return f"feedback: {one_line(said.feedback)}"
         case PlanUpdated() if event.changes:
             return f"plan revised (version {event.plan.version}, by {event.by})"
+        case StepsReopened(reruns=reruns):
+            return f"runs again: {', '.join(map(str, reruns))}"
+        case InputRequested(question=asked):
+            return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
+        case _:
+            return _trouble(event)
+
+
+def _trouble(event: Event) -> str:
+    match event:
         case LimitReached():
             return f"limit reached: {event.limit}={event.value:g}"
         case ReplyUnreadable():

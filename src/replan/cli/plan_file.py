@@ -8,6 +8,7 @@ from replan.errors import InputError, ReplanError
 from replan.events.types import Event, PlanCreated, PlanUpdated, SpecialistCompleted
 from replan.nodes.result_collector import settle_round
 from replan.plan.model import TaskPlan
+from replan.plan.seal import sealed
 from replan.state.enhanced import EnhancedState
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 
@@ -61,7 +62,7 @@ class PlanFile:
         self._written = plan.content
 
     def plan(self) -> TaskPlan | None:
-        """The newest plan, with what was finished since; none before there is one."""
+        """The newest plan, sealed, with what was finished since; none before there is one."""
         if self._plan is None:
             return None
         state: EnhancedState = {
@@ -75,7 +76,7 @@ class PlanFile:
                 for name in names
             ],
         }
-        return settle_round(self._plan, state, datetime.now(UTC))
+        return sealed(settle_round(self._plan, state, datetime.now(UTC)))
 
     def _seats(self) -> dict[int, list[str]]:
         """The specialists of each step that has results: those who answered, and those named."""

@@ -33,7 +33,7 @@ def write_starter(directory: Path, *, force: bool) -> str:
     there = [name for name in contents if (directory / name).exists()]
     if there and not force:
         raise InputError(
-            f"'{directory}' has {' and '.join(there)} already; nothing was written. "
+            f"'{directory}' has {', '.join(there)} already; nothing was written. "
             "Choose another folder, or write over what is there with --force."
         )
     try:

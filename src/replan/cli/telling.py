@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -12,7 +12,9 @@ from pydantic_core import PydanticSerializationError
 
 from replan.cli.course import Course
 from replan.cli.lines import Lines
+from replan.cli.questions import Ask
 from replan.events.types import Event
+from replan.state.results import Artifact
 
 _STEERING = re.compile("[\x7f-\x9f\u2028\u2029]")
 _POOR_TERMINALS = ("dumb", "unknown")
@@ -21,8 +23,24 @@ _POOR_TERMINALS = ("dumb", "unknown")
 class Teller(Protocol):
     """Tells people or programs what happens in a run."""
 
+    def say(self, text: str) -> None:
+        """Say something before the run begins."""
+        ...
+
     def tell(self, event: Event, course: Course) -> None:
         """Tell of an event; `course` is the run after it."""
+        ...
+
+    def remark(self, line: str) -> None:
+        """Tell a person something that is no event."""
+        ...
+
+    def pause(self) -> None:
+        """Leave the terminal to somebody else."""
+        ...
+
+    def proceed(self) -> None:
+        """Take the terminal back."""
         ...
 
     def close(self) -> None:
@@ -40,25 +58,38 @@ class Manner:
 
 
 def teller(
-    manner: Manner, output: TextIO, *, workspace: Path, terminal: str, clock: Callable[[], float]
+    manner: Manner,
+    output: TextIO,
+    errors: TextIO,
+    *,
+    workspace: Path,
+    terminal: str,
+    clock: Callable[[], float],
+    made: Sequence[Artifact] = (),
 ) -> Teller:
     """Choose by what was asked for and by where it goes.
 
     Args:
         manner: What was asked for.
         output: Where it goes.
+        errors: Where goes what is no part of it.
         workspace: The folder that the paths of artifacts are relative to.
         terminal: The kind of terminal, as `TERM` names it.
         clock: Seconds.
+        made: The files that the run made before this process.
     """
     if manner.as_json:
         return JsonTeller(output)
     if output.isatty() and not manner.quiet and terminal not in _POOR_TERMINALS:
         from replan.cli.live import LiveTeller  # noqa: PLC0415 - only a terminal needs it
 
-        return LiveTeller(output, workspace=workspace, clock=clock, verbose=manner.verbose)
-    lines = Lines(workspace=workspace, clock=clock, quiet=manner.quiet, verbose=manner.verbose)
-    return LineTeller(lines, output)
+        return LiveTeller(
+            output, workspace=workspace, clock=clock, verbose=manner.verbose, made=made
+        )
+    lines = Lines(
+        workspace=workspace, clock=clock, quiet=manner.quiet, verbose=manner.verbose, made=made
+    )
+    return LineTeller(lines, output, errors)
 
 
 @dataclass
@@ -67,10 +98,22 @@ class JsonTeller:
 
     output: TextIO
 
+    def say(self, text: str) -> None:
+        """Nothing: every line is an event."""
+
     def tell(self, event: Event, course: Course) -> None:
         """Write an event."""
         self.output.write(json_line(event))
         self.output.flush()
+
+    def remark(self, line: str) -> None:
+        """Programs read events only."""
+
+    def pause(self) -> None:
+        """Nobody else writes here."""
+
+    def proceed(self) -> None:
+        """Nobody else wrote here."""
 
     def close(self) -> None:
         """Nothing is left to write."""
@@ -82,11 +125,28 @@ class LineTeller:
 
     lines: Lines
     output: TextIO
+    errors: TextIO
+
+    def say(self, text: str) -> None:
+        """Write a line."""
+        self.output.write(f"{text}\n")
 
     def tell(self, event: Event, course: Course) -> None:
         """Write what an event adds."""
         self.output.write(self.lines.lines_of(event))
         self.output.flush()
+
+    def remark(self, line: str) -> None:
+        """Write a line beside the run."""
+        self.errors.write(f"{line}\n")
+        self.errors.flush()
+
+    def pause(self) -> None:
+        """End the line that was begun."""
+        self.close()
+
+    def proceed(self) -> None:
+        """The next event has its own line."""
 
     def close(self) -> None:
         """End the line that was begun."""
@@ -101,6 +161,19 @@ def json_line(event: Event) -> str:
     except PydanticSerializationError:
         # Half a character is no UTF-8, but JSON can spell it.
         text = json.dumps(event.model_dump(mode="json"))
+    return _harmless_json(text)
+
+
+def rest_line(kind: str, run_id: str, asks: Sequence[Ask], resume: str) -> str:
+    """Write how a run stands that is not over: `waiting` or `interrupted`, and how to go on."""
+    questions = [
+        {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details} for ask in asks
+    ]
+    record = {"type": kind, "run_id": run_id, "questions": questions, "resume": resume}
+    return _harmless_json(json.dumps(record))
+
+
+def _harmless_json(text: str) -> str:
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from replan.cli.main import app
+from replan.plan import PlanDocument, sealed
 
 PLAN = """\
 # Trips
@@ -51,7 +52,11 @@ def test_a_plan_is_previewed(files):
         "critical path: 3 > 4 (2 steps)",
         f"model calls, merged: 4 if all goes well, at most 79, {revised}",
         f"model calls, separate: 6 if all goes well, at most 90, {revised}",
+        "tokens: no bound (max_tokens is not set)",
+        "cost: no bound (max_cost is not set)",
+        "time of the steps: 1800 s if every try takes all of its time",
         "blocked by a failed step, never started: step 2",
+        "not checked without --team: whether a team has @oracle, @calculator, @editor",
     ]
 
 
@@ -66,6 +71,67 @@ def test_with_a_team_its_limits_and_names_count(files):
     assert "model calls, merged: 1 if all goes well, at most 50" in lines
     plan.write_text(PLAN.replace("@oracle", "@editor"))
     assert check(plan, "--team", team).exit_code == 0
+
+
+def test_what_runs_again_is_told_and_counted(files):
+    plan, _ = files
+    text = "- [x] 1. Ask @oracle\n- [x] 2. Wait @oracle (after 1)\n- [x] 3. Rest @oracle\n"
+    plan.write_text(sealed(PlanDocument.parse(text).plan).content.replace("1. Ask", "1. Ask her"))
+    lines = check(plan).stdout.splitlines()
+    assert lines[:4] == [
+        "steps: 3, 2 open",
+        "runs again: 1 (edited), 2 (after 1)",
+        "width: 1 at once",
+        "critical path: 1 > 2 (2 steps)",
+    ]
+    record = json.loads(check(plan, "--json").stdout)
+    assert record["runs_again"] == [
+        {"step": 1, "why": "edited", "of": []},
+        {"step": 2, "why": "awaits", "of": [1]},
+    ]
+    assert record["open_steps"] == 2
+
+
+def test_of_a_finished_plan_no_step_is_ahead(files):
+    files[0].write_text("- [x] 1. Ask @oracle\n")
+    lines = check(files[0]).stdout.splitlines()
+    assert lines[:3] == ["steps: 1, 0 open", "width: 0 at once", "critical path: no step is open"]
+    assert not [line for line in lines if line.startswith("time")]
+
+
+def test_the_approvals_of_a_team_are_told(files):
+    plan, team = files
+    plan.write_text(PLAN.replace("@oracle", "@editor"))
+    team.write_text(TEAM + "approval: always\n")
+    assert "approval: asked before this plan runs" in check(plan, "--team", team).stdout
+    record = json.loads(check(plan, "--team", team, "--json").stdout)
+    assert record["approvals"] == {"plan": True, "revisions": False, "tools": []}
+
+
+def test_the_offline_model_costs_nothing_and_limits_bound_the_rest(files):
+    plan, team = files
+    plan.write_text(PLAN.replace("@oracle", "@editor"))
+    team.write_text(TEAM.replace("limits: {", "limits: {max_tokens: 5000, max_seconds: 60, "))
+    lines = check(plan, "--team", team).stdout.splitlines()
+    assert "tokens: at most 5000" in lines
+    assert "cost: at most 0" in lines
+    assert "time of the run: at most 60 s" in lines
+    record = json.loads(check(plan, "--team", team, "--json").stdout)
+    worst = {"model_calls": 61, "tokens": 5000, "cost": 0.0, "seconds": 60.0}
+    assert record["worst_case"] == worst
+
+
+def test_parallel_steps_that_write_the_same_are_told_and_no_mistake(files):
+    files[0].write_text(
+        "- [ ] 1. A @a (writes out.md)\n- [ ] 2. B @a (writes ./out.md, b.md)\n"
+        "- [ ] 3. C @a (after 2; writes b.md)\n"
+    )
+    result = check(files[0])
+    assert result.exit_code == 0
+    told = [line for line in result.stdout.splitlines() if line.startswith("conflict")]
+    assert told == ["conflict: steps 1, 2 may write out.md at the same time"]
+    record = json.loads(check(files[0], "--json").stdout)
+    assert record["conflicts"] == [{"resource": "out.md", "steps": [1, 2]}]
 
 
 def test_all_mistakes_are_told_with_their_places(files):

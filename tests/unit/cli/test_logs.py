@@ -2,10 +2,11 @@
 
 import logging
 import re
+import warnings
 
 import pytest
 
-from replan.cli.logs import logging_to
+from replan.cli.logs import logging_to, off_the_screen
 from replan.errors import InputError
 
 ENVIRONMENT = {"OPENAI_API_KEY": "plain-as-day", "HOME": "/home/somebody", "SHORT_KEY": "abc"}
@@ -58,3 +59,20 @@ def test_a_log_goes_on_at_the_end_and_the_logger_is_left_as_it_was(logged):
 def test_a_log_that_cannot_be_opened_is_wrong_use(tmp_path):
     with pytest.raises(InputError, match="cannot be opened"), logging_to(tmp_path, {}):
         raise AssertionError
+
+
+def test_what_others_warn_of_stands_in_the_log_and_not_on_the_screen(tmp_path, capfd):
+    path = tmp_path / "run.log"
+    logger = logging.getLogger("somebody.else")
+    before = list(logging.getLogger().handlers)
+    with warnings.catch_warnings(action="always"), off_the_screen():
+        logger.warning("nobody reads this")
+        with logging_to(path, ENVIRONMENT):
+            logger.info("a detail")
+            logger.warning("look at plain-as-day")
+            warnings.warn("old ways", UserWarning, stacklevel=1)
+    lines = path.read_text().splitlines()
+    assert lines[0].endswith("WARNING somebody.else: look at ***")
+    assert "UserWarning: old ways" in lines[1]
+    assert capfd.readouterr().err == ""
+    assert logging.getLogger().handlers == before

@@ -55,7 +55,8 @@ def test_what_ended_after_the_newest_plan_is_written_too(path):
     for event in (created(), done(2, "a", "Two.")):
         file.follow(event)
     file.write()
-    text = path.read_bytes().decode()
+    text, seal = path.read_bytes().decode().split("\r\n<!-- replan: ")
+    assert seal.startswith("2=")
     assert "* [x] 2) Second  @a\r\n\r\n  > Two.\r\n" in text
     assert text.replace("* [x] 2) Second  @a\r\n\r\n  > Two.", "* [ ] 2) Second  @a") == TEXT
 

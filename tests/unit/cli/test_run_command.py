@@ -1,9 +1,11 @@
 """`replan run` from the shell's side: what it prints and how it exits."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -87,7 +89,8 @@ def test_a_plan_is_carried_out_from_its_marks_and_written_where_asked(replan, tm
     result = replan(plan, "--plan-out", out)
     assert result.exit_code == 0, result.output
     assert "-> step 1" not in result.stdout
-    written = out.read_bytes().decode()
+    written, seal = out.read_bytes().decode().split("\r\n<!-- replan: ")
+    assert re.fullmatch(r"1=[0-9a-f]{8} 2=[0-9a-f]{8} -->", seal)
     first, marked, rest = written.partition("* [x] 2) Total km by city from trips.csv   @data")
     assert marked
     assert first == text[: len(first)]
@@ -102,11 +105,33 @@ def test_a_partial_end_writes_the_plan_too(replan, tmp_path):
     assert "- [!] 1. Total miles" in out.read_text()
 
 
+def test_a_written_plan_can_be_edited_and_run_again_in_its_place(replan, tmp_path):
+    plan = tmp_path / "plan.md"
+    plan.write_text(
+        "- [ ] 1. Total km by city from trips.csv @data_analyst\n"
+        "- [ ] 2. Average km by city from trips.csv @data_analyst\n"
+        "- [ ] 3. Write a report @writer (after 1)\n"
+    )
+    arguments = (plan, "--plan-out", plan, "--out", tmp_path / "out")
+    assert replan(*arguments).exit_code == 0
+    text = plan.read_text()
+    assert text.count("- [x]") == 3
+    unedited = replan(*arguments)
+    assert "-> step" not in unedited.stdout
+    assert plan.read_text() == text
+    plan.write_text(text.replace("Total km", "Largest km"))
+    result = replan(*arguments)
+    assert result.exit_code == 0, result.output
+    assert "runs again: 1 (edited), 3 (after 1)\n" in result.stdout
+    started = [line for line in result.stdout.splitlines() if line.startswith("-> step")]
+    assert [line.split()[2] for line in started] == ["1", "3"]
+
+
 def test_a_log_tells_of_events_and_not_of_their_texts(replan, tmp_path):
     log = tmp_path / "run.log"
     replan("Total miles by city from trips.csv", "--log-file", log)
     lines = log.read_text().splitlines()
-    assert any("DEBUG replan.cli.running: event event=run_started" in line for line in lines)
+    assert any("DEBUG replan.cli.session: event event=run_started" in line for line in lines)
     assert any("step=1" in line and "status=failed" in line for line in lines)
     assert "outcome=failed" in lines[-1]
 
@@ -138,7 +163,9 @@ def test_a_question_that_nobody_can_answer_exits_with_3(replan, tmp_path):
     plan.write_text("- [ ] 1. Ask @asker\n")
     result = replan(plan, "--team", team)
     assert result.exit_code == 3, result.output
-    assert "nobody can answer it here" in result.stderr
+    lines = result.stderr.splitlines()
+    assert lines[-2].endswith(": Who?")
+    assert lines[-1].endswith(" --answer TEXT")
 
 
 def test_quiet_prints_the_answer_alone(replan):
@@ -211,7 +238,7 @@ def test_ctrl_c_stops_the_work_keeps_what_is_finished_and_exits_with_130(folder,
     plan, out = tmp_path / "plan.md", tmp_path / "out.md"
     plan.write_text(ENDLESS)
     command = [sys.executable, "-c", PROGRAM, "run", str(plan), "--dir", str(folder)]
-    command += ["--plan-out", str(out)]
+    command += ["--plan-out", str(out), "--grace", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -229,6 +256,20 @@ def test_ctrl_c_stops_the_work_keeps_what_is_finished_and_exits_with_130(folder,
     assert "- [ ] 1. Count" in out.read_text()
     assert "- [x] 2. Total km by city from trips.csv @data_analyst\n\n  > " in out.read_text()
     assert "Traceback" not in errors
+
+
+def test_a_full_disk_is_one_message(folder):
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", PROGRAM, "run", "Profile trips.csv", "--dir", str(folder)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 1
+    complaint = ended.stderr.splitlines()[1:]
+    assert complaint == ["replan: The output cannot be written: No space left on device."]
 
 
 def test_a_reader_that_goes_away_is_no_crash(folder):

@@ -62,7 +62,7 @@ def test_the_graph_is_drawn_without_keys(tmp_path):
 def test_ascii_without_its_package_names_the_package():
     result = replan("graph", "--format", "ascii")
     assert result.exit_code == 2
-    assert "pip install grandalf" in " ".join(result.stderr.split())
+    assert 'pip install "replan[drawing]"' in " ".join(result.stderr.split())
 
 
 @pytest.mark.skipif(importlib.util.find_spec("grandalf") is None, reason="grandalf is missing")

@@ -1,0 +1,51 @@
+"""Read lines that a person types, while a run goes on."""
+
+import asyncio
+import os
+import threading
+from contextlib import suppress
+
+_MOST = 65536
+
+
+class Keyboard:
+    """One line at a time from a terminal; whoever no longer waits for it loses nothing.
+
+    A thread reads, since a terminal cannot be awaited everywhere. It dies with the process, and it
+    reads only while a line is asked for: an editor that is opened meanwhile has the keys alone.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        """Prepare; nothing is read before it is asked for.
+
+        Args:
+            descriptor: The number of the terminal's file.
+        """
+        self._descriptor = descriptor
+        self._coming: asyncio.Future[str | None] | None = None
+
+    async def line(self) -> str | None:
+        """Give the next line; none if the person ends the input (Ctrl-D)."""
+        if self._coming is None:
+            self._coming = asyncio.get_running_loop().create_future()
+            threading.Thread(
+                target=self._read, args=(self._coming,), name="replan-keyboard", daemon=True
+            ).start()
+        # A line that comes after its question was withdrawn answers the next one.
+        line = await asyncio.shield(self._coming)
+        self._coming = None
+        return line
+
+    def _read(self, coming: "asyncio.Future[str | None]") -> None:
+        try:
+            found = os.read(self._descriptor, _MOST)
+        except OSError:  # the terminal is gone
+            found = b""
+        line = found.decode("utf-8", "replace").rstrip("\r\n") if found else None
+        with suppress(RuntimeError):  # the run ended meanwhile, and its loop is closed
+            coming.get_loop().call_soon_threadsafe(_give, coming, line)
+
+
+def _give(coming: "asyncio.Future[str | None]", line: str | None) -> None:
+    if not coming.done():
+        coming.set_result(line)

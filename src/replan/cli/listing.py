@@ -1,0 +1,76 @@
+"""List the runs that are kept."""
+
+import asyncio
+import json
+import shutil
+from datetime import datetime
+from typing import TextIO
+
+from replan.cli.cells import cut, one_line, padded
+from replan.cli.keeping import Place, opened, short
+from replan.cli.looking import Seen, seen, viewer
+
+_NONE = "No run is kept here. `replan run` begins one.\n"
+
+
+def list_runs(most: int, place: Place, output: TextIO, *, as_json: bool) -> int:
+    """Write a table of the newest runs, or a line of JSON for each.
+
+    Raises:
+        UsageError: The storage cannot be opened.
+        StorageError: It cannot be read.
+    """
+    found = asyncio.run(_found(most, place))
+    if as_json:
+        output.write("".join(f"{json.dumps(_record(run))}\n" for run in found))
+    elif found:
+        width = shutil.get_terminal_size((100, 24)).columns - 1 if output.isatty() else None
+        output.write("".join(f"{line}\n" for line in _table(found, width)))
+    else:
+        output.write(_NONE)
+    return 0
+
+
+async def _found(most: int, place: Place) -> list[Seen]:
+    async with opened(place) as storage:
+        graph = viewer(storage)
+        return [await seen(graph, storage, record) for record in await storage.runs.recent(most)]
+
+
+def _record(run: Seen) -> dict[str, object]:
+    done, total = run.progress
+    record = run.record
+    return {
+        "run_id": record.run_id,
+        "started_at": record.started_at.isoformat(),
+        "updated_at": record.updated_at.isoformat(),
+        "outcome": run.outcome,
+        "steps_done": done,
+        "steps": total,
+        "title": record.title,
+    }
+
+
+def _table(runs: list[Seen], width: int | None) -> list[str]:
+    rows = [("run", "began", "outcome", "steps", "title")]
+    rows += [
+        (
+            short(run.record.run_id),
+            when(run.record.started_at),
+            run.outcome,
+            "{}/{}".format(*run.progress) if run.plan else "-",
+            one_line(run.record.title),
+        )
+        for run in runs
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = [
+        "  ".join([*(padded(cell, wide) for cell, wide in zip(row, widths, strict=False)), row[4]])
+        for row in rows
+    ]
+    return [line.rstrip() if width is None else cut(line.rstrip(), width) for line in lines]
+
+
+def when(moment: datetime) -> str:
+    """A time as people here read it, to the minute."""
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M")

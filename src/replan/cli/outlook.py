@@ -1,0 +1,228 @@
+"""What is ahead of a plan that has no mistakes: in lines for people, and as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from pydantic import JsonValue
+
+from replan.cli.cells import counted, one_line
+from replan.plan.model import StepStatus, TaskPlan
+from replan.plan.preview import Preview, preview, usual_calls, worst_case_calls
+from replan.plan.rerun import Rerun
+from replan.plan.worst_case import worst_case_cost, worst_case_seconds
+from replan.state.limits import Limits
+from replan.state.questions import Approving
+
+
+@dataclass(frozen=True, kw_only=True)
+class Team:
+    """What an outlook needs to know of a team.
+
+    Attributes:
+        limits: The bounds of its runs.
+        per_try: Model calls of one try by the specialist's name; none where nobody knows.
+        names: Its specialists; none if no team was given.
+        revisable: Whether its runs may revise a plan.
+        approval: Which plans a person must approve.
+        asking: The tools that a person must approve, by the specialist's name.
+        dearest_token: What one token costs at most; none where a model has no price.
+    """
+
+    limits: Limits
+    per_try: Mapping[str, int | None] | None = None
+    names: tuple[str, ...] | None = None
+    revisable: bool = True
+    approval: Approving = "never"
+    asking: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    dearest_token: float | None = None
+
+    def strangers(self, plan: TaskPlan) -> list[tuple[int, str]]:
+        """The names of pending steps that the team does not have; a run would refuse them."""
+        if self.names is None:
+            return []
+        known = {name.casefold() for name in self.names}
+        return [
+            (step.id, name)
+            for step in plan.steps
+            if step.status is StepStatus.PENDING
+            for name in step.specialists
+            if name.casefold() not in known
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Approvals:
+    """What a person will be asked to approve.
+
+    Attributes:
+        plan: Whether this plan, before it runs.
+        revisions: Whether each revision of it.
+        tools: For specialists with such tools their names, the tools, and the steps.
+    """
+
+    plan: bool
+    revisions: bool
+    tools: Sequence[tuple[str, tuple[str, ...], tuple[int, ...]]]
+
+    @classmethod
+    def of(cls, plan: TaskPlan, team: Team) -> "_Approvals":
+        """Find out what will be asked in a run of a plan that a person hands in."""
+        steps = {name: _steps_of(name, plan) for name, tools in team.asking.items() if tools}
+        return cls(
+            plan=team.approval == "always",
+            revisions=team.revisable and team.approval in ("revisions", "always"),
+            tools=[(name, team.asking[name], found) for name, found in steps.items() if found],
+        )
+
+
+def outlook(plan: TaskPlan, team: Team, reruns: Sequence[Rerun] = ()) -> dict[str, JsonValue]:
+    """Give what is ahead of a plan as JSON.
+
+    Args:
+        plan: The plan as it will run.
+        team: Who runs it.
+        reruns: The steps that were settled and run again.
+    """
+    strangers = team.strangers(plan)
+    return {
+        **preview(plan, team.limits).model_dump(mode="json"),
+        "runs_again": [rerun.model_dump(mode="json") for rerun in reruns],
+        "model_calls": {name: dict(calls) for name, calls in _calls(plan, team).items()},
+        "approvals": _approvals(plan, team),
+        "worst_case": _worst_case(plan, team),
+        "unknown_specialists": [{"step": step, "name": name} for step, name in strangers],
+    }
+
+
+def outlook_lines(plan: TaskPlan, team: Team, reruns: Sequence[Rerun] = ()) -> list[str]:
+    """Give what is ahead of a plan in lines; see `outlook`."""
+    ahead = preview(plan, team.limits)
+    lines = [one_line(plan.title)] if plan.title else []
+    done = f", {ahead.open_steps} open" if ahead.open_steps < ahead.steps else ""
+    lines.append(f"steps: {ahead.steps}{done}")
+    lines += [f"runs again: {', '.join(map(str, reruns))}"] if reruns else []
+    lines.append(f"width: {ahead.width} at once")
+    lines.append(_path_line(plan, ahead))
+    lines += _call_lines(plan, team)
+    lines += _spending_lines(plan, team)
+    lines += _approval_lines(plan, team)
+    lines += [
+        f"unknown specialist: step {step} names @{name}; "
+        f"the team has {', '.join(f'@{each}' for each in team.names or ())}"
+        for step, name in team.strangers(plan)
+    ]
+    if ahead.beyond:
+        lines.append(
+            f"beyond max_steps={team.limits.max_steps}, never started: {_ids(ahead.beyond)}"
+        )
+    if ahead.blocked:
+        lines.append(f"blocked by a failed step, never started: {_ids(ahead.blocked)}")
+    lines += [f"conflict: {one_line(str(conflict))}" for conflict in ahead.conflicts]
+    if team.names is None and (names := _names_in(plan)):
+        lines.append(f"not checked without --team: whether a team has {', '.join(names)}")
+    return lines
+
+
+def _approvals(plan: TaskPlan, team: Team) -> dict[str, JsonValue]:
+    asked = _Approvals.of(plan, team)
+    tools: list[JsonValue] = [
+        {"specialist": name, "tools": list(tools), "steps": list(steps)}
+        for name, tools, steps in asked.tools
+    ]
+    return {"plan": asked.plan, "revisions": asked.revisions, "tools": tools}
+
+
+def _approval_lines(plan: TaskPlan, team: Team) -> list[str]:
+    asked = _Approvals.of(plan, team)
+    lines = ["approval: asked before this plan runs"] if asked.plan else []
+    lines += ["approval: asked before each revision runs"] if asked.revisions else []
+    return lines + [
+        f"approval: @{name} asks before each call of {', '.join(tools)} ({_ids(steps)})"
+        for name, tools, steps in asked.tools
+    ]
+
+
+def _steps_of(name: str, plan: TaskPlan) -> tuple[int, ...]:
+    """The open steps that a specialist may do; one that names nobody may be anybody's."""
+    return tuple(
+        step.id
+        for step in plan.open_steps()
+        if not step.specialists or name.casefold() in map(str.casefold, step.specialists)
+    )
+
+
+def _calls(plan: TaskPlan, team: Team) -> dict[str, dict[str, int]]:
+    def of(*, merged: bool) -> dict[str, int]:
+        count_worst = partial(
+            worst_case_calls, plan, team.limits, merged=merged, per_try=team.per_try
+        )
+        return {
+            "usual": usual_calls(plan, team.limits, merged=merged, per_try=team.per_try),
+            "unrevised": count_worst(revisable=False),
+            "worst": count_worst(revisable=team.revisable),
+        }
+
+    return {"merged": of(merged=True), "separate": of(merged=False)}
+
+
+def _path_line(plan: TaskPlan, ahead: Preview) -> str:
+    if not ahead.critical_path:
+        return "critical path: no step is open"
+    length = counted(len(ahead.critical_path), "step")
+    if any(step.estimated_duration is not None for step in plan.open_steps()):
+        length += f", {ahead.critical_length:g} s as estimated"
+    return f"critical path: {' > '.join(map(str, ahead.critical_path))} ({length})"
+
+
+def _call_lines(plan: TaskPlan, team: Team) -> list[str]:
+    limit = team.limits.max_model_calls
+    lines: list[str] = []
+    for name, calls in _calls(plan, team).items():
+        worst = f"at most {calls['unrevised']}"
+        if calls["worst"] != calls["unrevised"]:
+            worst += f", with revisions at most {calls['worst']}"
+        if calls["worst"] == limit:
+            worst += f" (max_model_calls={limit})"
+        lines.append(f"model calls, {name}: {calls['usual']} if all goes well, {worst}")
+    return lines
+
+
+def _worst_case(plan: TaskPlan, team: Team) -> dict[str, JsonValue]:
+    """What a run takes at worst; none where nothing bounds it, seconds of the steps alone."""
+    limits = team.limits
+    return {
+        "model_calls": max(calls["worst"] for calls in _calls(plan, team).values()),
+        "tokens": limits.max_tokens,
+        "cost": worst_case_cost(
+            limits.max_tokens, dearest_token=team.dearest_token, max_cost=limits.max_cost
+        ),
+        "seconds": worst_case_seconds(plan, limits, limits.max_seconds),
+    }
+
+
+def _spending_lines(plan: TaskPlan, team: Team) -> list[str]:
+    worst, limits = _worst_case(plan, team), team.limits
+    tokens, cost = limits.max_tokens, worst["cost"]
+    lines = [
+        f"tokens: {'no bound (max_tokens is not set)' if tokens is None else f'at most {tokens}'}",
+        f"cost: {'no bound (max_cost is not set)' if cost is None else f'at most {cost:.6g}'}",
+    ]
+    if any(plan.open_steps()):
+        seconds = worst_case_seconds(plan, limits)
+        lines.append(f"time of the steps: {seconds:g} s if every try takes all of its time")
+    if limits.max_seconds is not None:
+        lines.append(f"time of the run: at most {limits.max_seconds:g} s")
+    return lines
+
+
+def _names_in(plan: TaskPlan) -> list[str]:
+    names: dict[str, str] = {}
+    for step in plan.steps:
+        for name in step.specialists if step.status is StepStatus.PENDING else ():
+            names.setdefault(name.casefold(), f"@{name}")
+    return list(names.values())
+
+
+def _ids(steps: Sequence[int]) -> str:
+    return f"{'step' if len(steps) == 1 else 'steps'} {', '.join(map(str, steps))}"

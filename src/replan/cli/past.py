@@ -1,0 +1,56 @@
+"""What a run did before this process, from what is kept of it."""
+
+from collections.abc import Sequence
+
+from replan.cli.plan_file import PlanFile
+from replan.events.types import Event, PlanUpdated, SpecialistCompleted
+from replan.nodes.contexts import step_key
+from replan.plan.model import TaskPlan
+from replan.ports.journal import Journal
+from replan.state.enhanced import EnhancedState
+from replan.state.results import SpecialistResult
+
+
+async def results_on_record(state: EnhancedState, journal: Journal) -> list[SpecialistResult]:
+    """The results that belong to the plan as it is, whether or not the state has them already."""
+    plan, run_id = state.get("current_plan"), state.get("run_id", "")
+    if plan is None:
+        return []
+    recorded = await journal.results(run_id)
+    return [
+        result
+        for key, result in recorded.items()
+        if result.step_id in plan.by_id
+        and key == step_key(run_id, plan.step(result.step_id), result.specialist_name)
+    ]
+
+
+def past_events(state: EnhancedState, results: Sequence[SpecialistResult]) -> list[Event]:
+    """What is known of a run, as the events that would have said so."""
+    plan, run_id = state.get("current_plan"), state.get("run_id", "")
+    if plan is None:
+        return []
+    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
+    still_open = {step.id for step in plan.open_steps()}
+    return [
+        PlanUpdated(seq=0, run_id=run_id, plan=whole, markdown=plan.content, by="rule"),
+        *(
+            SpecialistCompleted(
+                seq=0,
+                run_id=run_id,
+                step_id=result.step_id,
+                specialist=result.specialist_name,
+                result=result,
+            )
+            for result in results
+            if result.step_id in still_open
+        ),
+    ]
+
+
+def plan_as_it_is(state: EnhancedState, results: Sequence[SpecialistResult]) -> TaskPlan | None:
+    """The plan with the marks of what was finished since it was written last, and its history."""
+    file = PlanFile(None)
+    for event in past_events(state, results):
+        file.follow(event)
+    return file.plan()

@@ -1,0 +1,227 @@
+"""What a waiting run asks of the person, and what an answer makes of it; pure functions."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from langgraph.types import Command, Interrupt, StateSnapshot
+from pydantic import JsonValue
+
+from replan.cli.cells import counted, one_line
+from replan.errors import InputError
+from replan.nodes.board import QUESTIONS
+from replan.nodes.step_questions import ANSWERS
+from replan.ports.journal import Journal
+from replan.state.enhanced import EnhancedState
+from replan.state.questions import Approval, Decision, Question, QuestionKind, read_decision
+from replan.state.waiting import open_questions, waiting_for
+
+PLAN = "plan"
+_KEY_LENGTH = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """One thing that a run waits for.
+
+    Attributes:
+        key: What an answer names it by.
+        kind: `question`, `approval` (of a tool's call), `in doubt`, or `plan`.
+        text: The question; of a plan, its document.
+        interrupt: The id of LangGraph's interrupt that takes the answer; empty where none does yet.
+        who: The step and the specialist that ask; empty if the host does.
+        details: Of a tool's call, the tool and its arguments.
+        remarks: Of a plan, why it is as it is, and what changed.
+        problem: Why the last answer could not be taken.
+        is_keyed: Whether the interrupt takes answers by key, for it asks several things at once.
+    """
+
+    key: str
+    kind: QuestionKind | Literal["plan"]
+    text: str
+    interrupt: str = ""
+    who: str = ""
+    details: JsonValue = None
+    remarks: tuple[str, ...] = ()
+    problem: str = ""
+    is_keyed: bool = False
+
+
+def asks_of(interrupts: Iterable[Interrupt]) -> tuple[Ask, ...]:
+    """Read what LangGraph's interrupts ask: the host's own, and those of foreign graphs."""
+    return tuple(ask for each in interrupts for ask in _asks_of(each))
+
+
+def _asks_of(interrupt: Interrupt) -> list[Ask]:
+    waiting = waiting_for([interrupt])
+    if isinstance(waiting, Approval):
+        remarks = (waiting.reason, waiting.changes)
+        return [
+            Ask(
+                key=PLAN,
+                kind=PLAN,
+                text=waiting.approve,
+                interrupt=interrupt.id,
+                remarks=tuple(each.strip() for each in remarks if each.strip()),
+                problem=waiting.problem,
+            )
+        ]
+    return [ask_of(question, interrupt.id) for question in waiting]
+
+
+def ask_of(question: Question, interrupt: str = "") -> Ask:
+    """Read a question."""
+    is_foreign = question.key == interrupt
+    return Ask(
+        key=question.key[:_KEY_LENGTH] if is_foreign else question.key,
+        kind=question.kind,
+        text=question.text,
+        interrupt=interrupt,
+        who="" if is_foreign else f"step {question.step_id} {question.specialist}",
+        details=question.details,
+        is_keyed=not is_foreign,
+    )
+
+
+async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...]:
+    """What nobody has answered yet: what the run stopped for, and what its steps asked before."""
+    state = cast("EnhancedState", snapshot.values)
+    asks = {ask.key: ask for ask in asks_of(snapshot.interrupts)}
+    run_id = state.get("run_id", "")
+    noted = await journal.notes(run_id, QUESTIONS)
+    answered = await journal.notes(run_id, ANSWERS)
+    # A round that was cut off has told nobody but the journal what its steps asked.
+    known = {q.key: q for q in map(Question.model_validate, noted.values())}
+    questions = {**known, **state.get("questions", {})}
+    for question in open_questions(cast("EnhancedState", {**state, "questions": questions})):
+        if question.key not in asks and ANSWERS + question.key not in answered:
+            asks[question.key] = ask_of(question)
+    return tuple(asks.values())
+
+
+def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command[Any]:
+    """Give what goes on with a run whose open questions got these answers by key."""
+    values: dict[str, Any] = {}
+    for ask in asks:
+        if ask.key not in answers:
+            continue
+        if ask.is_keyed:
+            values.setdefault(ask.interrupt, {})[ask.key] = answers[ask.key]
+        else:
+            values[ask.interrupt] = answers[ask.key]
+    return Command(resume=values)
+
+
+def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    """Read the answers of a command line: `TEXT` for the only question, else `KEY=TEXT`.
+
+    The beginning of a key will do, such as the number of its step.
+
+    Raises:
+        InputError: An answer fits no question, or more than one.
+    """
+    answers: dict[str, JsonValue] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        named = [ask for ask in asks if sign and _fits(ask.key, name.strip())]
+        if len(named) == 1:
+            answers[named[0].key] = answer_of(named[0], value)
+        elif not named and len(asks) == 1 == len(texts):
+            answers[asks[0].key] = answer_of(asks[0], text)
+        else:
+            keys = ", ".join(ask.key for ask in named or asks)
+            raise InputError(f"Which question does '{text}' answer? Write KEY=TEXT with: {keys}.")
+    return answers
+
+
+def answer_of(ask: Ask, text: str) -> JsonValue:
+    """Read one answer.
+
+    Raises:
+        InputError: What was asked takes no such answer.
+    """
+    match ask.kind:
+        case "plan":
+            return _written(read_decision(text))
+        case "approval":
+            given = arguments_of(text) if text.lstrip().startswith("{") else None
+            if given is None or "action" in given:
+                return _written(read_decision(given or text))
+            return changed_call(given)
+        case _:
+            return text
+
+
+def approval() -> JsonValue:
+    """Give the answer that says yes."""
+    return _written(Decision(action="approve"))
+
+
+def rejection(reason: str) -> JsonValue:
+    """Give the answer that says no; without a reason the run ends, or the call fails."""
+    return _written(Decision(action="reject", reason=reason))
+
+
+def changed_plan(markdown: str) -> JsonValue:
+    """Give the answer that hands in a changed plan."""
+    return _written(Decision(action="edit", plan=markdown))
+
+
+def changed_call(arguments: dict[str, JsonValue]) -> JsonValue:
+    """Give the answer that lets a tool be called with other arguments."""
+    return _written(Decision(action="edit", arguments=arguments))
+
+
+def arguments_of(text: str) -> dict[str, JsonValue]:
+    """Read the arguments of a tool, written as JSON.
+
+    Raises:
+        InputError: This is no JSON object.
+    """
+    try:
+        found: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        found, problem = None, f" (line {error.lineno}, column {error.colno}: {error.msg})"
+    else:
+        problem = ""
+    if not isinstance(found, dict):
+        raise InputError(f'These are no arguments{problem}. Write JSON such as {{"to": "me"}}.')
+    return cast("dict[str, JsonValue]", found)
+
+
+def _written(decision: Decision) -> JsonValue:
+    return decision.model_dump(mode="json", exclude_defaults=True)
+
+
+def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
+    """Say what a run waits for, and in the last line how to go on.
+
+    Args:
+        asks: What it waits for.
+        run: The run, as people see it.
+        resume: The command that goes on with it.
+    """
+    problems = [f"the answer could not be taken: {ask.problem}" for ask in asks if ask.problem]
+    if [ask.kind for ask in asks] == [PLAN]:
+        rest = '(or --answer "reject: WHY", or --plan FILE)'
+        return [
+            *problems,
+            f"run {run} waits for your word on its plan",
+            f"go on with: {resume} --answer approve {rest}",
+        ]
+    lines = [f"run {run} waits for {counted(len(asks), 'answer')}:"]
+    lines += [f"  {ask.key}: {told(ask)}" for ask in asks]
+    keys = [f" --answer {ask.key}=TEXT" for ask in asks] if len(asks) > 1 else [" --answer TEXT"]
+    return [*problems, *lines, f"go on with: {resume}{''.join(keys)}"]
+
+
+def told(ask: Ask) -> str:
+    """A question in one line; of a tool call, with what it would be called with."""
+    if ask.kind == "approval" and ask.details is not None:
+        return f"{one_line(ask.text)} {one_line(json.dumps(ask.details, ensure_ascii=False))}"
+    return one_line(ask.text)
+
+
+def _fits(key: str, name: str) -> bool:
+    return key == name or key.startswith(f"{name}/")

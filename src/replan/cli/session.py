@@ -1,0 +1,333 @@
+"""One run at the terminal: from where it stands to its end, a question, or a stop."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from langchain_core.runnables import RunnableConfig
+from pydantic import JsonValue
+
+from replan.cli.asking import Desk
+from replan.cli.cells import counted, harmless
+from replan.cli.course import Course, after
+from replan.cli.exits import CODES, INCOMPLETE, WAITING
+from replan.cli.interview import Interview
+from replan.cli.keeping import Place, now, short
+from replan.cli.keyboard import Keyboard
+from replan.cli.orders import Order, Prepared
+from replan.cli.plan_file import PlanFile
+from replan.cli.questions import Ask, ask_of, asks_of, resumption, waiting_lines
+from replan.cli.recording import Recorder
+from replan.cli.stopping import Stop, heard
+from replan.cli.telling import Manner, Teller, rest_line, seconds
+from replan.errors import StorageError
+from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
+from replan.nodes.run_start import recursion_limit
+from replan.nodes.step_questions import ANSWERS
+from replan.plan.model import StepStatus
+from replan.ports.runs import RunOutcome
+from replan.ports.storage import Storage
+from replan.running import stream
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where and how a run is told, asked about and stopped.
+
+    Attributes:
+        environment: The variables of the shell.
+        input: Where a person types.
+        output: Where the run is told.
+        errors: Where complaints go, and what says how to go on.
+        place: Where runs are kept.
+        manner: How the run is told.
+        log_file: Where the log is written.
+        grace: Seconds that running steps get when the run is stopped.
+    """
+
+    environment: Mapping[str, str]
+    input: TextIO
+    output: TextIO
+    errors: TextIO
+    place: Place
+    manner: Manner = field(default_factory=Manner)
+    log_file: Path | None = None
+    grace: float = 10.0
+
+    @property
+    def asks(self) -> bool:
+        """Whether somebody sits there who can answer."""
+        return self.input.isatty() and self.output.isatty() and not self.manner.as_json
+
+    def resume(self, run_id: str) -> str:
+        """The command that goes on with a run."""
+        return f"replan resume {short(run_id)}{self.place.option}"
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether more than the answer is wanted, by a person."""
+        return not (self.manner.quiet or self.manner.as_json)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One run, with all that is needed to work on it.
+
+    Attributes:
+        run_id: The run.
+        order: What it does.
+        ready: Its graph.
+        plan_file: Where its plan is written.
+        storage: Where it is kept.
+        site: Where it is told.
+    """
+
+    run_id: str
+    order: Order
+    ready: Prepared
+    plan_file: PlanFile
+    storage: Storage
+    site: Site
+
+
+class Session:
+    """One run, while this process works on it."""
+
+    def __init__(self, case: Case, teller: Teller) -> None:
+        """Prepare; nothing happens before `carry_on`.
+
+        Args:
+            case: The run.
+            teller: Tells it.
+        """
+        self._run_id = case.run_id
+        self._settings = case.order.settings
+        self._max_rounds = 0
+        self._graph = case.ready.graph
+        self._storage = case.storage
+        self._site = case.site
+        self._plan_file = case.plan_file
+        self._teller = teller
+        self._course = Course(started=seconds())
+        self._recorder = Recorder(case.storage.runs, case.run_id)
+        self._asks: tuple[Ask, ...] = ()
+        self._interview: Interview | None = None
+        self._held_back: list[tuple[Event, Course]] = []
+        self._streams = False
+
+    @property
+    def _resume(self) -> str:
+        return self._site.resume(self._run_id) if self._site.place.outlives else ""
+
+    def recall(self, events: Sequence[Event], max_rounds: int) -> None:
+        """Take what happened before this process, without telling it again.
+
+        Args:
+            events: What happened.
+            max_rounds: The rounds that the run may take, of all its processes.
+        """
+        self._max_rounds = max_rounds
+        for event in events:
+            self._course = after(self._course, event, seconds())
+            self._plan_file.follow(event)
+
+    async def carry_on(self, given: Any, asks: Sequence[Ask] = ()) -> int:
+        """Run from `given` on, or from the answers to what is asked, and give the exit code.
+
+        Raises:
+            UsageError: The input cannot be used.
+            StorageError: What happened cannot be kept.
+            ModelCallError: The thinking or planning model could not be reached.
+        """
+        self._asks = tuple(asks)
+        asked = asyncio.Event()
+        work = asyncio.create_task(self._run(given, asked))
+        stop = Stop(asked, begin=lambda: self._wind_down(work), finish=work.cancel)
+        if self._site.asks:
+            self._interview = self._opened_interview(stop)
+        writer = asyncio.create_task(self._recorder.write())
+        try:
+            with heard(stop):
+                await asyncio.wait({work, writer}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await self._closed(work, writer)
+        for task in (writer, work):
+            if not task.cancelled() and (error := task.exception()):
+                # Whatever it was, the run can go on later; a storage that fails cannot say so.
+                with suppress(StorageError):
+                    await self._keep("interrupted")
+                raise error
+        return await self._ended(stop.code)
+
+    async def _run(self, given: Any, stop: asyncio.Event) -> None:
+        """Stream, and ask what is asked, until the run ends, is stopped, or nobody answers."""
+        if given is None and self._asks and all(ask.interrupt for ask in self._asks):
+            given = await self._answered()
+            if given is None:
+                return
+        elif self._interview is not None:
+            # Other branches go on, so the person is asked beside them.
+            for ask in self._asks:
+                self._interview.add(ask)
+        while True:
+            await self._stream(given, stop)
+            if self._course.outcome or stop.is_set():
+                return
+            snapshot = await cast("Any", self._graph).aget_state(config_of(self._run_id))
+            self._asks = asks_of(snapshot.interrupts)
+            # The run has its settings by now; a question gives it a round more.
+            self._settings, self._max_rounds = None, snapshot.values.get("max_rounds", 0)
+            given = await self._answered()
+            if given is None:
+                return
+
+    async def _stream(self, given: Any, stop: asyncio.Event) -> None:
+        events = stream(
+            self._graph,
+            given,
+            settings=self._settings,
+            config=config_of(self._run_id, self._max_rounds),
+            run_id=self._run_id,
+            stop=stop,
+            grace=self._site.grace,
+        )
+        self._streams, self._asks = True, ()
+        try:
+            async with aclosing(cast("Any", events)):
+                async for event in events:
+                    self._take(event)
+        finally:
+            self._streams = False
+
+    async def _answered(self) -> Any:
+        """What goes on with a run that waits; none if nobody answers."""
+        if self._interview is None or not self._asks:
+            return None
+        answers = await self._interview.answers_to(self._asks)
+        return resumption(self._asks, answers) if answers else None
+
+    def _take(self, event: Event) -> None:
+        self._course = after(self._course, event, seconds())
+        _log(event)
+        self._recorder.take(event)
+        self._plan_file.follow(event)
+        if self._interview is not None and isinstance(event, InputRequested):
+            self._interview.add(ask_of(event.question))
+        if self._interview is not None and self._interview.is_talking:
+            self._held_back.append((event, self._course))
+        else:
+            self._teller.tell(event, self._course)
+
+    def _wind_down(self, work: "asyncio.Task[None]") -> None:
+        """Say that nothing more starts; what waits for a person only is over at once."""
+        if not self._streams:
+            work.cancel()
+            return
+        self._teller.remark(
+            f"stopping: running steps have {self._site.grace:g} s to end; "
+            "press Ctrl-C again to stop at once"
+        )
+
+    def _opened_interview(self, stop: Stop) -> Interview:
+        site = self._site
+
+        def editing(has_terminal: bool) -> None:
+            stop.is_editing = has_terminal
+
+        desk = Desk(Keyboard(site.input.fileno()), site.output, site.environment, editing)
+        return Interview(desk, note=self._note, talking=self._talk)
+
+    async def _note(self, ask: Ask, answer: JsonValue) -> None:
+        """Keep an answer at once; what LangGraph is told comes later."""
+        if ask.is_keyed:
+            await self._storage.journal.note(self._run_id, ANSWERS + ask.key, answer)
+
+    def _talk(self, is_talking: bool) -> None:
+        """Hold back what happens while somebody is asked, then tell it."""
+        if is_talking:
+            self._teller.pause()
+            return
+        told, self._held_back = self._held_back, []
+        for event, course in told:
+            self._teller.tell(event, course)
+        self._teller.proceed()
+
+    async def _closed(self, *tasks: "asyncio.Task[None]") -> None:
+        """Leave nothing running, nothing unsaid, and what is known on disk."""
+        async with AsyncExitStack() as last:
+            last.push_async_callback(self._recorder.flush)
+            last.callback(self._plan_file.write)
+            last.callback(self._teller.close)
+            if self._interview is not None:
+                last.push_async_callback(self._interview.close)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _ended(self, stopped: int) -> int:
+        """Keep how the run stands now, say how to go on, and give the exit code."""
+        outcome = self._course.outcome
+        if outcome:
+            await self._keep(cast("RunOutcome", outcome))
+            return CODES.get(outcome, INCOMPLETE)
+        if self._asks:
+            await self._keep("waiting")
+            self._tell_rest("waiting", waiting_lines(self._asks, short(self._run_id), self._resume))
+            return stopped or WAITING
+        await self._keep("interrupted")
+        self._tell_rest("interrupted", [self._interrupted(), f"go on with: {self._resume}"])
+        return stopped or INCOMPLETE
+
+    async def _keep(self, outcome: RunOutcome) -> None:
+        await self._storage.runs.update(self._run_id, outcome, now())
+
+    def _tell_rest(self, kind: str, lines: Sequence[str]) -> None:
+        """Say how the run stands; the last line says how to go on, if anything is kept."""
+        lines = lines if self._site.place.outlives else lines[:-1]
+        if self._site.manner.as_json:
+            line = rest_line(kind, self._run_id, self._asks, self._resume)
+            self._site.output.write(line)
+            self._site.output.flush()
+        self._site.errors.write("".join(f"{harmless(line)}\n" for line in lines))
+
+    def _interrupted(self) -> str:
+        """The line for a run that the person at the terminal stopped."""
+        total = len(self._course.rows)
+        if not total:
+            return "interrupted before there was a plan"
+        done = self._course.count(StepStatus.COMPLETED, StepStatus.SKIPPED)
+        path = self._plan_file.path
+        where = f"; the plan so far is in {path}" if path else ""
+        return f"interrupted: {done} of {counted(total, 'step')} done{where}"
+
+
+def config_of(run_id: str, max_rounds: int = 0) -> RunnableConfig:
+    """What LangGraph is told of a run: its thread, and the bound that leaves room for its rounds.
+
+    Args:
+        run_id: The run.
+        max_rounds: The rounds that it may take; 0 where its settings or its graph say so.
+    """
+    config: RunnableConfig = {"configurable": {"thread_id": run_id}}
+    return config | {"recursion_limit": recursion_limit(max_rounds)} if max_rounds else config
+
+
+def _log(event: BaseEvent) -> None:
+    """Log that an event happened, without what was said in it."""
+    fields = {"event": getattr(event, "type", ""), "seq": event.seq, "round": event.round}
+    if isinstance(event, StepEvent):
+        fields |= {"step": event.step_id, "specialist": event.specialist, "try": event.attempt}
+    for name in ("outcome", "limit", "error"):
+        if hasattr(event, name):
+            fields[name] = getattr(event, name)
+    result = getattr(event, "result", None)
+    if result is not None:
+        fields |= {"status": result.status.value, "seconds": f"{result.duration:.3f}"}
+        fields |= {"error": result.error} if result.error else {}
+    logger.debug("event", extra=fields)

@@ -1,0 +1,178 @@
+"""Show a kept run: its plan, who changed it and why, its tries, what it used, how it ended."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TextIO, cast
+
+from pydantic import JsonValue
+
+from replan.cli.cells import counted, harmless, one_line
+from replan.cli.keeping import Place, found, opened
+from replan.cli.listing import when
+from replan.cli.looking import Seen, seen, viewer
+from replan.cli.questions import told
+from replan.plan.model import PlanUpdate
+from replan.ports.journal import LedgerEntry, Spending
+from replan.state.results import Artifact
+from replan.state.usage import Usage
+
+_TYPE_WIDTH = 21
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Whole:
+    """A run with all that is kept of it."""
+
+    run: Seen
+    ledger: Sequence[LedgerEntry]
+    spent: Mapping[str, Spending]
+    events: Sequence[JsonValue]
+
+    @property
+    def history(self) -> tuple[PlanUpdate, ...]:
+        plan = self.run.plan
+        return plan.update_history if plan else ()
+
+    @property
+    def answer(self) -> str:
+        message = self.run.state.get("final_answer")
+        return "" if message is None else message.text
+
+    @property
+    def artifacts(self) -> list[Artifact]:
+        results = self.run.state.get("current_specialist_results", {}).values()
+        return list({made.path: made for each in results for made in each.artifacts}.values())
+
+
+def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool) -> int:
+    """Write all that is kept of a run.
+
+    Raises:
+        UsageError: There is no such run, or the storage cannot be opened.
+        StorageError: It cannot be read.
+    """
+    whole = asyncio.run(_found(prefix, place))
+    if as_json:
+        output.write(f"{json.dumps(_record(whole), default=str)}\n")
+    else:
+        output.write(harmless("".join(f"{line}\n" for line in _lines(whole))))
+    return 0
+
+
+async def _found(prefix: str, place: Place) -> _Whole:
+    async with opened(place) as storage:
+        record = await found(storage.runs, prefix)
+        return _Whole(
+            run=await seen(viewer(storage), storage, record),
+            ledger=await storage.journal.ledger(record.run_id),
+            spent=await storage.journal.spent(record.run_id),
+            events=await storage.runs.events(record.run_id),
+        )
+
+
+def _record(whole: _Whole) -> dict[str, object]:
+    run, plan = whole.run, whole.run.plan
+    record = run.record
+    return {
+        "run_id": record.run_id,
+        "title": record.title,
+        "outcome": run.outcome,
+        "limit_reached": run.state.get("limit_reached", ""),
+        "started_at": record.started_at.isoformat(),
+        "updated_at": record.updated_at.isoformat(),
+        "order": record.order,
+        "plan": None if plan is None else {"version": plan.version, "markdown": plan.content},
+        "questions": [
+            {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details}
+            for ask in run.asks
+        ],
+        "history": [update.model_dump(mode="json") for update in whole.history],
+        "ledger": [entry.model_dump(mode="json", exclude={"run_id"}) for entry in whole.ledger],
+        "usage": run.state.get("usage", Usage()).model_dump(mode="json"),
+        "spent": {scope: spent.model_dump() for scope, spent in whole.spent.items()},
+        "events": list(whole.events),
+        "artifacts": [artifact.model_dump(mode="json") for artifact in whole.artifacts],
+        "answer": whole.answer,
+    }
+
+
+def _lines(whole: _Whole) -> list[str]:
+    record = whole.run.record
+    began, heard = when(record.started_at), when(record.updated_at)
+    lines = [
+        f"run {record.run_id}",
+        f"{whole.run.outcome}, began {began}, last heard of {heard}",
+        f"title: {one_line(record.title)}",
+    ]
+    sections = {
+        "plan": _plan_lines(whole),
+        "waits for": [f"{ask.key}: {told(ask)}" for ask in whole.run.asks],
+        "history": [line for update in whole.history for line in _update_lines(update)],
+        "tries": [_try_line(entry) for entry in whole.ledger],
+        "events": [_event_line(event) for event in whole.events],
+        "used": _usage_lines(whole),
+        "files": [one_line(f"{made.path} {made.title}") for made in whole.artifacts],
+        "answer": whole.answer.strip().splitlines(),
+    }
+    for title, content in sections.items():
+        if content:
+            lines += ["", f"{title}:", *(f"  {line}".rstrip() for line in content)]
+    return lines
+
+
+def _plan_lines(whole: _Whole) -> list[str]:
+    plan = whole.run.plan
+    return [] if plan is None else plan.content.strip().splitlines()
+
+
+def _update_lines(update: PlanUpdate) -> list[str]:
+    """Who changed the plan when and why, then what."""
+    why = f": {one_line(update.description)}" if update.description else ""
+    head = f"version {update.version}, {when(update.timestamp)}, by {update.by}{why}"
+    return [head, *(f"  {one_line(line)}" for line in _changes(update.changes))]
+
+
+def _changes(changes: Mapping[str, JsonValue]) -> list[str]:
+    return [
+        f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in changes.items()
+        if value
+    ]
+
+
+def _try_line(entry: LedgerEntry) -> str:
+    took = "" if entry.ended_at is None else f", {_seconds(entry):.1f} s"
+    error = f": {one_line(entry.error)}" if entry.error else ""
+    began = entry.started_at.astimezone().strftime("%H:%M:%S")
+    who = f"step {entry.step_id} {entry.specialist}, try {entry.number}"
+    return f"{began} {who}: {entry.outcome}{took}{error}"
+
+
+def _seconds(entry: LedgerEntry) -> float:
+    ended = entry.ended_at or entry.started_at
+    return (ended - entry.started_at).total_seconds()
+
+
+def _event_line(event: JsonValue) -> str:
+    """An event in one line: when, what, and the rest as `name=value`."""
+    fields = dict(cast("Mapping[str, JsonValue]", event))
+    moment, kind = str(fields.pop("at", ""))[11:19], str(fields.pop("type", ""))
+    fields.pop("seq", None)
+    rest = [
+        f"{name}={one_line(str(value))}" for name, value in fields.items() if value not in ("", {})
+    ]
+    return f"{moment} {kind:<{_TYPE_WIDTH}} {' '.join(rest)}".rstrip()
+
+
+def _usage_lines(whole: _Whole) -> list[str]:
+    usage = whole.run.state.get("usage", Usage())
+    if not usage.calls:
+        return []
+    lines = [_used("in all", usage.calls, usage.total_tokens)]
+    return lines + [_used(name, part.calls, part.total_tokens) for name, part in usage.by.items()]
+
+
+def _used(name: str, calls: int, tokens: int) -> str:
+    return f"{name}: {counted(calls, 'model call')}, {counted(tokens, 'token')}"

@@ -1,0 +1,215 @@
+"""A person is asked at a desk: what they type, and what comes of it."""
+
+import asyncio
+import io
+import os
+import pty
+
+import pytest
+
+from replan.cli.asking import Desk, Quit, answer
+from replan.cli.interview import Interview
+from replan.cli.keyboard import Keyboard
+from replan.cli.questions import Ask
+from replan.errors import StorageError
+
+
+class Person:
+    """Somebody who types on a terminal."""
+
+    def __init__(self):
+        self._keys, self.reads = pty.openpty()
+
+    def types(self, *lines):
+        os.write(self._keys, "".join(f"{line}\n" for line in lines).encode())
+
+    def leaves(self):
+        os.write(self._keys, b"\x04\x04")
+
+    def close(self):
+        os.close(self.reads)
+        os.close(self._keys)
+
+
+@pytest.fixture
+def person():
+    somebody = Person()
+    yield somebody
+    somebody.close()
+
+
+@pytest.fixture
+def seen():
+    return io.StringIO()
+
+
+@pytest.fixture
+def desk(person, seen, tmp_path):
+    editing = []
+    made = Desk(Keyboard(person.reads), seen, {"EDITOR": "false"}, editing.append)
+    yield made
+    assert editing == [True, False] * (len(editing) // 2), "the terminal comes back"
+
+
+def ask(kind="question", **fields):
+    return Ask(**{"key": "1/writer/1", "kind": kind, "text": "Why?", **fields})
+
+
+def editor(tmp_path, script):
+    path = tmp_path / "editor.sh"
+    path.write_text(f'#!/bin/sh\n{script} "$1"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+async def test_lines_come_one_by_one_and_then_the_end(person):
+    keyboard = Keyboard(person.reads)
+    person.types("first", "second")
+    assert [await keyboard.line(), await keyboard.line()] == ["first", "second"]
+    person.types("zwölf")
+    assert await keyboard.line() == "zwölf"
+    person.leaves()
+    assert await keyboard.line() is None
+
+
+async def test_a_line_that_nobody_waits_for_any_more_answers_the_next_question(person):
+    keyboard = Keyboard(person.reads)
+    waiting = asyncio.create_task(keyboard.line())
+    await asyncio.sleep(0)  # let it begin
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    person.types("late")
+    assert await keyboard.line() == "late"
+
+
+async def test_a_terminal_that_is_gone_is_an_end(tmp_path):
+    # A folder can be opened, but not read.
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        assert await Keyboard(folder).line() is None
+    finally:
+        os.close(folder)
+
+
+async def test_a_question_is_asked_until_there_is_an_answer(desk, person, seen):
+    person.types("  ", "Because.")
+    assert await answer(ask(who="step 1 writer", details={"a": 1}), desk) == "Because."
+    assert seen.getvalue().startswith('\nstep 1 writer asks: Why?\n{\n  "a": 1\n}\nanswer (')
+
+
+async def test_a_text_of_a_model_does_not_steer_the_terminal(desk, person, seen):
+    person.types("x")
+    await answer(ask(text="\x1b[2JWhy?"), desk)
+    assert "\x1b" not in seen.getvalue()
+
+
+async def test_the_end_of_the_input_leaves_a_question_open(desk, person):
+    person.leaves()
+    with pytest.raises(Quit):
+        await answer(ask(), desk)
+
+
+CALL = {"tool": "mail", "arguments": {"to": "all"}}
+
+
+@pytest.mark.parametrize(
+    ("typed", "given"),
+    [
+        (["a"], {"action": "approve"}),
+        (["?", "Approve"], {"action": "approve"}),
+        (["r", "too many"], {"action": "reject", "reason": "too many"}),
+        (["r", ""], {"action": "reject"}),
+    ],
+)
+async def test_a_tool_call_is_decided(desk, person, seen, typed, given):
+    person.types(*typed)
+    assert await answer(ask("approval", details=CALL), desk) == given
+
+
+async def test_the_arguments_of_a_tool_call_can_be_changed(desk, person, seen, tmp_path):
+    desk.environment["EDITOR"] = editor(tmp_path, "sed -i s/all/me/")
+    person.types("e")
+    given = await answer(ask("approval", details=CALL), desk)
+    assert given == {"action": "edit", "arguments": {"to": "me"}}
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        ("echo oops >", "These are no arguments (line 1, column 1: "),
+        ("echo '[]' >", "These are no arguments. Write JSON"),
+        ("printf '\\377' >", "cannot be read"),
+        ("false", "ended with 1"),
+    ],
+)
+async def test_an_edition_that_cannot_be_taken_is_said(
+    desk, person, seen, tmp_path, script, complaint
+):
+    desk.environment["EDITOR"] = editor(tmp_path, script)
+    person.types("e", "a")
+    assert await answer(ask("approval", details=CALL), desk) == {"action": "approve"}
+    assert "Nothing was taken over" in seen.getvalue()
+    assert complaint in seen.getvalue()
+
+
+@pytest.mark.parametrize("command", ["/no/such/editor", "'unclosed"])
+async def test_a_missing_editor_is_said(desk, person, seen, command):
+    desk.environment["VISUAL"] = command
+    person.types("e", "q")
+    with pytest.raises(Quit):
+        await answer(ask("plan", text="- [ ] 1. Go"), desk)
+    assert "cannot be started" in seen.getvalue()
+
+
+async def test_a_plan_is_shown_with_what_is_said_of_it(desk, person, seen):
+    person.types("a")
+    plan = ask("plan", text="- [ ] 1. Go", remarks=("New facts.",), problem="line 1: no.")
+    assert await answer(plan, desk) == {"action": "approve"}
+    assert seen.getvalue().startswith("\n- [ ] 1. Go\n\nNew facts.\n\nline 1: no.\n\n[a]pprove")
+
+
+class Talk:
+    """What an interview notes and when it talks."""
+
+    def __init__(self, desk, note=None):
+        self.noted, self.turns = {}, []
+        self.interview = Interview(desk, note=note or self.note, talking=self.turns.append)
+
+    async def note(self, asked, given):
+        self.noted[asked.key] = given
+
+
+async def test_questions_are_asked_in_their_order_each_once(desk, person, seen):
+    talk = Talk(desk)
+    first, second = ask(), ask(key="2/writer/1", text="When?")
+    talk.interview.add(first)
+    person.types("Because.")
+    assert await talk.interview.answers_to([first, second]) == {"1/writer/1": "Because."}
+    person.types("Now.")
+    assert await talk.interview.answers_to([second]) == {"2/writer/1": "Now."}
+    await talk.interview.close()
+    assert talk.noted == {"1/writer/1": "Because.", "2/writer/1": "Now."}
+    assert talk.turns == [True, False, True, False]
+    assert seen.getvalue().count("When?") == 1
+
+
+async def test_what_is_left_open_is_not_asked_again(desk, person):
+    talk = Talk(desk)
+    person.leaves()
+    assert await talk.interview.answers_to([ask(), ask(key="2/writer/1")]) == {}
+    assert await talk.interview.answers_to([ask()]) == {}
+    await talk.interview.close()
+    assert talk.turns == [True, False, True, False]
+
+
+async def test_an_answer_that_cannot_be_kept_is_an_error(desk, person):
+    async def fail(*_):
+        raise StorageError("runs.db", "It is full.", "Free some space.")
+
+    talk = Talk(desk, fail)
+    person.types("Because.")
+    with pytest.raises(StorageError):
+        await talk.interview.answers_to([ask()])
+    with pytest.raises(StorageError):
+        await talk.interview.close()

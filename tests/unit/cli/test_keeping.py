@@ -1,0 +1,94 @@
+"""Where runs are kept, how one is named, and that one process at a time works on it."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from replan.cli.holding import holding, is_held
+from replan.cli.keeping import Place, found, opened, place_of
+from replan.errors import ConfigurationError, InputError
+from replan.ports.runs import RunRecord
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOLD = """\
+import sys
+from replan.cli.holding import holding
+with holding(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_option_goes_before_the_environment_and_that_before_the_own_file(data_folder):
+    environment = {"REPLAN_STORAGE": "theirs.db", "REPLAN_STORAGE_KEY": "k"}
+    assert place_of("mine.db", environment) == Place("mine.db", "k", " --storage mine.db")
+    assert place_of(None, environment) == Place("theirs.db", "k")
+    own = place_of(None, {"REPLAN_STORAGE": "", "REPLAN_STORAGE_KEY": ""})
+    assert own == Place(str(data_folder / "replan" / "runs.db"))
+    assert own.outlives
+    assert not place_of("memory", {}).outlives
+
+
+@pytest.mark.parametrize(
+    ("asked", "option"),
+    [
+        ("my runs.db", " --storage 'my runs.db'"),
+        ("postgresql://me:secret@db/runs", " --storage postgresql://me@db/runs"),
+        ("postgresql://[broken", " --storage 'postgresql://[broken'"),
+    ],
+)
+def test_a_command_names_the_place_again_without_its_password(asked, option):
+    assert place_of(asked, {}).option == option
+
+
+async def test_a_place_that_cannot_be_opened_is_wrong_use(tmp_path):
+    with pytest.raises(ConfigurationError):
+        async with opened(Place("ftp://somewhere")):
+            pass
+    (tmp_path / "text.db").write_text("no database" * 100)
+    with pytest.raises(InputError, match="no SQLite database"):
+        async with opened(Place(str(tmp_path / "text.db"))):
+            pass
+
+
+async def test_a_run_is_found_by_the_beginning_of_its_id():
+    ids = ["aaaaaaaa1111", "aaaaaaaa2222", "bb", "bbcc"]
+    async with opened(Place("memory")) as storage:
+        for number, run_id in enumerate(ids):
+            at = NOON + timedelta(minutes=number)
+            record = RunRecord(run_id=run_id, thread_id=run_id, started_at=at, updated_at=at)
+            await storage.runs.begin(record)
+        assert (await found(storage.runs, "aaaaaaaa1")).run_id == "aaaaaaaa1111"
+        assert (await found(storage.runs, "bb")).run_id == "bb", "a whole id is no beginning"
+        assert (await found(storage.runs, "last")).run_id == "bbcc"
+        for prefix in ("c", ""):
+            with pytest.raises(InputError, match=f"There is no run '{prefix}'"):
+                await found(storage.runs, prefix)
+        with pytest.raises(InputError) as caught:
+            await found(storage.runs, "aaaa")
+        assert "aaaaaaaa2, aaaaaaaa1. Write more of it." in str(caught.value)
+
+
+def test_a_run_is_held_by_one_process_until_it_ends():
+    assert not is_held("run")
+    command = [sys.executable, "-c", HOLD, "run"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        assert is_held("run")
+        with pytest.raises(InputError, match="Another process works on run"), holding("run"):
+            pass
+        other.kill()
+    assert not is_held("run")
+    with holding("run"):
+        assert is_held("run")
+    assert not is_held("run")
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
+    (tmp_path / "replan").write_text("a file")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with pytest.raises(InputError, match="The run cannot be held: "), holding("run"):
+        pass

@@ -1,0 +1,99 @@
+"""Kept runs as people see them, whatever their processes had the time to say."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from typer.testing import CliRunner
+
+from replan import open_storage
+from replan.cli.main import app
+from replan.ports.journal import Attempt
+from replan.ports.runs import RunRecord
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return str(tmp_path / "runs.db")
+
+
+@pytest.fixture
+def replan(place):
+    def do(*words):
+        done = CliRunner().invoke(app, [*words, "--storage", place])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    return do
+
+
+def change(place, work):
+    async def changed():
+        async with open_storage(place) as storage:
+            await work(storage)
+
+    asyncio.run(changed())
+
+
+@pytest.mark.parametrize("written", ["running", "interrupted"])
+def test_a_run_that_ended_is_over_though_nobody_wrote_so(replan, place, written):
+    replan("run", "2 + 2")
+    (listed,) = replan("runs", "--json").splitlines()
+    run_id = json.loads(listed)["run_id"]
+    change(place, lambda storage: storage.runs.update(run_id, written, NOON))
+    (listed,) = replan("runs", "--json").splitlines()
+    assert json.loads(listed)["outcome"] == "answered"
+    assert replan("resume", "last").splitlines()[0] == f"run {run_id[:8]} is over: answered"
+
+
+def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
+    record = RunRecord(
+        run_id="a" * 32,
+        thread_id="a" * 32,
+        title="Do\x1b[2J it",
+        order={"task": "2 + 2"},
+        started_at=NOON,
+        updated_at=NOON,
+    )
+    tried = Attempt(
+        run_id=record.run_id, step_id=1, specialist="w", number=1, key="k", started_at=NOON
+    )
+
+    async def begin(storage):
+        await storage.runs.begin(record)
+        await storage.journal.started(tried)
+        failed = NOON + timedelta(seconds=1.5)
+        await storage.journal.ended(tried, "failed", failed, "no\nink")
+        await storage.runs.add_events(record.run_id, [{"type": "x", "at": NOON.isoformat()}])
+
+    change(place, begin)
+    assert "interrupted  -      Do" in replan("runs")
+    shown = replan("show", "aaaa")
+    assert "\x1b" not in shown
+    assert "interrupted, began " in shown
+    assert "step 1 w, try 1: failed, 1.5 s: no ink" in shown
+    assert "plan:" not in shown
+    assert "used:" not in shown
+    assert json.loads(replan("show", "aaaa", "--json"))["plan"] is None
+    assert replan("resume", "last", "--quiet") == "2 + 2 = 4\n"
+
+
+def test_what_another_program_began_is_shown_and_cannot_be_resumed(place, replan):
+    record = RunRecord(run_id="b", thread_id="b", order=None, started_at=NOON, updated_at=NOON)
+    change(place, lambda storage: storage.runs.begin(record))
+    assert "run b\n" in replan("show", "b")
+    refused = CliRunner().invoke(app, ["resume", "b", "--storage", place])
+    assert refused.exit_code == 2
+    assert "The run b was not begun by this version" in refused.stderr
+
+
+def test_answers_to_a_run_that_asks_nothing_are_refused(place, replan, tmp_path):
+    replan("run", "2 + 2")
+    (tmp_path / "plan.md").write_text("- [ ] 1. Go\n")
+    for words in (["--answer", "yes"], ["--plan", str(tmp_path / "plan.md")]):
+        refused = CliRunner().invoke(app, ["resume", "last", *words, "--storage", place])
+        assert refused.exit_code == 2
+        assert refused.stderr.startswith("replan: This run ")

@@ -1,0 +1,106 @@
+"""What a run was asked to do is kept so that it can be carried out again anywhere."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from replan.cli.orders import Order, kept, limits_of, order_from, order_of, settings_of_run
+from replan.errors import InputError
+from replan.state.limits import Limits
+
+
+def test_an_order_comes_back_with_whole_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    order = order_of("Do it.", out=Path("reports"), model="openai:x")
+    again = order_from(json.loads(json.dumps(kept(order))), "run")
+    assert again == order.replace(out=tmp_path / "reports", directory=tmp_path)
+
+
+def test_a_team_file_keeps_its_own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    again = order_from(kept(order_of("Do it.", team=Path("team.yaml"))), "run")
+    assert (again.team, again.directory) == (tmp_path / "team.yaml", None)
+
+
+def test_the_text_of_a_plan_is_kept_and_not_its_place(tmp_path):
+    path = tmp_path / "plan.md"
+    path.write_text("# Trips\n\n- [ ] 1. Go\n")
+    order = order_of(str(path))
+    path.unlink()
+    again = order_from(kept(order), "run")
+    assert again.title == "Trips"
+    assert again.input["plan"] == "# Trips\n\n- [ ] 1. Go\n"
+    assert again.input["messages"][0].text == "Trips"
+
+
+def test_a_plan_without_a_heading_is_named_by_its_path(tmp_path):
+    path = tmp_path / "plan.md"
+    path.write_text("- [ ] 1. Go\n")
+    order = order_of(str(path))
+    assert order.title == str(path)
+    assert order.input["messages"][0].text == f"Carry out the plan in {path}"
+
+
+def test_a_request_is_the_title_in_one_line():
+    assert order_of("Do\n  it.").title == "Do it."
+    assert order_of("Do it.").input["messages"][0].text == "Do it."
+
+
+@pytest.mark.parametrize(
+    ("address", "is_kept"),
+    [
+        ("https://models.example/v1", True),
+        ("https://user:secret@models.example/v1", False),
+        ("https://models.example/v1?key=secret", False),
+        ("https://[broken", False),
+    ],
+)
+def test_an_address_with_a_secret_is_not_kept(address, is_kept):
+    record = kept(order_of("Do it.", base_url=address))
+    assert ("secret" in json.dumps(record)) is False
+    assert order_from(record, "run").base_url == (address if is_kept else None)
+
+
+def test_settings_come_back_with_only_the_fields_that_were_set():
+    order = order_of("Do it.", settings=settings_of_run(["max_rounds=3"], "always"))
+    again = order_from(json.loads(json.dumps(kept(order))), "run").settings
+    assert again is not None
+    assert again.model_fields_set == {"limits", "approval"}
+    assert again.limits.model_fields_set == {"max_rounds"}
+    assert settings_of_run([], None) is None
+
+
+@pytest.mark.parametrize("record", [None, {"task": "Do it.", "later": 1}, {}, "Do it."])
+def test_what_another_program_began_cannot_be_carried_out_here(record):
+    with pytest.raises(InputError, match="The run a1b2 was not begun by this version"):
+        order_from(record, "a1b2")
+
+
+def test_limits_are_read():
+    assert limits_of([]) is None
+    limits = limits_of(["max_rounds=3", " step_timeout = 0.5 "])
+    assert limits is not None
+    assert (limits.max_rounds, limits.step_timeout) == (3, 0.5)
+    assert limits.model_fields_set == {"max_rounds", "step_timeout"}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("max_rounds", "'max_rounds' is no limit. Write NAME=VALUE with one of: max_rounds, "),
+        ("max_wishes=3", "'max_wishes=3' is no limit"),
+        ("max_rounds=0", "The limit max_rounds cannot be 0: "),
+        ("max_rounds=many", "The limit max_rounds cannot be many: "),
+        ("max_rounds=none", "The limit max_rounds cannot be None: "),
+    ],
+)
+def test_a_wrong_limit_is_said(text, complaint):
+    with pytest.raises(InputError) as caught:
+        limits_of([text])
+    assert str(caught.value).startswith(complaint)
+
+
+def test_the_order_of_a_run_needs_no_more_than_its_task():
+    assert Order(task="x").settings is None
+    assert Limits.model_fields.keys() >= {"max_rounds"}

@@ -1,0 +1,98 @@
+"""What is told of a plan that is ahead, beyond what the terminal shows of a team file."""
+
+import pytest
+
+from replan import Host, Limits, MultiAgentConfig, Price, Specialist
+from replan.cli.checking import dearest_token
+from replan.cli.outlook import Team, outlook, outlook_lines
+from replan.plan import PlanDocument
+from replan.testing import ScriptedModel
+
+PLAN = """\
+- [x] 1. Draft @writer
+- [ ] 2. Send @Writer (after 1)
+- [ ] 3. File @clerk
+- [ ] 4. Do what is left
+"""
+
+
+def worst(limits=None, **options):
+    plan, team = PlanDocument.parse(PLAN).plan, Team(limits=limits or Limits(), **options)
+    return outlook(plan, team)["worst_case"]["cost"]
+
+
+def test_the_cost_at_worst_is_that_of_the_dearest_tokens_or_the_limit():
+    assert worst() is None
+    assert worst(Limits(max_cost=3)) == 3
+    assert worst(Limits(max_tokens=1000), dearest_token=0.002) == 2
+    assert worst(Limits(max_tokens=1000, max_cost=3), dearest_token=0.002) == 2
+    assert worst(dearest_token=0.0) == 0
+    plan, team = PlanDocument.parse(PLAN).plan, Team(limits=Limits(max_cost=0.25))
+    assert "cost: at most 0.25" in outlook_lines(plan, team)
+
+
+def specialist(**way):
+    return Specialist(name="a", intended_use="Works.", **way)
+
+
+PRICES = {"gpt": Price(input=1, output=8), "openai:big": Price(input=20, output=2)}
+
+
+@pytest.mark.parametrize(
+    ("host", "member", "expected"),
+    [
+        ("offline", {"chat_model": "offline"}, 0.0),
+        ("openai:gpt", {"chat_model": "offline"}, 8e-6),
+        ("openai:gpt", {"chat_model": "openai:big"}, 20e-6),
+        ("openai:other", {"chat_model": "openai:big"}, None),
+        ("openai:gpt", {"chat_model": "openai:other"}, None),
+        ("openai:gpt", {"chat_model": ScriptedModel({})}, None),
+        ("offline", {"run": len}, None),
+        ("offline", {"invokable": len}, None),
+    ],
+)
+def test_the_dearest_token_is_known_where_every_model_has_a_price(host, member, expected):
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=host), specialists=[specialist(**member)], prices=PRICES
+    )
+    assert dearest_token(config) == expected
+
+
+def ahead(text=PLAN, **options):
+    plan, team = PlanDocument.parse(text).plan, Team(limits=Limits(), **options)
+    told = [line for line in outlook_lines(plan, team) if line.startswith("approval")]
+    return outlook(plan, team)["approvals"], told
+
+
+@pytest.mark.parametrize(
+    ("approval", "plan", "revisions"),
+    [
+        ("never", False, False),
+        ("plan", False, False),
+        ("revisions", False, True),
+        ("always", True, True),
+    ],
+)
+def test_what_a_person_is_asked_about_a_plan_of_theirs_is_told(approval, plan, revisions):
+    asked, told = ahead(approval=approval)
+    assert asked == {"plan": plan, "revisions": revisions, "tools": []}
+    expected = ["approval: asked before this plan runs"] if plan else []
+    expected += ["approval: asked before each revision runs"] if revisions else []
+    assert told == expected
+
+
+def test_where_plans_are_not_revised_no_revision_is_asked_about():
+    assert ahead(approval="always", revisable=False)[0]["revisions"] is False
+
+
+def test_tools_that_need_approval_are_told_with_the_steps_that_may_use_them():
+    asked, told = ahead(asking={"writer": ("send", "post"), "clerk": (), "guard": ("open",)})
+    assert asked["tools"] == [
+        {"specialist": "writer", "tools": ["send", "post"], "steps": [2, 4]},
+        {"specialist": "guard", "tools": ["open"], "steps": [4]},
+    ]
+    assert told == [
+        "approval: @writer asks before each call of send, post (steps 2, 4)",
+        "approval: @guard asks before each call of open (step 4)",
+    ]
+    assert ahead("- [x] 1. Draft @writer\n", asking={"writer": ("send",)})[1] == []

@@ -1,0 +1,158 @@
+"""What a waiting run asks, and what an answer makes of it."""
+
+from datetime import UTC, datetime
+
+import pytest
+from langgraph.types import Interrupt, StateSnapshot
+
+from replan.adapters.journal import MemoryJournal
+from replan.cli.questions import (
+    PLAN,
+    Ask,
+    answer_of,
+    asks_of,
+    open_asks,
+    read_answers,
+    resumption,
+    told,
+    waiting_lines,
+)
+from replan.errors import InputError
+from replan.plan.model import PlanStep, TaskPlan
+from replan.state.questions import Approval, Question
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+FOREIGN = Interrupt(value="Which door?", id="0123456789abcdef")
+
+
+def question(step=1, ordinal=1, **fields):
+    key = f"{step}/writer/{ordinal}"
+    text = fields.pop("text", "Why?")
+    return Question(key=key, step_id=step, specialist="writer", text=text, **fields)
+
+
+def gate(*questions):
+    asked = [each.model_dump(mode="json", exclude={"usage", "round"}) for each in questions]
+    return Interrupt(value={"questions": asked, "problem": ""}, id="gate")
+
+
+def ask(**fields):
+    return Ask(**{"key": "1/writer/1", "kind": "question", "text": "Why?", **fields})
+
+
+def test_questions_of_steps_and_of_foreign_graphs_are_read():
+    first, second, foreign = asks_of([gate(question(1), question(2)), FOREIGN])
+    assert (first.key, first.who, first.is_keyed) == ("1/writer/1", "step 1 writer", True)
+    assert second.interrupt == "gate"
+    assert (foreign.key, foreign.who, foreign.text) == ("01234567", "", "Which door?")
+
+
+def test_a_plan_that_waits_is_read_with_what_is_said_of_it():
+    approval = Approval(approve="- [ ] 1. Go", reason="New facts.", problem="line 1: no.")
+    (found,) = asks_of([Interrupt(value=approval.model_dump(mode="json"), id="plan")])
+    assert (found.key, found.kind, found.text) == (PLAN, "plan", "- [ ] 1. Go")
+    assert (found.remarks, found.problem) == (("New facts.",), "line 1: no.")
+
+
+def test_answers_go_to_the_interrupts_that_asked():
+    asks = asks_of([gate(question(1), question(2)), FOREIGN])
+    answers = {"2/writer/1": "Two.", "01234567": "The left one."}
+    assert resumption(asks, answers).resume == {
+        "gate": {"2/writer/1": "Two."},
+        "0123456789abcdef": "The left one.",
+    }
+
+
+async def test_what_nobody_has_answered_is_gathered_from_state_and_journal():
+    journal = MemoryJournal()
+    for each in (question(1), question(2, text="Known."), question(3), question(4)):
+        await journal.note("run", f"question/{each.key}", each.model_dump(mode="json"))
+    await journal.note("run", "answer/3/writer/1", "Said.")
+    plan = TaskPlan(steps=tuple(PlanStep(id=n, description="Go") for n in (1, 2, 3)))
+    stated = question(2, text="Known.")
+    values = {"run_id": "run", "current_plan": plan, "questions": {stated.key: stated}}
+    interrupts = (gate(stated),)
+    snapshot = StateSnapshot(values, (), {}, None, None, None, (), interrupts)
+    found = await open_asks(snapshot, journal)
+    # The third is answered, and there is no fourth step any more.
+    assert {each.key: each.interrupt for each in found} == {"2/writer/1": "gate", "1/writer/1": ""}
+
+
+async def test_a_run_without_a_state_asks_nothing():
+    snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
+    assert await open_asks(snapshot, MemoryJournal()) == ()
+
+
+@pytest.mark.parametrize(
+    ("texts", "answers"),
+    [
+        (["1/writer/1=a", "2=b"], {"1/writer/1": "a", "2/writer/1": "b"}),
+        (["2/writer = b=c "], {"2/writer/1": " b=c "}),
+    ],
+)
+def test_answers_name_their_questions(texts, answers):
+    asks = [ask(), ask(key="2/writer/1"), ask(key="21/writer/1")]
+    assert read_answers(texts, asks) == answers
+
+
+def test_the_only_question_needs_no_name():
+    assert read_answers(["a = b"], [ask()]) == {"1/writer/1": "a = b"}
+    assert read_answers(["1=b"], [ask()]) == {"1/writer/1": "b"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "asks"),
+    [
+        (["a"], [ask(), ask(key="2/writer/1")]),
+        (["1=a"], [ask(), ask(key="1/writer/2")]),
+        (["a", "b"], [ask()]),
+        (["3=a"], [ask(), ask(key="2/writer/1")]),
+    ],
+)
+def test_an_answer_to_no_question_or_to_several_is_refused(texts, asks):
+    with pytest.raises(InputError, match="Write KEY=TEXT with: 1/writer/1"):
+        read_answers(texts, asks)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "answer"),
+    [
+        ("question", "approve", "approve"),
+        ("in doubt", "run again", "run again"),
+        ("plan", "yes", {"action": "approve"}),
+        ("plan", "Reject: too dear", {"action": "reject", "reason": "too dear"}),
+        ("approval", "n", {"action": "reject"}),
+        ("approval", '{"to": "me"}', {"action": "edit", "arguments": {"to": "me"}}),
+        ("approval", '{"action": "reject", "reason": "x"}', {"action": "reject", "reason": "x"}),
+    ],
+)
+def test_an_answer_is_read_as_what_was_asked_takes_it(kind, text, answer):
+    assert answer_of(ask(kind=kind), text) == answer
+
+
+@pytest.mark.parametrize(("kind", "text"), [("plan", "perhaps"), ("approval", '{"to": ')])
+def test_an_answer_that_decides_nothing_is_refused(kind, text):
+    with pytest.raises(InputError):
+        answer_of(ask(kind=kind), text)
+
+
+def test_the_last_line_says_how_to_go_on():
+    resume = "replan resume a1b2"
+    assert waiting_lines([ask()], "a1b2", resume) == [
+        "run a1b2 waits for 1 answer:",
+        "  1/writer/1: Why?",
+        "go on with: replan resume a1b2 --answer TEXT",
+    ]
+    two = waiting_lines([ask(), ask(key="2/writer/1")], "a1b2", resume)
+    assert two[-1] == f"go on with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=TEXT"
+    plan = waiting_lines([ask(kind="plan", problem="line 1: no.")], "a1b2", resume)
+    assert plan == [
+        "the answer could not be taken: line 1: no.",
+        "run a1b2 waits for your word on its plan",
+        f'go on with: {resume} --answer approve (or --answer "reject: WHY", or --plan FILE)',
+    ]
+
+
+def test_a_tool_call_is_told_with_its_arguments():
+    call = ask(kind="approval", text="May it?", details={"tool": "mail", "arguments": {"to": "é"}})
+    assert told(call) == 'May it? {"tool": "mail", "arguments": {"to": "é"}}'

@@ -1,0 +1,127 @@
+"""What is kept of the events of a run."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from replan.cli.recording import Recorder, recorded
+from replan.errors import StorageError
+from replan.events.types import (
+    AnswerToken,
+    FeedbackGenerated,
+    PlanCreated,
+    RunStarted,
+    SpecialistCompleted,
+    SpecialistToken,
+    TaskCompleted,
+    ThinkingCompleted,
+)
+from replan.plan.document import PlanDocument
+from replan.state.results import (
+    ActionType,
+    ExecutionStatus,
+    FeedbackResult,
+    SpecialistResult,
+    TaskComplexity,
+    ThinkingResult,
+)
+from replan.state.usage import Usage
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NAMES = {"seq": 1, "run_id": "run"}
+LONG = "long text " * 1_000
+
+
+class Book:
+    """Takes events, or fails."""
+
+    def __init__(self, error=None):
+        self.taken = []
+        self.error = error
+        self.came = asyncio.Event()
+
+    async def add_events(self, run_id, events):
+        if self.error is not None:
+            raise self.error
+        self.taken.append((run_id, [event["type"] for event in events]))
+        self.came.set()
+
+
+def events():
+    plan = PlanDocument.parse(f"- [ ] 1. Go\n\n  {LONG}\n").plan
+    thinking = ThinkingResult(
+        thought=LONG,
+        complexity=TaskComplexity.COMPLEX,
+        reasoning="Two things.",
+        next_action=ActionType.CREATE_PLAN,
+        original_messages=(),
+        timestamp=NOON,
+    )
+    result = SpecialistResult(
+        step_id=1,
+        specialist_name="writer",
+        status=ExecutionStatus.FAILED,
+        result=AIMessage(LONG),
+        error="No ink.",
+        duration=0.12345,
+    )
+    feedback = FeedbackResult(feedback="Go on.", should_continue=True, final_answer=AIMessage(LONG))
+    step = {"step_id": 1, "specialist": "writer"}
+    return [
+        ThinkingCompleted(**NAMES, thinking=thinking),
+        PlanCreated(**NAMES, plan=plan, markdown=plan.content),
+        SpecialistCompleted(**NAMES, **step, result=result),
+        FeedbackGenerated(**NAMES, feedback=feedback),
+        TaskCompleted(**NAMES, outcome="completed", answer=AIMessage(LONG), usage=Usage()),
+    ]
+
+
+def test_an_event_is_kept_without_what_is_kept_elsewhere():
+    kept = [recorded(event) for event in events()]
+    assert LONG[:50] not in json.dumps(kept)
+    for each in kept:
+        assert datetime.fromisoformat(each.pop("at")).tzinfo is not None
+        assert each.pop("seq") == 1
+        assert each.pop("round") == 0
+    step = {"step_id": 1, "specialist": "writer", "attempt": 1}
+    assert kept == [
+        {"type": "thinking_completed", "complexity": "complex", "reasoning": "Two things."},
+        {"type": "plan_created", "version": 1, "steps": 1},
+        {
+            "type": "specialist_completed",
+            **step,
+            "status": "failed",
+            "seconds": 0.123,
+            "error": "No ink.",
+        },
+        {"type": "feedback_generated", "feedback": "Go on.", "should_continue": True},
+        {"type": "task_completed", "outcome": "completed"},
+    ]
+
+
+async def test_events_are_written_behind_the_run_without_tokens():
+    book = Book()
+    recorder = Recorder(book, "run")
+    writing = asyncio.create_task(recorder.write())
+    recorder.take(AnswerToken(**NAMES, text="a"))
+    recorder.take(SpecialistToken(**NAMES, step_id=1, specialist="writer", text="a"))
+    recorder.take(RunStarted(**NAMES, request="x"))
+    recorder.take(RunStarted(**NAMES, request="y"))
+    await book.came.wait()
+    assert book.taken == [("run", ["run_started", "run_started"])]
+    writing.cancel()
+    await asyncio.wait({writing})
+    recorder.take(RunStarted(**NAMES, request="z"))
+    await recorder.flush()
+    await recorder.flush()
+    assert book.taken[1:] == [("run", ["run_started"])]
+
+
+async def test_a_storage_that_takes_no_events_is_an_error():
+    recorder = Recorder(Book(StorageError("runs.db", "It is full.", "Free some space.")), "run")
+    recorder.take(RunStarted(**NAMES, request="x"))
+    with pytest.raises(StorageError):
+        await recorder.write()

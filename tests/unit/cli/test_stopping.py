@@ -1,0 +1,70 @@
+"""What signals do to a run."""
+
+import asyncio
+import os
+import signal
+import threading
+
+import pytest
+
+from replan.cli.stopping import Stop, heard
+
+
+@pytest.fixture
+def calls():
+    return []
+
+
+@pytest.fixture
+def finished():
+    return asyncio.Event()
+
+
+@pytest.fixture
+def stop(calls, finished):
+    return Stop(asyncio.Event(), begin=lambda: calls.append("begin"), finish=finished.set)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_the_first_signal_begins_and_the_second_finishes(stop, calls, finished, number, code):
+    before = signal.getsignal(number)
+    with heard(stop):
+        os.kill(os.getpid(), number)
+        await stop.asked.wait()
+        assert not finished.is_set()
+        os.kill(os.getpid(), signal.SIGINT)
+        await finished.wait()
+    assert (stop.code, calls) == (code, ["begin"])
+    assert signal.getsignal(number) is before
+
+
+async def test_ctrl_c_in_an_editor_is_meant_for_the_editor(stop, calls):
+    stop.is_editing = True
+    stop.take(signal.SIGINT)
+    assert (stop.code, calls) == (0, [])
+    stop.take(signal.SIGTERM)
+    assert (stop.code, calls) == (143, ["begin"])
+
+
+async def test_the_third_signal_is_the_systems(stop):
+    with heard(stop):
+        stop.take(signal.SIGINT)
+        hear = signal.getsignal(signal.SIGINT)
+        hear(signal.SIGINT, None)
+        assert signal.getsignal(signal.SIGINT) is hear
+        hear(signal.SIGINT, None)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+
+
+def test_another_thread_hears_no_signals(stop):
+    before = signal.getsignal(signal.SIGINT)
+
+    async def work():
+        with heard(stop):
+            return signal.getsignal(signal.SIGINT)
+
+    found = []
+    thread = threading.Thread(target=lambda: found.append(asyncio.run(work())))
+    thread.start()
+    thread.join()
+    assert found == [before]
