@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from plans import Shape, chain, random_dag, step_line
 from reporting import Row, options, publish
-from stored import Stored, fresh_saver, stored
+from stored import Stored, fresh_storage
 
 from replan import Host, Limits, MultiAgentConfig, Specialist, build_graph, run
 from replan.prompts.sections import call_of
@@ -43,7 +43,7 @@ class Grown:
         shape: All steps that were done.
         rounds: Its rounds.
         calls: Its model calls, in the order of arrival.
-        left: What stands in its SQLite file.
+        left: What stands in its store.
     """
 
     shape: Shape
@@ -62,17 +62,20 @@ def arguments() -> ArgumentParser:
     parser = options(__doc__ or "")
     parser.add_argument("--seed", type=int, default=1, help="draws the plans over steps")
     parser.add_argument("--steps", type=int, nargs="+", help="default 5, 10, 20, 50, 80, 100")
-    parser.add_argument("--rounds", type=int, nargs="+", help="default 5, 10, 20, 40")
+    parser.add_argument("--rounds", type=int, nargs="+", help="default 10, 100")
+    parser.add_argument("--store", default="sqlite", help="memory, sqlite or postgresql://...")
     return parser
 
 
 def main(args: Namespace) -> list[Row]:
     """Count for each number of steps in one round, then for each number of rounds."""
     args.steps = args.steps or [5, 10, 20, 50, 80, 100, *([200] if args.long else [])]
-    args.rounds = args.rounds or [5, 10, 20, 40, *([80, 160] if args.long else [])]
-    whole = [run_of(random_dag(steps, args.seed)) for steps in args.steps]
-    single = [run_of(random_dag(steps, args.seed), scope="step") for steps in args.steps]
-    revised = [run_of(chain(rounds), revisions=rounds - 1) for rounds in args.rounds]
+    args.rounds = args.rounds or [10, 100, *([1_000] if args.long else [])]
+    whole = [run_of(random_dag(steps, args.seed), store=args.store) for steps in args.steps]
+    single, revised = (
+        [run_over(rounds, kind, seed=args.seed, store=args.store) for rounds in args.rounds]
+        for kind in ("one step a round", "one revision a round")
+    )
     return [
         *({"table": "Bytes: a plan in one round", **bytes_row(each)} for each in whole),
         *({"table": "Bytes: one step a round", **bytes_row(each)} for each in single),
@@ -83,16 +86,25 @@ def main(args: Namespace) -> list[Row]:
     ]
 
 
-def run_of(shape: Shape, *, revisions: int = 0, scope: RoundScope = "plan") -> Grown:
+def run_over(rounds: int, kind: str, *, seed: int = 1, store: str = "memory") -> Grown:
+    """Do a run of so many rounds: one that does a step in each, or one that revises in each."""
+    if kind == "one step a round":
+        return run_of(random_dag(rounds, seed), scope="step", store=store)
+    return run_of(chain(rounds), revisions=rounds - 1, store=store)
+
+
+def run_of(
+    shape: Shape, *, revisions: int = 0, scope: RoundScope = "plan", store: str = "memory"
+) -> Grown:
     """Do a run whose first plan has all steps but the last `revisions`, which are added singly.
 
     Raises:
         RuntimeError: It did not come to its end as it should.
     """
-    return asyncio.run(_run(shape, revisions, scope))
+    return asyncio.run(_run(shape, revisions, scope, store))
 
 
-async def _run(shape: Shape, revisions: int, scope: RoundScope) -> Grown:
+async def _run(shape: Shape, revisions: int, scope: RoundScope, store: str) -> Grown:
     lines = [step_line(step, waits) for step, waits in shape.waits.items()]
     first = len(lines) - revisions
     script = {
@@ -108,10 +120,10 @@ async def _run(shape: Shape, revisions: int, scope: RoundScope) -> Grown:
         team = [Specialist(name="worker", intended_use="Looks into parts.", chat_model=model)]
         host = Host(tool_calling_model=model)
         config = MultiAgentConfig(host=host, specialists=team, limits=limits, round_scope=scope)
-        async with fresh_saver() as (saver, path):
+        async with fresh_storage(store) as (storage, count):
             thread = {"configurable": {"thread_id": "benchmark"}}
-            state = await run(build_graph(config, checkpointer=saver), REQUEST, config=thread)
-            left = stored(path)
+            state = await run(build_graph(config, storage=storage), REQUEST, config=thread)
+            left = count()
     if state["outcome"] != "completed" or len(state["current_specialist_results"]) != len(lines):
         msg = f"The run ended as {state['outcome']}, with {state['current_specialist_results']}."
         raise RuntimeError(msg)
@@ -128,7 +140,8 @@ def bytes_row(grown: Grown) -> Row:
         "bytes": left.bytes,
         "per step": round(left.bytes / grown.steps),
         "of it the plan": round(plan / grown.steps),
-        "all else": round((left.bytes - plan) / grown.steps),
+        "of it the journal": round(left.journal_bytes / grown.steps),
+        "all else": round((left.bytes - left.journal_bytes - plan) / grown.steps),
         "over the results' own bytes": left.bytes / (grown.steps * RESULT_CHARACTERS),
     }
 

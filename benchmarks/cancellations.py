@@ -1,0 +1,212 @@
+"""Runs that are cancelled at random moments: what they leave behind, and whether they can go on.
+
+Every run is cut off once, by a cancellation of its task or by a request to stop without any grace,
+and then goes on to its end. What must not happen is counted: a task that is left, a transaction
+that is still open, a recorded step that is done again, a step that begins without a row in the
+ledger, a run that does not end as it would have without the cut.
+"""
+
+import asyncio
+import random
+import sqlite3
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from plans import random_dag
+from reporting import Row, options, publish
+
+from replan import (
+    ExecutionContext,
+    Host,
+    MultiAgentConfig,
+    Specialist,
+    Storage,
+    build_graph,
+    open_storage,
+    run,
+)
+from replan.testing import ScriptedModel, always
+
+COMPLETE = "---\nverdict: complete\n---\nAll parts were looked into."
+STEPS = 6
+MOST_TURNS = 8
+"""Turns of the event loop that a step takes at most."""
+
+KINDS = ("cancelled", "told to stop")
+
+
+def arguments() -> ArgumentParser:
+    """The options of this benchmark."""
+    parser = options(__doc__ or "")
+    parser.add_argument("--runs", type=int, help="cuts for each storage (default 500)")
+    parser.add_argument("--seed", type=int, default=1, help="of plans and moments (default 1)")
+    return parser
+
+
+def main(args: Namespace) -> list[Row]:
+    """Cut runs in memory and in a SQLite file."""
+    args.runs = args.runs or (2_500 if args.long else 500)
+    return asyncio.run(_rows(args))
+
+
+async def _rows(args: Namespace) -> list[Row]:
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "runs.db")
+        for name, where in (("memory", ":memory:"), ("SQLite", str(file))):
+            async with open_storage(where) as storage:
+                rows += await _cut_all(name, storage, file if name == "SQLite" else None, args)
+    return rows
+
+
+@dataclass
+class Seen:
+    """What was counted over all runs that were cut in one way."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+
+    def row(self, storage: str, kind: str) -> Row:
+        """One line of the table."""
+        names = (
+            "runs",
+            "cut before the end",
+            "tasks left",
+            "transactions left",
+            "recorded steps done again",
+            "tries without a row",
+            "not completed",
+        )
+        return {
+            "table": "Runs that were cut off once, and went on",
+            "storage": storage,
+            "by": kind,
+            **{name: self.counts[name] for name in names},
+        }
+
+
+async def _cut_all(name: str, storage: Storage, file: Path | None, args: Namespace) -> list[Row]:
+    chance = random.Random(args.seed)  # noqa: S311 - the same draw on every run, no secret
+    done: Counter[tuple[str, int]] = Counter()
+    graph = build_graph(_team(chance, done), storage=storage)
+    seen = {kind: Seen() for kind in KINDS}
+    turns = min([await _turns_of(Cut(graph, storage, done, "whole", seed)) for seed in (1, 2)])
+    for number in count():
+        if sum(each.counts["cut before the end"] for each in seen.values()) >= args.runs:
+            break
+        kind = KINDS[number % len(KINDS)]
+        cut = Cut(graph, storage, done, f"{number}", args.seed + number)
+        seen[kind].counts += await cut.make(kind, chance.randint(0, turns), file)
+    return [each.row(name, kind) for kind, each in seen.items()]
+
+
+def _team(chance: random.Random, done: Counter[tuple[str, int]]) -> MultiAgentConfig:
+    async def work(context: ExecutionContext) -> str:
+        done[context.run_id, context.plan_step.id] += 1
+        for _ in range(chance.randint(0, MOST_TURNS)):
+            await asyncio.sleep(0)
+        return f"text {context.plan_step.id}"
+
+    return MultiAgentConfig(
+        host=Host(tool_calling_model=ScriptedModel({"feedback": always(COMPLETE)})),
+        specialists=[Specialist(name="worker", intended_use="Works.", run=work)],
+    )
+
+
+async def _turns_of(cut: "Cut") -> int:
+    """Turns of the event loop that a whole run takes."""
+    running, turns = asyncio.ensure_future(cut.begin()), 0
+    while not running.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await running
+    return turns
+
+
+class Cut:
+    """One run that is cut off once.
+
+    Attributes:
+        done: How often each step of each run was begun.
+    """
+
+    def __init__(
+        self,
+        graph: Any,
+        storage: Storage,
+        done: Counter[tuple[str, int]],
+        name: str,
+        seed: int,
+    ) -> None:
+        self.done = done
+        self._graph = graph
+        self._journal = storage.journal
+        self._run_id = f"{name}-{seed}"
+        self._config: Any = {"configurable": {"thread_id": self._run_id}}
+        self._given = {"messages": [("user", "Go.")], "plan": random_dag(STEPS, seed).document}
+
+    async def begin(self, stop: asyncio.Event | None = None) -> Mapping[str, Any]:
+        """Start the run."""
+        return await run(
+            self._graph, self._given, config=self._config, run_id=self._run_id, stop=stop, grace=0
+        )
+
+    async def make(self, kind: str, turns: int, file: Path | None) -> Counter[str]:
+        """Cut the run off after so many turns of the event loop, look, and go on."""
+        before, stop = asyncio.all_tasks(), asyncio.Event()
+        running = asyncio.ensure_future(self.begin(stop))
+        for _ in range(turns):
+            if running.done():
+                break
+            await asyncio.sleep(0)
+        was_cut = not running.done()
+        if kind == "cancelled":
+            running.cancel()
+        stop.set()
+        with suppress(asyncio.CancelledError):
+            await running
+        seen = Counter({"runs": 1, "cut before the end": int(was_cut)})
+        seen["tasks left"] = len(asyncio.all_tasks() - before)
+        seen["transactions left"] = int(file is not None and is_locked(file))
+        recorded = {r.step_id for r in (await self._journal.results(self._run_id)).values()}
+        begun = Counter(self.done)
+        state = await self._to_the_end()
+        seen["recorded steps done again"] = sum(
+            self.done[self._run_id, step] > begun[self._run_id, step] for step in recorded
+        )
+        tries = sum(times for (run_id, _), times in self.done.items() if run_id == self._run_id)
+        seen["tries without a row"] = max(0, tries - len(await self._journal.ledger(self._run_id)))
+        texts = {r.step_id: r.text for r in state["current_specialist_results"].values()}
+        whole = {step: f"text {step}" for step in range(1, STEPS + 1)}
+        seen["not completed"] = int(state["outcome"] != "completed" or texts != whole)
+        return seen
+
+    async def _to_the_end(self) -> Mapping[str, Any]:
+        state = (await self._graph.aget_state(self._config)).values
+        if state.get("is_completed"):
+            return state
+        if not state:
+            # It was cut off before anything was saved.
+            return await self.begin()
+        return await run(self._graph, None, config=self._config)
+
+
+def is_locked(file: Path) -> bool:
+    """Whether somebody holds the right to write to the file."""
+    with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return True
+    return False
+
+
+if __name__ == "__main__":
+    publish("cancellations", arguments().parse_args(), main)

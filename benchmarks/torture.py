@@ -1,0 +1,257 @@
+"""Kill runs at random instants, resume them until they are done, and count what went wrong.
+
+Each run is a random plan whose steps report to a server in this process, which nobody kills, that
+they begin. The run itself is a process that gets SIGKILL again and again. After each kill the
+journal is read: what is on record there must never begin again, and nothing may have begun before
+what it waits for was on record.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import multiprocessing
+import random
+import tempfile
+import threading
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from plans import Shape, random_dag
+from reporting import Row, options, publish
+
+COMPLETE = "---\nverdict: complete\n---\nAll parts were looked into."
+TABLE = "Runs that were killed and resumed"
+PRELOADED = (
+    "torture",
+    "replan.app",
+    "replan.running",
+    "replan.testing",
+    "replan.adapters.storage.opening",
+    "replan.adapters.storage.postgres",
+    "replan.adapters.storage.savers",
+    "replan.adapters.storage.sqlite_file",
+    "langgraph.checkpoint.sqlite.aio",
+    "langgraph.checkpoint.postgres.aio",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "sqlalchemy.dialects.sqlite.aiosqlite",
+)
+WRONG = ("recorded steps begun again", "lost", "swapped", "too early", "unaccounted")
+
+
+def arguments() -> ArgumentParser:
+    """The options of this benchmark."""
+    parser = options(__doc__ or "")
+    parser.add_argument("--runs", type=int, help="runs for each store (default 10, long 300)")
+    parser.add_argument("--steps", type=int, default=20, help="steps of each plan")
+    parser.add_argument("--kills", type=int, default=8, help="kills of one run at most")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the first run")
+    parser.add_argument("--longest", type=float, default=0.6, help="seconds before a kill, at most")
+    parser.add_argument("--postgres", help="the DSN of a PostgreSQL; without it SQLite alone")
+    return parser
+
+
+def main(args: Namespace) -> list[Row]:
+    """Torture each store."""
+    args.runs = args.runs or (300 if args.long else 10)
+    with tempfile.TemporaryDirectory() as folder, witness() as seen:
+        stores = {"SQLite": str(Path(folder) / "runs.db")}
+        if args.postgres:
+            stores["PostgreSQL"] = args.postgres
+        return [_row(name, where, seen, args) for name, where in stores.items()]
+
+
+def _row(name: str, where: str, seen: "Witness", args: Namespace) -> Row:
+    total = Counter[str]()
+    for seed in range(args.seed, args.seed + args.runs):
+        total += Torture(where, f"{name.lower()}-{seed}", args, seen, seed).carry_out()
+    counted = {"runs": args.runs, "completed": total["completed"], "kills": total["kills"]}
+    counted |= {"recorded at a kill": total["recorded"], "begun twice": total["begun again"]}
+    return {"table": TABLE, "store": name, **counted, **{key: total[key] for key in WRONG}}
+
+
+@dataclass
+class Witness:
+    """What the steps of all runs reported, in the order in which it arrived."""
+
+    port: int = 0
+    begun: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    ended: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+
+    async def hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Take one report, and confirm it."""
+        told = json.loads(await reader.readline())
+        if "step" in told:
+            self.begun.append((told["run"], told["step"]))
+        else:
+            self.ended[told["run"]] = told
+        with contextlib.suppress(ConnectionError):  # who reported may be dead by now
+            writer.write(b"heard\n")
+            await writer.drain()
+        writer.close()
+
+
+@contextlib.contextmanager
+def witness() -> Iterator[Witness]:
+    """Listen in a thread of this process."""
+    seen, loop = Witness(), asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    listening = asyncio.start_server(seen.hear, "127.0.0.1", 0)
+    server = asyncio.run_coroutine_threadsafe(listening, loop).result()
+    seen.port = server.sockets[0].getsockname()[1]
+    try:
+        yield seen
+    finally:
+        server.close()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@dataclass
+class Torture:
+    """One run: killed and resumed until it is done."""
+
+    where: str
+    run_id: str
+    args: Namespace
+    seen: Witness
+    seed: int
+
+    def carry_out(self) -> Counter[str]:
+        """Count what happened, and what should not have."""
+        drawn = random.Random(self.seed)  # noqa: S311 - the same draw on every run, no secret
+        shape = random_dag(self.args.steps, self.seed)
+        found, recorded = Counter[str](), dict[int, str]()
+        for kill in range(self.args.kills + 1):
+            heard = len(self.seen.begun)
+            is_last = kill == self.args.kills
+            ended = self._run_once(None if is_last else drawn.uniform(0, self.args.longest))
+            begun = [step for run, step in self.seen.begun[heard:] if run == self.run_id]
+            found["recorded steps begun again"] += sum(step in recorded for step in begun)
+            entries, results = asyncio.run(self._on_record())
+            found["lost"] += sum(results.get(step) != text for step, text in recorded.items())
+            found["too early"] += sum(
+                any(other not in results for other in shape.waits[step]) for step, _ in entries
+            )
+            recorded = results
+            if ended:
+                break
+            found["kills"] += 1
+            found["recorded"] += len(recorded)
+        mine = Counter(step for run, step in self.seen.begun if run == self.run_id)
+        accounted = Counter(step for step, _ in entries)
+        found["begun again"] += sum(count - 1 for count in mine.values())
+        found["unaccounted"] += sum((mine - accounted).values())
+        return found + self._judged(shape)
+
+    def _judged(self, shape: Shape) -> Counter[str]:
+        """Look at what the run brought in the end."""
+        told = self.seen.ended.get(self.run_id, {})
+        texts = {int(step): text for step, text in told.get("texts", {}).items()}
+        right = expected(shape)
+        return Counter(
+            {
+                "completed": int(told.get("outcome") == "completed"),
+                "lost": sum(step not in texts for step in right),
+                "swapped": sum(texts.get(step, text) != text for step, text in right.items()),
+            }
+        )
+
+    def _run_once(self, seconds: float | None) -> bool:
+        """Start or resume the run, and kill it after so many seconds; whether it ended itself."""
+        process: BaseProcess = _processes().Process(
+            target=_work,
+            args=(self.where, self.run_id, self.args.steps, self.seed, self.seen.port),
+        )
+        process.start()
+        process.join(seconds)
+        process.kill()
+        process.join()
+        return process.exitcode == 0
+
+    async def _on_record(self) -> tuple[list[tuple[int, int]], dict[int, str]]:
+        from replan import open_storage  # noqa: PLC0415
+
+        async with open_storage(self.where) as storage:
+            ledger = await storage.journal.ledger(self.run_id)
+            results = await storage.journal.results(self.run_id)
+        entries = [(entry.step_id, entry.number) for entry in ledger]
+        return entries, {result.step_id: result.text for result in results.values()}
+
+
+def expected(shape: Shape) -> dict[int, str]:
+    """The text of each step, which tells the texts of all that it waited for."""
+    texts: dict[int, str] = {}
+    for step, waits in shape.waits.items():
+        texts[step] = text_of(step, {other: texts[other] for other in waits})
+    return texts
+
+
+def text_of(step: int, inputs: Mapping[int, str]) -> str:
+    """A text that no other step and no other inputs would give."""
+    told = json.dumps([step, sorted(inputs.items())])
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def _processes() -> Any:
+    """Processes that are forked from one in which everything is imported already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(PRELOADED))
+    return context
+
+
+def _work(where: str, run_id: str, steps: int, seed: int, port: int) -> None:
+    asyncio.run(_worked(where, run_id, random_dag(steps, seed), seed, port))
+
+
+async def _worked(where: str, run_id: str, shape: Shape, seed: int, port: int) -> None:
+    from replan import (  # noqa: PLC0415
+        ExecutionContext,
+        Host,
+        MultiAgentConfig,
+        Specialist,
+        build_graph,
+        open_storage,
+        run,
+    )
+    from replan.testing import ScriptedModel, always  # noqa: PLC0415
+
+    drawn = random.Random(seed)  # noqa: S311
+    seconds = {step: drawn.uniform(0.001, 0.03) for step in shape.waits}
+
+    async def work(context: ExecutionContext) -> str:
+        step = context.plan_step.id
+        await _tell(port, {"run": run_id, "step": step})
+        await asyncio.sleep(seconds[step])
+        return text_of(step, context.inputs)
+
+    model = ScriptedModel({"feedback": always(COMPLETE)})
+    team = [Specialist(name="worker", intended_use="Looks into parts.", run=work)]
+    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+    async with open_storage(where) as storage:
+        graph = build_graph(config, storage=storage)
+        thread: Any = {"configurable": {"thread_id": run_id}}
+        known = await graph.aget_state(thread)
+        given = None if known.values else {"messages": [("user", "Go.")], "plan": shape.document}
+        state = await run(graph, given, config=thread, run_id=run_id)
+        results = state.get("current_specialist_results", {}).values()
+        texts = {result.step_id: result.text for result in results}
+        await _tell(port, {"run": run_id, "outcome": state.get("outcome"), "texts": texts})
+
+
+async def _tell(port: int, told: Mapping[str, object]) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"{json.dumps(told)}\n".encode())
+    await reader.readline()
+    writer.close()
+
+
+if __name__ == "__main__":
+    publish("Torture", arguments().parse_args(), main)
