@@ -10,6 +10,7 @@ import asyncio
 import re
 import tempfile
 import time
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,20 @@ from rich.text import Text
 
 from replan.adapters.offline import OFFLINE_NOTICE
 from replan.app import local_graph
+from replan.cli.course import Course, after
+from replan.cli.frame import Window, frame, whole_plan
 from replan.cli.lines import Lines
+from replan.plan.model import StepStatus
 from replan.running import stream
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "run.svg"
 WIDTH = 84
+WINDOW = Window(width=WIDTH - 1, height=24)
 CUT = "[ cut from the picture ]"
+AT_ONCE = "[ the plan lives: a moment in which steps run at the same time ]"
+FAILED = "[ a moment later: a step has failed, and the host will revise the plan ]"
+ENDED = "[ the end ]"
 DRAWING = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 _THEME = TerminalTheme(
@@ -44,18 +52,11 @@ _THEME = TerminalTheme(
     ],
 )
 _STYLES = (
-    (r"thinking$", "bright_black"),
     (r"#+ .*", "bold white"),
-    (r"- \[ \].*", "white"),
-    (r"-> step .*", "cyan"),
-    (r"\[x\] step .*", "green"),
-    (r"\[!\] step .*", "red"),
     (r"\*\*.*", "bold"),
     (r"completed: .*", "bold green"),
     (r"\[ .* \]", "bright_black italic"),
 )
-_AT_NAME = re.compile(r"@\w+")
-_WAITS = re.compile(r"\(after [\d, ]+\)$")
 
 # Rich's own frame asks a server for its font; this one is content with what the reader has.
 _FRAME = """\
@@ -75,12 +76,25 @@ _FRAME = """\
 {chrome}
 <g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
 {backgrounds}
-<g class="{unique_id}-matrix">
+<g class="{unique_id}-matrix" xml:space="preserve">
 {matrix}
 </g>
 </g>
 </svg>
 """
+
+
+@dataclass
+class Seen:
+    """A run as a terminal has seen it.
+
+    Attributes:
+        moments: The course of the run after each event, and when that was.
+        lines: What is printed where there is no terminal; it ends with the answer and the account.
+    """
+
+    moments: list[tuple[Course, float]] = field(default_factory=list[tuple[Course, float]])
+    lines: list[str] = field(default_factory=list[str])
 
 
 def main() -> None:
@@ -102,29 +116,51 @@ def demo_task() -> str:
     return found[1]
 
 
-async def run_of_demo(out: Path) -> list[str]:
-    """Run the demo, and give the lines that it prints."""
+async def run_of_demo(out: Path) -> Seen:
+    """Run the demo, and give what a terminal shows of it."""
     data = ROOT / "examples" / "data"
     lines = Lines(workspace=data, clock=time.monotonic)
     graph = local_graph(directory=data, out=out)
-    return "".join([lines.lines_of(event) async for event in stream(graph, demo_task())]).split(
-        "\n"
+    seen, course, text = Seen(), Course(started=time.monotonic()), ""
+    async for event in stream(graph, demo_task()):
+        course = after(course, event, time.monotonic())
+        seen.moments.append((course, time.monotonic()))
+        text += lines.lines_of(event)
+    seen.lines = text.split("\n")
+    return seen
+
+
+def svg(seen: Seen) -> str:
+    """Draw a run: two moments of the living plan, its end, a part of the answer, the account."""
+    console = Console(record=True, width=WIDTH, file=StringIO(), highlight=False)
+    console.print(Text("$ make demo", style="bold"))
+    console.print(Text(OFFLINE_NOTICE, style="bright_black"))
+    for title, moment in ((AT_ONCE, most_at_once(seen)), (FAILED, first_failure(seen))):
+        _print(console, "", title, "")
+        _print(console, *frame(moment[0], WINDOW, moment[1]))
+    last, now = seen.moments[-1]
+    _print(console, "", ENDED, "")
+    _print(console, *whole_plan(last, WINDOW, now))
+    sections = [at for at, line in enumerate(seen.lines) if line.startswith("## ")]
+    part = next(at for at in sections if "ompare" in seen.lines[at])
+    end = next(at for at in sections if at > part)
+    _print(console, "", CUT, "", *seen.lines[part:end], CUT, "", seen.lines[-2])
+    return console.export_svg(
+        title="make demo", theme=_THEME, code_format=_FRAME, font_aspect_ratio=0.61, unique_id="run"
     )
 
 
-def svg(lines: list[str]) -> str:
-    """Draw the lines of a run: the plan, the steps, a part of the answer, the account."""
-    sections = [at for at, line in enumerate(lines) if line.startswith("## ")]
-    part = next(at for at in sections if "ompare" in lines[at])
-    end = next(at for at in sections if at > part)
-    shown = [*lines[: sections[0]], CUT, "", *lines[part:end], CUT, "", lines[-2]]
-    console = Console(record=True, width=WIDTH, file=StringIO())
-    console.print(Text("$ make demo", style="bold"))
-    console.print(Text(OFFLINE_NOTICE, style="bright_black"))
-    for line in shown:
-        console.print(_styled(line), no_wrap=False)
-    return console.export_svg(
-        title="make demo", theme=_THEME, code_format=_FRAME, font_aspect_ratio=0.61, unique_id="run"
+def most_at_once(seen: Seen) -> tuple[Course, float]:
+    """The moment in which most steps run."""
+    return max(seen.moments, key=lambda moment: moment[0].count(StepStatus.EXECUTING))
+
+
+def first_failure(seen: Seen) -> tuple[Course, float]:
+    """The moment in which a step has failed, and all that ran beside it is done."""
+    return next(
+        moment
+        for moment in seen.moments
+        if moment[0].count(StepStatus.FAILED) and not moment[0].count(StepStatus.EXECUTING)
     )
 
 
@@ -141,13 +177,14 @@ def mermaid(graph: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _print(console: Console, *lines: str | Text) -> None:
+    for line in lines:
+        console.print(_styled(line) if isinstance(line, str) else line)
+
+
 def _styled(line: str) -> Text:
     style = next((style for pattern, style in _STYLES if re.fullmatch(pattern, line)), "")
-    text = Text(line, style=style)
-    if line.startswith("- [ ]"):
-        text.highlight_regex(_AT_NAME, "cyan")
-        text.highlight_regex(_WAITS, "yellow")
-    return text
+    return Text(line, style=style)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,54 @@
+"""Approval: a plan waits until a person lets it run, as it is or changed.
+
+    python examples/approve_a_plan.py
+
+The plan is handed in, and the team asks about every plan. The person of this program makes a
+mistake first. The results are joined by the offline model, or by the one of REPLAN_MODEL.
+"""
+
+import os
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from replan import (
+    Approval,
+    EnhancedState,
+    Host,
+    MultiAgentConfig,
+    Specialist,
+    build_graph,
+    run_sync,
+    waiting_for,
+)
+
+PLAN = "- [ ] 1. Boil water @cook\n- [ ] 2. Boil an egg @cook (after 1)\n"
+
+
+def asked(state: EnhancedState) -> Approval:
+    """Give what the run waits for."""
+    waiting = waiting_for(state)
+    assert isinstance(waiting, Approval)  # noqa: S101 - nothing else waits here
+    return waiting
+
+
+config = MultiAgentConfig(
+    host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
+    specialists=[Specialist(name="cook", intended_use="Cooks.", run=lambda _: "done")],
+    approval="always",
+)
+graph = build_graph(config, checkpointer=InMemorySaver())
+thread = {"configurable": {"thread_id": "kitchen"}}
+
+state = run_sync(graph, {"plan": PLAN}, config=thread)
+print(asked(state).reason)
+print(asked(state).approve)
+
+mistaken = {"action": "edit", "plan": PLAN.replace("after 1", "after 9")}
+state = run_sync(graph, Command(resume=mistaken), config=thread)
+print("rejected for now:", asked(state).problem.splitlines()[1].strip())
+
+edited = {"action": "edit", "plan": PLAN.replace("an egg", "two eggs")}
+state = run_sync(graph, Command(resume=edited), config=thread)
+print(state["current_plan"].content)
+print(f"version {state['current_plan'].version}, changed by {state['plan_history'][0].by}")

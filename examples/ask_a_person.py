@@ -1,0 +1,59 @@
+"""Questions: two steps ask at once, and are answered in any order while the others go on.
+
+    python examples/ask_a_person.py
+
+The plan is handed in; its results are joined by the offline model, or by the one of REPLAN_MODEL.
+The answers stand in the program, where a real one would ask somebody.
+"""
+
+import os
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from replan import (
+    ExecutionContext,
+    Host,
+    MultiAgentConfig,
+    Specialist,
+    ask_user,
+    build_graph,
+    run_sync,
+    waiting_for,
+)
+
+PLAN = """\
+- [ ] 1. the hall @painter
+- [ ] 2. the attic @painter
+- [ ] 3. the garden @cleaner
+"""
+
+
+def paint(context: ExecutionContext) -> str:
+    """Paint what the step names, in a colour that a person chooses."""
+    colour = ask_user(f"Which colour for {context.task_description}?")
+    # What stands below a question is done once; what stands above it, once more for each answer.
+    print(f"{context.task_description} is {colour}")
+    return str(colour)
+
+
+config = MultiAgentConfig(
+    host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
+    specialists=[
+        Specialist(name="painter", intended_use="Paints a room.", run=paint),
+        Specialist(name="cleaner", intended_use="Cleans up.", run=lambda _: "clean"),
+    ],
+)
+graph = build_graph(config, checkpointer=InMemorySaver())
+thread = {"configurable": {"thread_id": "house"}}
+
+state = run_sync(graph, {"plan": PLAN}, config=thread)
+for question in waiting_for(state):
+    print(f"{question.key}: {question.text}")
+print("already done:", *state["current_specialist_results"])
+
+state = run_sync(graph, Command(resume={"2/painter/1": "grey"}), config=thread)
+print("still open:", *[question.key for question in waiting_for(state)])
+
+state = run_sync(graph, Command(resume="blue"), config=thread)
+print(state["outcome"])

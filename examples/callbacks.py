@@ -1,0 +1,48 @@
+"""Callbacks: a ledger of who did what in which time.
+
+    python examples/callbacks.py
+
+A callback has some of eight methods. One that raises is logged and changes nothing, so a broken
+ledger never breaks the work. The plan is handed in; its results are joined by the offline model, or
+by the one of REPLAN_MODEL.
+"""
+
+import os
+
+from replan import Host, MultiAgentCallback, MultiAgentConfig, Specialist, build_graph, run_sync
+from replan.events.types import PlanCreated, SpecialistCompleted, TaskCompleted
+
+PLAN = "# Tea\n\n- [ ] 1. Boil water @kettle\n- [ ] 2. Draw the tea @pot (after 1)\n"
+
+
+class Ledger(MultiAgentCallback):
+    """Writes down what was done."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    async def on_plan_created(self, info: PlanCreated) -> None:
+        """Note the plan."""
+        print(f"{info.plan.title}: {info.plan.total_steps} steps")
+
+    async def on_specialist_complete(self, info: SpecialistCompleted) -> None:
+        """Note a step."""
+        self.seconds[info.result.key] = info.result.duration
+        print(f"{info.result.key}: {info.result.status}")
+
+    async def on_task_complete(self, info: TaskCompleted) -> None:
+        """Note the end."""
+        print(f"{info.outcome}, model calls: {info.usage.calls}")
+
+
+ledger = Ledger()
+config = MultiAgentConfig(
+    host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
+    specialists=[
+        Specialist(name="kettle", intended_use="Boils water.", run=lambda _: "hot"),
+        Specialist(name="pot", intended_use="Draws tea.", run=lambda _: "drawn"),
+    ],
+    callbacks=[ledger],
+)
+run_sync(build_graph(config), {"plan": PLAN})
+print(f"{len(ledger.seconds)} times were noted")

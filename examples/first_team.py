@@ -1,0 +1,37 @@
+"""A team of two functions, asked in plain words.
+
+    python examples/first_team.py
+
+The host is the offline model, a set of rules: it gives each part of the request to the specialist
+whose description shares its words. REPLAN_MODEL=openai:NAME puts a real model in its place.
+"""
+
+import os
+
+from replan import ExecutionContext, Host, MultiAgentConfig, Specialist, build_graph, run_sync
+
+STOCK = {"lamps": 14, "desks": 3}
+
+
+def count(context: ExecutionContext) -> str:
+    """Count what the step names."""
+    found = [item for item in STOCK if item in context.task_description.lower()]
+    return ", ".join(f"{STOCK[item]} {item}" for item in found)
+
+
+def order(context: ExecutionContext) -> str:
+    """Order, knowing what the steps before have found."""
+    return f"Ordered for a stock of {' and '.join(context.inputs.values())}."
+
+
+team = [
+    Specialist(name="clerk", intended_use="Checks the stock of an item.", run=count),
+    Specialist(name="buyer", intended_use="Orders what the stock is short of.", run=order),
+]
+host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
+graph = build_graph(MultiAgentConfig(host=host, specialists=team))
+state = run_sync(graph, "Check the stock of lamps, check the stock of desks, then order.")
+plan = state["current_plan"]
+print(plan.content if plan else "Answered without a plan.")
+print("---")
+print(state["final_answer"].text)

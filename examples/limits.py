@@ -1,0 +1,47 @@
+"""Limits: a run that may do less than its plan asks still answers, and says what is missing.
+
+    python examples/limits.py
+
+Four steps are asked for, three are allowed, and one of these takes too long. The answer is joined
+by the offline model, or by the one of REPLAN_MODEL; what was not done is added by a rule.
+"""
+
+import asyncio
+import os
+
+from replan import (
+    ExecutionContext,
+    Host,
+    Limits,
+    MultiAgentConfig,
+    Specialist,
+    build_graph,
+    run_sync,
+)
+
+PLAN = """\
+# Read the meters
+
+- [ ] 1. Read the meter of flat 1 @reader
+- [ ] 2. Read the meter of flat 2 @reader
+- [ ] 3. Read the meter of flat 3 @reader
+- [ ] 4. Read the meter of flat 4 @reader
+"""
+
+
+async def read(context: ExecutionContext) -> str:
+    """Read a meter; that of flat 2 never answers."""
+    if context.plan_step.id == 2:  # noqa: PLR2004 - the flat
+        await asyncio.Event().wait()
+    return f"{context.plan_step.id * 111} kWh"
+
+
+config = MultiAgentConfig(
+    host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
+    specialists=[Specialist(name="reader", intended_use="Reads a meter.", run=read)],
+    limits=Limits(max_steps=3, step_timeout=0.2, step_retries=0, max_rounds=2),
+)
+state = run_sync(build_graph(config), {"plan": PLAN})
+print(state["final_answer"].text)
+print()
+print(f"{state['outcome']}, limit reached: {state['limit_reached'] or 'none'}")

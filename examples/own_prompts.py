@@ -1,0 +1,42 @@
+"""Prompts of one's own, for the host and for a specialist.
+
+    python examples/own_prompts.py
+
+Without REPLAN_MODEL=openai:NAME the model is a `ScriptedModel` that plays the script below, so the
+answers are written down here; what it is told is real, and shown at the end.
+"""
+
+import os
+
+from replan import Host, MultiAgentConfig, Specialist, build_graph, run_sync
+from replan.testing import ScriptedModel
+
+SCRIPT = {
+    "think": "---\ncomplexity: complex\n---\n- [ ] 1. Describe the fjord @guide\n",
+    "step 1": "A fjord is a valley that the sea has taken.",
+    "feedback": "---\nverdict: complete\n---\nA valley that the sea has taken.",
+}
+
+model = os.environ.get("REPLAN_MODEL") or ScriptedModel(SCRIPT)
+config = MultiAgentConfig(
+    host=Host(
+        tool_calling_model=model,
+        system_prompt="You work for a museum. Visitors are ten years old.",
+        thinking_prompt="Plan as few steps as will do.",
+        reflection_prompt="Be content with an answer that a child understands.",
+    ),
+    specialists=[
+        Specialist(
+            name="guide",
+            intended_use="Explains things of the sea.",
+            chat_model=model,
+            system_prompt="You are a guide. One sentence, no foreign words.",
+        )
+    ],
+)
+state = run_sync(build_graph(config), "What is a fjord?")
+print(state["final_answer"].text)
+
+if isinstance(model, ScriptedModel):
+    for call in model.calls:
+        print(f"{call.node}: {' / '.join(call.messages[0].text.splitlines()[:3])}")

@@ -1,0 +1,57 @@
+"""A step that is tried again, and one whose failure the plan has provided for.
+
+    python examples/retry_and_route_around.py
+
+Step 1 breaks off once and is tried again by itself. Step 2 fails for good, so step 3 runs, which is
+there for that case, and step 4 goes on with what it found. No model decides anything here; the
+offline one, or that of REPLAN_MODEL, only joins the results.
+"""
+
+import os
+
+from replan import (
+    ExecutionContext,
+    ExecutionStatus,
+    Host,
+    MultiAgentConfig,
+    Specialist,
+    SpecialistResult,
+    build_graph,
+    run_sync,
+)
+
+PLAN = """\
+# Rates of the day
+
+- [ ] 1. Fetch the rates in EUR @fetcher (retries 2)
+- [ ] 2. Fetch the rates in NOK @fetcher
+- [ ] 3. Take the rates in NOK of yesterday @archive (if 2 failed)
+- [ ] 4. Write the list @scribe (after 1, 2, 3)
+"""
+
+
+def fetch(context: ExecutionContext) -> str | SpecialistResult:
+    """Fetch rates: the first try breaks off, and there are none in NOK."""
+    if "NOK" in context.task_description:
+        return SpecialistResult(status=ExecutionStatus.FAILED, error="no such list", retry=False)
+    if context.attempt == 1:
+        raise ConnectionError("reset by peer")
+    return "1 EUR = 1.08 USD"
+
+
+def write(context: ExecutionContext) -> str:
+    """Write a list of what there is."""
+    return "; ".join(context.inputs.values())
+
+
+team = [
+    Specialist(name="fetcher", intended_use="Fetches rates.", run=fetch),
+    Specialist(name="archive", intended_use="Has old rates.", run=lambda _: "1 NOK = 0.09 USD"),
+    Specialist(name="scribe", intended_use="Writes lists.", run=write),
+]
+host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
+state = run_sync(build_graph(MultiAgentConfig(host=host, specialists=team)), {"plan": PLAN})
+for step in state["current_plan"].steps:
+    print(step.id, step.status, f"retries: {step.retry_count}", step.feedback)
+print(state["current_specialist_results"]["4/scribe"].text)
+print(state["outcome"])
