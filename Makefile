@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lock format clean
+.PHONY: help demo test check docs lock format clean
 MAKEFLAGS += --no-print-directory
 
 VENV := .venv
@@ -22,6 +22,7 @@ PINNED := $(BIN)/python $(PIP) install --constraint requirements.lock
 # Stamps inside the environment: which Python made it, and what was installed into it.
 MADE := $(VENV)/.python-$(PYVERSION)
 RUNTIME := $(VENV)/.installed-runtime
+DOCS := $(VENV)/.installed-docs
 DEV := $(VENV)/.installed-dev
 
 DEMO_TASK := Total the revenue by region from sales.csv, total the refunds by reigon from returns.csv, find what our notes say about returns, compare revenue and refunds by region, then write a report with a chart.
@@ -33,8 +34,12 @@ demo: $(RUNTIME) ## Run a small job on examples/data (MODEL=openai:... BASE_URL=
 	@$(BIN)/replan run "$(DEMO_TASK)" --dir examples/data --out demo-output \
 	  $(if $(MODEL),--model "$(MODEL)") $(if $(BASE_URL),--base-url "$(BASE_URL)")
 
+# Those that start processes wait much, so they run beside the others; ARGS runs what it names.
 test: $(DEV) ## Run all tests
-	@$(BIN)/pytest -q $(ARGS)
+	@if [ -n "$(ARGS)" ]; then exec $(BIN)/pytest -q $(ARGS); fi; \
+	  mkdir -p build; $(BIN)/pytest -q tests/e2e > build/e2e.txt 2>&1 & e2e=$$!; \
+	  $(BIN)/pytest -q src README.md tests/unit tests/graph; unit=$$?; \
+	  wait $$e2e; e2e=$$?; cat build/e2e.txt; [ $$unit -eq 0 ] && [ $$e2e -eq 0 ]
 
 check: $(DEV) ## Run what a change must pass: format, lint, types, imports, tests with coverage
 	@echo "ruff format"; $(BIN)/ruff format --check --quiet .
@@ -42,6 +47,10 @@ check: $(DEV) ## Run what a change must pass: format, lint, types, imports, test
 	@echo "pyright"; $(BIN)/pyright --pythonpath $(BIN)/python
 	@echo "lint-imports"; $(BIN)/lint-imports --no-logo
 	@echo "pytest"; HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -q --cov --cov-report=term-missing:skip-covered
+
+docs: $(DOCS) ## Build the documentation, with the reference from the docstrings, into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html"
 
 format: $(DEV) ## Format the code and mend what the linter can mend
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
@@ -60,7 +69,7 @@ lock: ## Write requirements.lock anew from pyproject.toml (Python 3.11, the lowe
 	@echo "requirements.lock: $$(grep -c == requirements.lock) packages"
 
 clean: ## Remove the environment and everything that runs leave behind
-	@rm -rf $(VENV) build dist demo-output htmlcov .coverage .coverage.* .hypothesis .langgraph_api
+	@rm -rf $(VENV) build dist site demo-output htmlcov .coverage .coverage.* .hypothesis .langgraph_api
 	@rm -rf .pytest_cache .ruff_cache .import_linter_cache
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
 
@@ -78,7 +87,12 @@ $(RUNTIME): pyproject.toml requirements.lock $(MADE)
 	@$(PINNED) --editable '.[local]'
 	@touch $@
 
+$(DOCS): pyproject.toml requirements.lock $(MADE)
+	@echo "Installing what builds the documentation into $(VENV)"
+	@$(PINNED) --editable '.[docs]'
+	@touch $@
+
 $(DEV): pyproject.toml requirements.lock $(MADE)
 	@echo "Installing Replan and its tools into $(VENV) (a minute or two, once)"
 	@$(PINNED) --editable '.[dev]'
-	@touch $(RUNTIME) $@
+	@touch $(RUNTIME) $(DOCS) $@

@@ -1,14 +1,5 @@
-"""LangGraph Studio's server, started as a developer starts it and driven through its SDK."""
+"""LangGraph Studio's server, driven through its SDK."""
 
-import json
-import os
-import re
-import signal
-import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,56 +13,12 @@ TASK = (
 )
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(tmp_path_factory: pytest.TempPathFactory, serve_studio) -> str:
     """The address of a server on the project's own langgraph.json."""
     folder = tmp_path_factory.mktemp("studio")
-    config = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
-    config["env"]["REPLAN_DIR"] = str(ROOT / "examples" / "data")
-    config["env"]["REPLAN_OUT"] = str(folder / "out")
-    (folder / "langgraph.json").write_text(json.dumps(config), "utf-8")
-    port = free_port()
-    command = [
-        *(str(Path(sys.executable).parent / "langgraph"), "dev", "--no-browser", "--no-reload"),
-        *("--host", "127.0.0.1", "--port", str(port), "--n-jobs-per-worker", "4"),
-    ]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT / "src"),
-        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-    }
-    server = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        assert server.stdout is not None
-        said = []
-        for line in server.stdout:
-            said.append(line)
-            if re.search(r"Application started up|Application startup complete", line):
-                break
-        else:
-            pytest.fail("the server did not start:\n" + "".join(said))
-        # The rest of what it says must not fill the pipe.
-        drain = threading.Thread(target=server.stdout.read)
-        drain.start()
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(timeout=20)
-    drain.join(timeout=20)
-    server.stdout.close()
+    data, out = ROOT / "examples" / "data", folder / "out"
+    return serve_studio(folder, {"REPLAN_DIR": str(data), "REPLAN_OUT": str(out)})
 
 
 async def test_the_drawing_shows_every_node_and_specialist(url):
@@ -88,9 +35,9 @@ async def test_the_schemas_are_the_states_and_the_settings_are_a_form(url):
     async with get_client(url=url) as client:
         (assistant,) = await client.assistants.search()
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
-        assert set(schemas["input_schema"]["properties"]) == {"messages", "plan"}
+        assert set(schemas["input_schema"]["properties"]) == {"messages", "plan", "answers"}
         assert "current_plan" in schemas["state_schema"]["properties"]
-        assert {"limits", "round_scope"} <= set(schemas["context_schema"]["properties"])
+        assert {"limits", "round_scope", "approval"} <= set(schemas["context_schema"]["properties"])
 
 
 async def test_a_run_streams_its_state_can_be_edited_and_the_thread_goes_on(url):

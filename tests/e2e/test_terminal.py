@@ -1,17 +1,10 @@
 """`replan run` on a real terminal: 60 columns and 20 lines, as a person sees it."""
 
 import asyncio
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
-import subprocess
-import sys
-import termios
 import threading
 import time
 
@@ -19,11 +12,8 @@ import pytest
 from rich.cells import cell_len
 
 from replan.testing import Hang, Reply
+from terminals import COLUMNS, CONTROL, PATIENCE, REPLAN, Terminal
 
-PROGRAM = "from replan.cli.main import main; main()"
-COLUMNS, LINES = 60, 20
-PATIENCE = 60.0
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 PLAN = """\
 ---
 complexity: complex
@@ -51,58 +41,6 @@ specialists:
 """
 
 
-class Terminal:
-    """A program on a terminal of its own; reading it waits for what can be seen."""
-
-    def __init__(self, command, environment):
-        self._main, replica = pty.openpty()
-        fcntl.ioctl(replica, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-        self.process = subprocess.Popen(
-            command,
-            stdin=replica,
-            stdout=replica,
-            stderr=replica,
-            env=environment,
-            start_new_session=True,
-        )
-        os.close(replica)
-        self._raw = b""
-
-    @property
-    def text(self):
-        """All that was written so far, without colours and movements."""
-        return _CONTROL.sub("", self._raw.decode(errors="replace")).replace("\r", "")
-
-    @property
-    def raw(self):
-        return self._raw.decode(errors="replace")
-
-    def wait_for(self, text):
-        while text not in self.text:
-            assert self._read(), f"{text!r} never came:\n{self.text}"
-
-    def end(self):
-        """Read until the program ends, and give its exit code."""
-        while self._read():
-            pass
-        return self.process.wait(PATIENCE)
-
-    def close(self):
-        self.process.kill()
-        self.process.wait(PATIENCE)
-        os.close(self._main)
-
-    def _read(self):
-        ready, _, _ = select.select([self._main], [], [], PATIENCE)
-        assert ready, f"nothing came any more:\n{self.text}"
-        try:
-            found = os.read(self._main, 65536)
-        except OSError:  # Linux says so when the other side is closed
-            return False
-        self._raw += found
-        return bool(found)
-
-
 @pytest.fixture
 def terminal(tmp_path, openai_server):
     """Start `replan` on a terminal, with a scripted model behind HTTP."""
@@ -110,7 +48,7 @@ def terminal(tmp_path, openai_server):
     team.write_text(TEAM)
     started = []
 
-    def start(*arguments, replies=REPLIES, **variables):
+    def start(*arguments, replies=REPLIES, own_team=True, **variables):
         server = openai_server(replies)
         base = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")}
         environment = {
@@ -121,7 +59,8 @@ def terminal(tmp_path, openai_server):
             "PYTHONIOENCODING": "utf-8",
             **variables,
         }
-        command = [sys.executable, "-c", PROGRAM, *arguments, "--team", str(team)]
+        command = [*REPLAN, *arguments]
+        command += ["--team", str(team)] if own_team else []
         started.append(Terminal(command, environment))
         return started[-1]
 
@@ -158,9 +97,18 @@ def test_a_plan_lives_on_a_terminal_of_60_columns(terminal, tmp_path):
         "- two",
     ]
     assert re.fullmatch(r"completed: 5 model calls, \d+ tokens, [\d.]+ s", last[-1])
-    drawn = re.split(r"[\r\n]+", _CONTROL.sub("", shown.raw))
+    drawn = re.split(r"[\r\n]+", CONTROL.sub("", shown.raw))
     assert all(cell_len(line) < COLUMNS for line in drawn)
     assert "- [x] 3. Compare both @analyst (after 1, 2)" in out.read_text()
+
+
+def test_the_notice_of_the_offline_model_is_broken_between_words(terminal):
+    shown = terminal("run", "hello", replies={}, own_team=False)
+    assert shown.end() == 0
+    lines = shown.text.splitlines()[1:]
+    assert lines[0].startswith("Offline model: plans by fixed rules and joins results; it")
+    assert lines[1].startswith("understands no free text")
+    assert all(cell_len(line) < COLUMNS for line in lines)
 
 
 def test_a_terminal_without_colour_gets_none(terminal):
@@ -186,7 +134,7 @@ def test_json_on_a_terminal_is_json_and_nothing_else(terminal):
 def test_ctrl_c_leaves_the_plan_as_it_is_and_the_terminal_in_order(terminal, tmp_path):
     out = tmp_path / "plan.md"
     replies = {"think": PLAN, "step 1": "EU.", "step 2": Reply(fault=Hang())}
-    shown = terminal("run", "Compare.", "--plan-out", str(out), replies=replies)
+    shown = terminal("run", "Compare.", "--plan-out", str(out), "--grace", "0", replies=replies)
     shown.wait_for("1 of 3 done")
     begun = time.monotonic()
     os.kill(shown.process.pid, signal.SIGINT)

@@ -8,9 +8,11 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import TypeAdapter, ValidationError
 
 from replan import (
+    Approval,
     CollectedResults,
     FeedbackResult,
     PlanStep,
+    Question,
     SpecialistResult,
     TaskComplexity,
     TaskPlan,
@@ -19,6 +21,7 @@ from replan import (
 )
 from replan.events import types
 from replan.events.types import BaseEvent, Event, StepEvent
+from replan.plan import Rerun
 from replan.state.usage import TokenCount
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -40,6 +43,7 @@ FEEDBACK = FeedbackResult(
 )
 FIELDS = {
     "run_started": {"request": "Go."},
+    "steps_reopened": {"reruns": (Rerun(step=2, why="awaits", of=(1,)),)},
     "thinking_started": {},
     "thinking_completed": {"thinking": THINKING},
     "plan_created": {"plan": PLAN, "markdown": "- [ ] 1. One\n"},
@@ -49,6 +53,8 @@ FIELDS = {
     "specialist_retried": {"error": "reset", "attempt": 2},
     "specialist_parked": {"waiting_for": (1, 2)},
     "specialist_completed": {"result": RESULT},
+    "input_requested": {"question": Question(key="1/a/1", step_id=1, specialist="a", text="Why?")},
+    "approval_requested": {"approval": Approval(approve="- [ ] 1. One\n", version=2)},
     "feedback_generated": {"feedback": FEEDBACK},
     "limit_reached": {"limit": "max_rounds", "value": 10},
     "answer_token": {"text": "Par"},

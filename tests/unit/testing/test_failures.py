@@ -9,7 +9,13 @@ from hypothesis import assume, given, strategies as st
 from langgraph.errors import GraphInterrupt
 
 from replan.errors import ConfigurationError, LimitReachedError, ModelCallError
-from replan.ports.failures import can_pass, describe, mask_secrets, status_of
+from replan.ports.failures import (
+    brought_nothing,
+    can_pass,
+    describe,
+    mask_secrets,
+    status_of,
+)
 from replan.testing.faults import HttpFault, ScriptedHttpError
 from replan.testing.script import UnexpectedModelCall
 
@@ -198,3 +204,37 @@ def test_a_key_never_survives_wherever_it_stands(key: str, around: str):
 )
 def test_a_key_that_a_server_repeats_is_masked(text):
     assert "Secret-998877" not in describe(RuntimeError(text))
+
+
+class ConnectTimeout(Exception):  # noqa: N818 - as a client names it
+    pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WithStatus(429),
+        WithResponse(500),
+        ConnectionRefusedError("nobody"),
+        ConnectTimeout("slow"),
+        NotImplementedError("no streaming"),
+        caused(RuntimeError("Connection error."), ConnectionRefusedError("nobody")),
+        caused(RuntimeError("a"), caused(RuntimeError("b"), WithStatus(400))),
+    ],
+)
+def test_a_server_that_answered_with_an_error_or_was_never_reached_did_no_work(error):
+    assert brought_nothing(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionResetError("broke off"),
+        TimeoutError("slow"),
+        asyncio.CancelledError(),
+        ValueError("odd"),
+        caused(RuntimeError("Connection error."), ConnectionResetError("broke off")),
+    ],
+)
+def test_of_what_broke_off_nobody_knows_what_it_cost(error):
+    assert not brought_nothing(error)

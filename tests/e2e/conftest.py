@@ -1,0 +1,77 @@
+"""LangGraph Studio's server, started as a developer starts it."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def studio(folder: Path, variables: dict[str, str]) -> Generator[str]:
+    """Serve the project's own langgraph.json with other variables, and give the address."""
+    config = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
+    config["env"] |= variables
+    (folder / "langgraph.json").write_text(json.dumps(config), "utf-8")
+    port = free_port()
+    command = [
+        *(str(Path(sys.executable).parent / "langgraph"), "dev", "--no-browser", "--no-reload"),
+        *("--host", "127.0.0.1", "--port", str(port), "--n-jobs-per-worker", "4"),
+    ]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(folder)]),
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+    }
+    server = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        said = []
+        for line in server.stdout:
+            said.append(line)
+            if re.search(r"Application started up|Application startup complete", line):
+                break
+        else:
+            pytest.fail("the server did not start:\n" + "".join(said))
+        # The rest of what it says must not fill the pipe.
+        drain = threading.Thread(target=lambda: said.extend(server.stdout))
+        drain.start()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(timeout=20)
+    drain.join(timeout=20)
+    server.stdout.close()
+    # Whatever the tests did, no thread was restored from a class that nobody listed.
+    assert [line for line in said if "unregistered" in line or "Blocked" in line] == []
+    assert (folder / ".langgraph_api" / "replan.sqlite").exists()
+
+
+@pytest.fixture(scope="module")
+def serve_studio() -> Iterator[Callable[[Path, dict[str, str]], str]]:
+    """Start a server that lives as long as the tests of the module."""
+    with ExitStack() as servers:
+        yield lambda folder, variables: servers.enter_context(studio(folder, variables))

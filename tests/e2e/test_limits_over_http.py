@@ -1,0 +1,198 @@
+"""Limits against a real client: a server over HTTP that honours what it is told, or does not."""
+
+import asyncio
+
+import pytest
+from langchain_openai import ChatOpenAI
+
+from replan import (
+    Budget,
+    Host,
+    Limits,
+    MultiAgentConfig,
+    Price,
+    Specialist,
+    build_graph,
+    run,
+)
+from replan.testing import OpenAIServer, Reply
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+WIDE = {"max_steps": 300, "max_parallel_steps": 200, "max_model_calls": 1_000}
+
+
+class Till:
+    """A server that writes long replies, stops where it is told to, and keeps its own account."""
+
+    def __init__(self, longest=3_000, *, heeds=True, together=0):
+        self.longest = longest
+        self.heeds = heeds
+        self.tokens = 0
+        self.caps = []
+        self.together = together
+        self.gathered = asyncio.Event()
+
+    async def __call__(self, request):
+        cap = request.body.get("max_completion_tokens")
+        self.caps.append(cap)
+        read = sum(len(message.text) for message in request.messages) // 4
+        written = min(self.longest, cap) if cap and self.heeds else self.longest
+        self.tokens += read + written
+        if len(self.caps) >= self.together:
+            self.gathered.set()
+        await self.gathered.wait()
+        is_host = request.call is not None and request.call.node == "feedback"
+        return Reply(COMPLETE if is_host else "text", usage=(read, written))
+
+
+def plan_of(steps):
+    return "".join(f"- [ ] {n}. Part {n} @a\n" for n in range(1, steps + 1))
+
+
+async def go(server, limits, *, steps=200, budget=None, **worker):
+    given = worker or {"chat_model": "openai:m"}
+    given["limits"] = budget or Budget()
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model="openai:m"),
+        specialists=[Specialist(name="a", intended_use="Works.", **given)],
+        limits=limits,
+        prices={"m": Price(input=1, output=4)},
+    )
+    graph = build_graph(config, base_url=server.base_url)
+    return await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(steps)})
+
+
+@pytest.mark.parametrize("streaming", [True, False], ids=["streaming", "whole"])
+@pytest.mark.parametrize("limits", [{"max_tokens": 60_000}, {"max_cost": 0.2}])
+async def test_no_server_that_stops_when_told_to_is_paid_for_more_than_the_limit(limits, streaming):
+    till = Till()
+    async with OpenAIServer(till, models=("m",), streaming=streaming) as server:
+        state = await go(server, Limits(**{**WIDE, **limits}))
+    usage = state["usage"]
+    assert usage.total_tokens == till.tokens
+    assert usage.cost == pytest.approx((usage.input_tokens + 4 * usage.output_tokens) / 1_000_000)
+    for limit, value in limits.items():
+        used = {"max_tokens": usage.total_tokens, "max_cost": usage.cost}[limit]
+        assert 0.6 * value < used <= value
+        assert state["limit_reached"] == limit
+    assert all(till.caps)
+    assert state["outcome"] == "partial"
+    assert state["final_answer"].text.startswith("The answer.")
+    assert "Not done" in state["final_answer"].text
+
+
+async def test_a_server_that_does_not_stop_is_charged_and_later_calls_see_it():
+    till = Till(longest=20_000, heeds=False)
+    async with OpenAIServer(till, models=("m",)) as server:
+        state = await go(server, Limits(**WIDE, max_tokens=100_000))
+    # What was on its way before the first reply told of it, and no more.
+    first = 100_000 * 0.8 // 4_096
+    assert state["usage"].total_tokens == till.tokens <= (first + 1) * 21_000
+    assert state["limit_reached"] == "max_tokens"
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_tokens": 1_500_000, "max_cost": 9.0}])
+async def test_limits_that_nobody_reaches_keep_no_step_waiting(limits):
+    # The server answers nobody before all steps have asked.
+    till = Till(longest=50, together=200)
+    async with OpenAIServer(till, models=("m",)) as server:
+        state = await go(server, Limits(**{**WIDE, **limits}))
+    assert state["outcome"] == "completed"
+    # Without a limit nothing is asked for that nobody configured.
+    assert all(till.caps) if limits else set(till.caps) == {None}
+
+
+async def test_where_room_is_short_many_go_together_and_the_others_follow():
+    till = Till(longest=50, together=10)
+    async with OpenAIServer(till, models=("m",)) as server:
+        # All of them together would reserve ten times as much as there is.
+        state = await go(server, Limits(**WIDE, max_tokens=100_000))
+    assert state["outcome"] == "completed"
+
+
+def invoke(url):
+    """A function that calls a model of its own, without `await`."""
+    model = ChatOpenAI(model="m", base_url=url, api_key="none", max_retries=0, stream_usage=True)
+
+    def work(context):
+        return model.invoke(f"Do part {context.plan_step.id}.").text
+
+    async def blocking(context):
+        return model.invoke(f"Do part {context.plan_step.id}.").text
+
+    async def streaming(context):
+        return "".join([chunk.text for chunk in model.stream("Do it.")])
+
+    return {"in a thread": work, "on the event loop": blocking, "streamed": streaming}
+
+
+@pytest.mark.parametrize("how", ["in a thread", "on the event loop", "streamed"])
+async def test_calls_without_await_inside_functions_are_bound_too(how):
+    till = Till(longest=50)
+    async with OpenAIServer(till, models=("m",)) as server:
+        run_of = invoke(server.base_url)[how]
+        limits = Limits(**{**WIDE, "max_model_calls": 21})
+        state = await go(server, limits, steps=60, run=run_of)
+    assert len(server.requests) == state["usage"].calls == 21
+    assert len(state["current_plan"].completed_steps) == 20
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_model_calls")
+    assert state["usage"].total_tokens == till.tokens
+
+
+async def test_tokens_bind_calls_without_await_too():
+    till = Till(longest=500)
+    async with OpenAIServer(till, models=("m",)) as server:
+        limits = Limits(**WIDE, max_tokens=20_000)
+        run_of = invoke(server.base_url)["in a thread"]
+        state = await go(server, limits, steps=60, run=run_of)
+    assert 10_000 < till.tokens == state["usage"].total_tokens <= 20_000
+    assert state["limit_reached"] == "max_tokens"
+
+
+async def test_a_tool_loop_is_cut_in_the_middle_and_its_step_stays_pending():
+    def look(word: str) -> str:
+        """Look a word up."""
+        return f"{word} is a word. " * 20
+
+    async def serve(request):
+        if request.call and request.call.node == "feedback":
+            return Reply(COMPLETE, usage=(100, 20))
+        call = {"name": "look", "args": {"word": "x"}, "id": None, "type": "tool_call"}
+        caps.append(request.body.get("max_completion_tokens"))
+        return Reply("", tool_calls=[call], usage=(400 * len(caps), 60))
+
+    caps = []
+    async with OpenAIServer(serve, models=("m",)) as server:
+        limits = Limits(max_tokens=8_000, step_retries=0)
+        state = await go(server, limits, steps=1, chat_model="openai:m", tools=[look])
+    assert len(caps) > 2
+    assert all(caps)
+    assert state["usage"].total_tokens <= 8_000
+    assert state["current_plan"].step(1).status == "pending"
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_tokens")
+    assert state["usage"].by["a"].calls == len(caps)
+
+
+async def test_a_specialist_s_budget_binds_its_tool_loop():
+    def look(word: str) -> str:
+        """Look a word up."""
+        return "nothing"
+
+    async def serve(request):
+        if request.call and request.call.node == "feedback":
+            return Reply(COMPLETE, usage=(100, 20))
+        call = {"name": "look", "args": {"word": "x"}, "id": None, "type": "tool_call"}
+        return Reply("", tool_calls=[call])
+
+    async with OpenAIServer(serve, models=("m",)) as server:
+        state = await go(
+            server,
+            Limits(),
+            steps=1,
+            chat_model="openai:m",
+            tools=[look],
+            budget=Budget(max_model_calls=4),
+        )
+    assert server.calls["step 1/a"] == 4
+    error = state["current_specialist_results"]["1/a"].error
+    assert error == "LimitReachedError: The limit max_model_calls=4 of specialist a is reached."
