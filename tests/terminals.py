@@ -10,7 +10,7 @@ import subprocess
 import sys
 import termios
 
-REPLAN = (sys.executable, "-c", "from replan.cli.main import main; main()")
+REPLAN = (sys.executable, "-m", "replan")
 COLUMNS, LINES = 60, 20
 PATIENCE = 60.0
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

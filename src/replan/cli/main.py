@@ -142,7 +142,7 @@ class RunCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; a word that names no kind of approval is not the option's value."""
         kinds = {each.value for each in Approve}
-        following = [*args[1:], ""]
+        following = [*args, ""][1:]
         args = [
             f"{arg}=plan" if arg == "--approve" and after not in kinds else arg
             for arg, after in zip(args, following, strict=True)

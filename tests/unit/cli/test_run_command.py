@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from replan.cli.main import app
 
-PROGRAM = "from replan.cli.main import main; main()"
 ENDLESS = """\
 # Count for ever
 
@@ -234,10 +233,17 @@ def test_the_help_loads_no_framework():
         assert result.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("words", [["run"], ["run", "--approve"]])
+def test_a_run_of_nothing_is_wrong_use(words):
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "Missing argument 'TASK|PLAN.md'" in result.output
+
+
 def test_ctrl_c_stops_the_work_keeps_what_is_finished_and_exits_with_130(folder, tmp_path):
     plan, out = tmp_path / "plan.md", tmp_path / "out.md"
     plan.write_text(ENDLESS)
-    command = [sys.executable, "-c", PROGRAM, "run", str(plan), "--dir", str(folder)]
+    command = [sys.executable, "-m", "replan", "run", str(plan), "--dir", str(folder)]
     command += ["--plan-out", str(out), "--grace", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -261,7 +267,7 @@ def test_ctrl_c_stops_the_work_keeps_what_is_finished_and_exits_with_130(folder,
 def test_a_full_disk_is_one_message(folder):
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [sys.executable, "-c", PROGRAM, "run", "Profile trips.csv", "--dir", str(folder)],
+            [sys.executable, "-m", "replan", "run", "Profile trips.csv", "--dir", str(folder)],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -273,7 +279,7 @@ def test_a_full_disk_is_one_message(folder):
 
 
 def test_a_reader_that_goes_away_is_no_crash(folder):
-    command = [sys.executable, "-c", PROGRAM, "run", "total km by city", "--dir", str(folder)]
+    command = [sys.executable, "-m", "replan", "run", "total km by city", "--dir", str(folder)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
