@@ -50,7 +50,7 @@ async def direct_answer(
         if not text:
             outcome, text = "failed", "There is no answer: the model gave an empty reply."
         answer = shown.finish(text)
-    usage = call.usage(state)
+    usage = await call.usage(state)
     await call.close()
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
     return {

@@ -73,7 +73,7 @@ async def feedback(
         "current_feedback_result": judged,
         "limit_reached": limit,
         "unreadable_replies": unreadable,
-        "usage": call.usage(state),
+        "usage": await call.usage(state),
         "event_seq": call.emitter.counter.value,
     }
 

@@ -41,7 +41,7 @@ async def final_answer(
         limit = call.refused.limit
         await call.tell_limit(limit, call.refused.value)
     outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
-    usage = call.usage(state)
+    usage = await call.usage(state)
     await call.close()
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
     # A person may edit the document and hand it in again: it tells what its steps were asked.

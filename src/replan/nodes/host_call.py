@@ -18,6 +18,7 @@ from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.deadline import in_time
 from replan.nodes.meter import Meter
 from replan.nodes.scopes import run_scope
+from replan.ports.account import Account
 from replan.ports.asking import Scope
 from replan.ports.chat import Chat
 from replan.ports.failures import can_pass, describe
@@ -25,7 +26,7 @@ from replan.ports.services import Services
 from replan.prompts.sections import Node
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
-from replan.state.usage import TokenCount, Usage
+from replan.state.usage import CUT_OFF, TokenCount, Usage
 
 HOST_TRIES = 3
 """Tries of one call of the host, beside those that the model's client makes itself."""
@@ -66,7 +67,7 @@ class HostCall:
             ModelCallError: The model could not be reached or refused the call.
             LimitReachedError: The run has no call, no token, no money or no time left.
         """
-        account = self.services.accounts.of(self.services.journal, self.run_id)
+        account = self._account
         meter = Meter(
             account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
         )
@@ -129,9 +130,19 @@ class HostCall:
         await self.services.journal.closed(self.run_id)
         self.services.accounts.close(self.run_id)
 
-    def usage(self, state: EnhancedState) -> Usage:
-        """The run's usage with this node's part."""
-        return state.get("usage", Usage()).plus((self.node, self.used))
+    async def usage(self, state: EnhancedState) -> Usage:
+        """The run's usage with this node's part, and with what calls that were cut off may cost."""
+        used = state.get("usage", Usage()).plus((self.node, self.used))
+        # Nothing else is on its way while a node of the host is at work.
+        charged = await self._account.charged()
+        lost = TokenCount(
+            calls=max(0, charged.calls - used.calls), cost=max(0.0, charged.cost - used.cost)
+        )
+        return used.plus((CUT_OFF, lost)) if lost.calls else used
+
+    @property
+    def _account(self) -> Account:
+        return self.services.accounts.of(self.services.journal, self.run_id)
 
 
 def host_call(

@@ -65,7 +65,7 @@ async def plan_creation(
         "current_round": 1,
         "is_simple_task": False,
         "unreadable_replies": unreadable,
-        "usage": call.usage(state),
+        "usage": await call.usage(state),
         "event_seq": call.emitter.counter.value,
     }
 

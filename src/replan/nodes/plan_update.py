@@ -94,7 +94,7 @@ async def plan_update(
         **update,
         "current_round": state.get("current_round", 0) + 1,
         "unreadable_replies": unreadable,
-        "usage": call.usage(state),
+        "usage": await call.usage(state),
         "event_seq": call.emitter.counter.value,
     }
 

@@ -1,6 +1,7 @@
 """What a call or a try is charged to: the run, and the budgets of its specialist and its step."""
 
 from replan.errors import UnpricedModelError
+from replan.ports.account import RUN
 from replan.ports.asking import Scope
 from replan.ports.services import Services
 from replan.state.limits import CLOSING_TOKENS, Budget, Limits
@@ -9,12 +10,12 @@ from replan.state.limits import CLOSING_TOKENS, Budget, Limits
 def run_scope(limits: Limits, services: Services, *, closing: bool) -> Scope:
     """The run; a call that is not `closing` leaves the closing reserve to one that is."""
     if closing:
-        return Scope("run", limits.whole)
+        return Scope(RUN, limits.whole)
     kept = limits.kept
     if services.prices:
         dearest = max(p.of(CLOSING_TOKENS, CLOSING_TOKENS) for p in services.prices.values())
         kept = kept.replace(cost=min(kept.cost, dearest))
-    return Scope("run", limits.whole, kept)
+    return Scope(RUN, limits.whole, kept)
 
 
 def step_scopes(limits: Limits, services: Services, specialist: str, step_id: int) -> list[Scope]:

@@ -69,7 +69,7 @@ async def think(
         "current_thinking_result": thinking,
         "thinking_history": [thinking],
         "unreadable_replies": unreadable,
-        "usage": call.usage(start.view),
+        "usage": await call.usage(start.view),
         "event_seq": Overwrite(call.emitter.counter.value),
     }
 

@@ -20,6 +20,9 @@ from replan.ports.stopwatch import Stopwatch
 
 _MOST_RUNS = 1_000
 
+RUN = "run"
+"""The scope of a whole run."""
+
 TIMES = "seconds/"
 """What the keys of noted seconds begin with."""
 
@@ -166,6 +169,12 @@ class Account:
         for scope in permit.ask.scopes:
             self._of(scope).on_way.pop(permit.reservation.id, None)
         self._serve()
+
+    async def charged(self) -> Spending:
+        """All that the run is charged for."""
+        await self.open()
+        charged = self._charged.get(RUN, _Charged())
+        return Spending(calls=charged.calls, tokens=charged.tokens, cost=max(0.0, charged.cost))
 
     @contextmanager
     def at_work(self, scopes: Sequence[Scope]) -> Generator[None]:

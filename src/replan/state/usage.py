@@ -6,6 +6,9 @@ from pydantic import Field
 
 from replan.plan.model import Value
 
+CUT_OFF = "(cut off)"
+"""Under this name stand calls that were cut off, so that nobody took down what came of them."""
+
 
 class TokenCount(Value):
     """Model calls, and the tokens that the servers reported for them (0 where none were).
@@ -33,7 +36,10 @@ class TokenCount(Value):
 
 
 class Usage(TokenCount):
-    """The usage of a run: the sum, and its parts by node or specialist."""
+    """The usage of a run: the sum, and its parts by node or specialist.
+
+    Calls that were cut off, by a kill or a stop, are charged too: under `CUT_OFF`.
+    """
 
     by: dict[str, TokenCount] = Field(default_factory=dict)
 

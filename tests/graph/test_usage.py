@@ -1,0 +1,72 @@
+"""What a run has used is what its models were asked for, also by calls that were cut off."""
+
+import asyncio
+
+import pytest
+
+from replan import Host, MultiAgentConfig, Price, Specialist, build_graph, open_storage, run
+from replan.testing import Reply, ScriptedModel, always
+
+PLAN = "# Work\n\n- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"
+THREAD = {"configurable": {"thread_id": "t"}}
+THINK = f"---\ncomplexity: complex\n---\n{PLAN}"
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+
+
+class Server:
+    """Cuts off the process that asks it for one of the replies, once."""
+
+    def __init__(self, key):
+        self.asked, self.arrived, self.key = 0, asyncio.Event(), key
+        replies = {"think": THINK, "step 1": "One.", "step 2": "Two.", "feedback": COMPLETE}
+        self.script = {name: always(self.reply(name, text)) for name, text in replies.items()}
+
+    def reply(self, name, text):
+        async def given(_):
+            self.asked += 1
+            if name == self.key and not self.arrived.is_set():
+                self.arrived.set()
+                await asyncio.Event().wait()
+            return Reply(text, usage=(100, 10))
+
+        return given
+
+
+@pytest.mark.parametrize("key", ["think", "step 1", "feedback"])
+async def test_calls_that_were_cut_off_are_counted_and_paid_for(key, tmp_path):
+    server = Server(key)
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=ScriptedModel(server.script)),
+        specialists=[
+            Specialist(name="a", intended_use="Works.", chat_model=ScriptedModel(server.script))
+        ],
+        prices={"ScriptedModel": Price(input=1, output=1)},
+    )
+    async with open_storage(tmp_path / "runs.db") as storage:
+        graph = build_graph(config, storage=storage)
+        running = asyncio.ensure_future(run(graph, "Go.", config=THREAD, run_id="r"))
+        await server.arrived.wait()
+        running.cancel()
+        await asyncio.wait({running})
+    # All anew, as another process would have it.
+    async with open_storage(tmp_path / "runs.db") as storage:
+        state = await run(build_graph(config, storage=storage), "Go.", config=THREAD, run_id="r")
+    usage = state["usage"]
+    assert (state["outcome"], usage.calls, server.asked) == ("completed", 5, 5)
+    assert usage.by["(cut off)"].calls == 1
+    known = 4 * 110 / 1_000_000
+    assert usage.cost == pytest.approx(known + usage.by["(cut off)"].cost)
+    assert usage.by["(cut off)"].cost > 0
+
+
+async def test_where_nothing_was_cut_off_nothing_is_added(tmp_path):
+    replies = {"think": THINK, "specialist": always("Done."), "feedback": COMPLETE}
+    model = ScriptedModel(replies)
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=model),
+        specialists=[Specialist(name="a", intended_use="Works.", chat_model=model)],
+        prices={"ScriptedModel": Price(input=0.1, output=0.7)},
+    )
+    async with open_storage(tmp_path / "runs.db") as storage:
+        state = await run(build_graph(config, storage=storage), "Go.", config=THREAD)
+    assert set(state["usage"].by) == {"think", "a", "feedback"}
