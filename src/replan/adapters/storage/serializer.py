@@ -59,5 +59,7 @@ def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
         twin.serde = strict_serializer(allowed)
         return twin
     if isinstance(given, StrictSerializer | SealedSerializer) and allowed:
-        return saver.with_allowlist([(kind.__module__, kind.__name__) for kind in allowed])
+        return cast("Any", saver).with_allowlist(
+            [(kind.__module__, kind.__name__) for kind in allowed]
+        )
     return cast("Any", saver)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from langgraph.pregel import Pregel
 from pydantic import BaseModel
@@ -19,8 +19,8 @@ def types_in(*schemas: Any) -> frozenset[type]:
         kind = waiting.pop()
         if id(kind) not in seen:
             seen.add(id(kind))
-            if _is_class(kind, BaseModel, Enum) or (_is_class(kind, object) and is_dataclass(kind)):
-                found.add(kind)
+            if isinstance(kind, type) and (_is_class(kind, BaseModel, Enum) or is_dataclass(kind)):
+                found.add(cast("type", kind))
             waiting.extend(_parts(kind))
     return frozenset(found)
 
@@ -29,7 +29,7 @@ def types_of_graph(graph: Any) -> frozenset[type]:
     """What the states of a compiled graph and of the graphs inside it can hold; none of others."""
     if not isinstance(graph, Pregel):
         return frozenset()
-    whole: Any = graph
+    whole = cast("Any", graph)
     inner = (part for _, part in whole.get_subgraphs(recurse=True))
     builders = [getattr(part, "builder", None) for part in (whole, *inner)]
     return types_in(*(schema for each in builders for schema in getattr(each, "schemas", ())))
