@@ -34,6 +34,7 @@ from replan.specialists.local import local_specialists
 from replan.specialists.prompted import PromptedSpecialist
 from replan.specialists.runnable import RunnableAnswer
 from replan.specialists.tools import chat_with_tools
+from replan.state.team import Effects, SpecialistCard
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -215,12 +216,12 @@ def models_from_environment(
 
 def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
     if given.run is not None:
-        return FunctionSpecialist(given.card.replace(effects=given.effects or "keyed"), given.run)
+        return FunctionSpecialist(_card(given, "keyed"), given.run)
     chat = chats.of(given.chat_model)
     if chat is None:
         answer = RunnableAnswer(given.invokable, given.streamable)
         work = given.invokable if given.streamable is None else given.streamable
-        effects = given.effects or effects_of_work(work)
+        card = _card(given, effects_of_work(work))
     else:
         answer = chat_with_tools(
             f"{place}.tools",
@@ -231,14 +232,20 @@ def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
             approve=given.approve,
         ).reply
         # What its tools do is told of each of them, and kept on record call by call.
-        effects = "pure" if given.tools else given.effects or "pure"
+        card = given.card if given.tools else _card(given, "pure")
     return PromptedSpecialist(
-        card=given.card.replace(effects=effects),
+        card=card,
         answer=answer,
         system_prompt=given.system_prompt,
         input_processor=given.input_processor,
         output_processor=given.output_processor,
     )
+
+
+def _card(given: Specialist, effects: Effects) -> SpecialistCard:
+    """Its card, with the effects that it declares, else with these."""
+    is_declared = given.effects is not None
+    return given.card.replace(effects=given.effects or effects, is_declared=is_declared)
 
 
 def team_graph(  # noqa: PLR0913 - what a team file leaves open

@@ -43,7 +43,7 @@ SHOWN = {
     "limits.py": [
         "111 kWh",
         "333 kWh",
-        "- 2. Read the meter of flat 2: TimeoutError: no answer within 0.2 s\n",
+        "- 2. Read the meter of flat 2: StepTimeoutError: no answer within 0.2 s\n",
         "- 4. Read the meter of flat 4: not run, the limit max_steps was reached\n",
         "partial, limit reached: max_steps\n",
     ],

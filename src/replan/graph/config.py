@@ -96,7 +96,8 @@ class Specialist:
             it is said of each tool that does not say it itself. Left out: `pure` for a chat model
             and a LangChain runnable, `keyed` for what is handed the step's idempotency key (`run`
             in its context, a graph and a function of messages and configuration in the metadata of
-            that, a tool as its parameter `idempotency_key`), `unsafe` for all else.
+            that, a tool as its parameter `idempotency_key`), `unsafe` for all else. A step that is
+            declared `unsafe` is tried again only where its line says `retries`.
         approve: The names of tools that a person must approve, call by call.
         limits: What all its steps together may spend in one run.
     """

@@ -16,7 +16,7 @@ from tenacity.wait import wait_exponential_jitter
 from replan.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
 from replan.events.emitter import Emitter
 from replan.events.types import SpecialistInvoked, SpecialistRetried, SpecialistToken
-from replan.nodes.deadline import in_time
+from replan.nodes.deadline import StepTimeoutError, in_time
 from replan.nodes.meter import Meter
 from replan.nodes.scopes import step_scopes
 from replan.nodes.step_questions import StepQuestions
@@ -155,15 +155,21 @@ class Tries:
 
     @property
     def _retries(self) -> int:
-        """Tries beside the first; unsafe work gets more than one only where its step says so."""
-        step = self.context.plan_step
+        """Tries beside the first; what was declared unsafe has none unless its step says so."""
+        step, card = self.context.plan_step, self.specialist.card
         if step.max_retries is not None:
             return min(step.max_retries, MOST_RETRIES)
-        return 0 if self._is_unsafe else min(self.limits.step_retries, MOST_RETRIES)
+        is_declared_unsafe = self._is_unsafe and card.is_declared
+        return 0 if is_declared_unsafe else min(self.limits.step_retries, MOST_RETRIES)
 
     @property
     def _is_unsafe(self) -> bool:
         return self.specialist.card.effects == "unsafe"
+
+    def _is_doubtful(self, error: Exception) -> bool:
+        """Whether an unsafe try was cut off, in a step that does not say that this is no matter."""
+        is_cut_off = isinstance(error, StepTimeoutError)
+        return is_cut_off and self._is_unsafe and self.context.plan_step.max_retries is None
 
     async def _one(self) -> SpecialistResult:
         """Make one try; everything but a question to the user and a cancellation is a result."""
@@ -188,7 +194,7 @@ class Tries:
             limit = error if isinstance(error, LimitReachedError) else meter.refused or error
             if isinstance(limit, LimitReachedError) and limit.scope == "run":
                 raise limit from (None if limit is error else error)
-            result = _failure(limit)
+            result = _failure(limit, again=not self._is_doubtful(limit))
         finally:
             self.used += meter.count
         if result is None or asker.asked:
@@ -309,12 +315,12 @@ class _Asked(Exception):  # noqa: N818 - it ends the tries, and is no error
         super().__init__()
 
 
-def _failure(error: Exception) -> SpecialistResult:
+def _failure(error: Exception, *, again: bool = True) -> SpecialistResult:
     return SpecialistResult(
         status=ExecutionStatus.FAILED,
         error=describe(error),
         confidence=0.0,
-        retry=can_pass(error),
+        retry=again and can_pass(error),
     )
 
 

@@ -17,6 +17,10 @@ GRACE = 1.0
 _TICK = 1.0
 
 
+class StepTimeoutError(TimeoutError):
+    """Work was stopped when its time was over; how far it had come is not known."""
+
+
 async def in_time(
     work: Callable[[], Awaitable[T]],
     account: Account,
@@ -29,7 +33,7 @@ async def in_time(
     the run.
 
     Raises:
-        TimeoutError: The work took longer than its own timeout.
+        StepTimeoutError: The work took longer than its own timeout.
         LimitReachedError: The run, the specialist or the step has no time left.
     """
     scopes = meter.scopes
@@ -55,7 +59,7 @@ async def in_time(
     if is_late and own > left:
         raise scope.reached("seconds")
     if is_late:
-        raise TimeoutError(f"no answer within {seconds:g} s")
+        raise StepTimeoutError(f"no answer within {seconds:g} s")
     if task.cancelled():
         raise RuntimeError("it cancelled itself")
     return task.result()

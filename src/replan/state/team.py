@@ -28,12 +28,14 @@ class SpecialistCard(Value):
         intended_use: When to choose it.
         capabilities: What it can do.
         effects: What a second run of one of its steps would do.
+        is_declared: Whether somebody said so; else it follows from what does the steps.
     """
 
     name: str
     intended_use: str
     capabilities: tuple[str, ...] = ()
     effects: Effects = "pure"
+    is_declared: bool = False
 
 
 def select_specialists_by_task(

@@ -381,14 +381,23 @@ async def test_the_numbers_and_the_failures_go_on_from_the_ledger(tries):
     ]
 
 
-async def test_unsafe_work_is_tried_again_only_where_its_step_says_so(tries):
+async def test_unsafe_work_is_tried_again_as_far_as_is_known_what_it_did(tries):
     def fail(context):
         raise ConnectionError("reset")
 
-    card = CARD.replace(effects="unsafe")
-    silent = STEP.replace(max_retries=None)
-    assert (await tries(fail, step=silent, card=card)[0].run()).retry_count == 0
-    assert (await tries(fail, step=silent)[0].run()).retry_count == 2
-    assert (
-        await tries(fail, step=STEP.replace(max_retries=1), card=card)[0].run()
-    ).retry_count == 1
+    async def hang(context):
+        await asyncio.Event().wait()
+
+    async def retries(work, step, **card):
+        built, _ = tries(work, step=step, card=CARD.replace(**card))
+        return (await built.run()).retry_count
+
+    silent = STEP.replace(max_retries=None, timeout=0.01)
+    outspoken = silent.replace(max_retries=1)
+    declared = {"effects": "unsafe", "is_declared": True}
+    # An error ends a try, whereas a time that ran out ends nothing.
+    assert [await retries(work, silent, **declared) for work in (fail, hang)] == [0, 0]
+    assert [await retries(work, silent, effects="unsafe") for work in (fail, hang)] == [2, 0]
+    assert [await retries(work, silent, effects="keyed") for work in (fail, hang)] == [2, 2]
+    assert [await retries(work, outspoken, **declared) for work in (fail, hang)] == [1, 1]
+    assert [await retries(work, outspoken, effects="unsafe") for work in (fail, hang)] == [1, 1]

@@ -46,7 +46,9 @@ def test_the_effects_of_a_step_are_declared_or_follow_from_what_does_it(worker, 
     one = Specialist(name="a", intended_use="Works.", **worker)
     config = MultiAgentConfig(host=Host(tool_calling_model=MODEL), specialists=[one])
     services = services_of(config, models_from_environment(environment={}))
-    assert services.specialists["a"].card.effects == effects
+    card = services.specialists["a"].card
+    assert card.effects == effects
+    assert card.is_declared == ("effects" in worker and "tools" not in worker)
 
 
 def test_a_tool_says_its_effects_itself_or_is_told_them():
