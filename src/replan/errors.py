@@ -6,6 +6,7 @@ ReplanError
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
 │   │   └── UnpricedModelError   money is bound, and a model has no price
 │   ├── InputError               what was handed to a run is wrong
+│   ├── ThreadBusyError          another run works on the thread
 │   ├── QuestionError            a person is asked where nobody can be, or too much
 │   ├── PlanDocumentError        a plan document has mistakes; all of them, with places
 │   └── TeamFileError            a team file has mistakes; all of them, with places
@@ -64,6 +65,20 @@ class UnpricedModelError(ConfigurationError):
 
 class InputError(UsageError):
     """The input of a run cannot be used."""
+
+
+class ThreadBusyError(UsageError):
+    """Another run works on the thread now, in this process or in another one.
+
+    Attributes:
+        thread_id: The thread.
+    """
+
+    def __init__(self, thread_id: str) -> None:
+        self.thread_id = thread_id
+        super().__init__(
+            f"Another run works on the thread '{thread_id}' now. Wait for its end, or stop it."
+        )
 
 
 class QuestionError(UsageError):

@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -60,26 +60,27 @@ async def run(  # noqa: PLR0913 - what a run can be told
         grace: Seconds that running steps then have to end before they are cancelled.
 
     Raises:
-        UsageError: The input cannot be used.
+        UsageError: The input cannot be used, or another run works on the thread.
         ModelCallError: The thinking or planning model could not be reached.
     """
     use_threads()
     prepared = _prepared(settings, config, run_id)
     options = _options(graph, settings)
-    given = await _given(graph, input, settings, prepared)
 
     async def work(control: RunControl | None = None) -> dict[str, Any]:
+        given = await _given(graph, input, settings, prepared)
         return await cast("Any", graph).ainvoke(given, prepared, control=control, **options)
 
-    try:
-        state = await (work() if stop is None else stoppable(work, stop, grace))
-    except asyncio.CancelledError:
-        await _at_rest(graph)
-        raise
-    except RunStopped:
-        await _at_rest(graph)
-        state = await _saved(graph, prepared)
-        state["outcome"] = "interrupted"
+    async with _alone(graph, prepared):
+        try:
+            state = await (work() if stop is None else stoppable(work, stop, grace))
+        except asyncio.CancelledError:
+            await _at_rest(graph)
+            raise
+        except RunStopped:
+            await _at_rest(graph)
+            state = await _saved(graph, prepared)
+            state["outcome"] = "interrupted"
     if "__interrupt__" in state:
         state["outcome"] = "waiting"
     return cast("EnhancedState", state)
@@ -122,26 +123,27 @@ async def stream(  # noqa: PLR0913 - what a run can be told
     Setting `stop` ends the events early; see `run`.
 
     Raises:
-        UsageError: The input cannot be used.
+        UsageError: The input cannot be used, or another run works on the thread.
         ModelCallError: The thinking or planning model could not be reached.
     """
     use_threads()
     prepared = _prepared(settings, config, run_id)
     options = _options(graph, settings)
-    resumed = await _given(graph, input, settings, prepared)
+    async with _alone(graph, prepared):
+        resumed = await _given(graph, input, settings, prepared)
 
-    def parts(control: RunControl | None = None) -> AsyncGenerator[Any]:
-        stream_of = cast("Any", graph).astream
-        return stream_of(resumed, prepared, stream_mode="custom", control=control, **options)
+        def parts(control: RunControl | None = None) -> AsyncGenerator[Any]:
+            stream_of = cast("Any", graph).astream
+            return stream_of(resumed, prepared, stream_mode="custom", control=control, **options)
 
-    given = parts() if stop is None else _until_stopped(parts, stop, grace)
-    try:
-        async with aclosing(given):
-            async for part in given:
-                if isinstance(part, BaseEvent):
-                    yield cast(Event, part)
-    finally:
-        await _at_rest(graph)
+        given = parts() if stop is None else _until_stopped(parts, stop, grace)
+        try:
+            async with aclosing(given):
+                async for part in given:
+                    if isinstance(part, BaseEvent):
+                        yield cast(Event, part)
+        finally:
+            await _at_rest(graph)
 
 
 async def _until_stopped(
@@ -164,6 +166,18 @@ async def _until_stopped(
             await running
     finally:
         await put_an_end_to(running)
+
+
+@asynccontextmanager
+async def _alone(graph: Graph, config: RunnableConfig) -> AsyncGenerator[None]:
+    """Hold the thread, where it is kept by what can: nobody else works on it meanwhile."""
+    holding = getattr(cast("Any", graph).checkpointer, "holding", None)
+    thread = config.get("configurable", {}).get("thread_id")
+    if holding is None or thread is None:
+        yield
+        return
+    async with holding(str(thread)):
+        yield
 
 
 async def _at_rest(graph: Graph) -> None:

@@ -55,6 +55,11 @@ def text_of(step):
     return f"text {step} from {[text_of(each) for each in AFTER[step]]}"
 
 
+def all_before(step):
+    """The steps that must be done before a step."""
+    return {one for other in AFTER[step] for one in (other, *all_before(other))}
+
+
 class World:
     """The storage of a run, and the effects of its steps outside of it."""
 
@@ -89,16 +94,24 @@ class World:
             return {each.step_id for each in (await storage.journal.results(run_id)).values()}
 
     async def is_cancelled_at(self, at, given):
-        """Run until a step is reached, and cancel the run there."""
+        """Run until a step is reached and all others are on record that do not wait for it."""
         reached = asyncio.Event()
+        apart = {step for step in AFTER if at not in (step, *all_before(step))}
 
         async def disturb(step):
             if step == at:
+                while not apart <= await recorded():  # noqa: ASYNC110 - other connections write
+                    await asyncio.sleep(0)
                 reached.set()
                 await asyncio.Event().wait()
 
         self.disturb = disturb
-        async with self.opened() as (graph, _):
+        async with self.opened() as (graph, storage):
+
+            async def recorded():
+                results = await storage.journal.results("r")
+                return {each.step_id for each in results.values()}
+
             running = asyncio.ensure_future(run(graph, given, config=THREAD, run_id="r"))
             waiting = asyncio.ensure_future(reached.wait())
             await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)

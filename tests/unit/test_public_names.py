@@ -50,6 +50,7 @@ NAMES = [
     "TaskPlan",
     "TeamFileError",
     "ThinkingResult",
+    "ThreadBusyError",
     "UnknownStepError",
     "UnpricedModelError",
     "Usage",

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.run_book import MemoryRunBook
 from replan.adapters.storage.database import FOR_WRITING, Database, Patience
+from replan.adapters.storage.holding import FileHolds
 from replan.adapters.storage.journal import SqlJournal
 from replan.adapters.storage.runs import SqlRunBook
 from replan.adapters.storage.savers import SqliteSaver
@@ -102,7 +103,7 @@ async def _sqlite_storage(
                 serde, seal = opened_with(key, facts, plain, str(path))
                 connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
                 await connection.execute("PRAGMA synchronous = FULL")
-                saver = SqliteSaver(connection, serde, insisting)
+                saver = SqliteSaver(connection, serde, insisting, FileHolds(path))
                 await saver.setup()
         engine = _sqlite_engine(path)
         stack.push_async_callback(engine.dispose)
@@ -127,9 +128,10 @@ async def _postgres_storage(
     plain, where = strict_serializer(allow), postgres.shown(address)
     insisting = Patience(where, patience)
     async with postgres.connected(address, patience) as (pool, engine):
+        holds = postgres.holds_of(address, insisting)
 
         async def prepared() -> Facts:
-            setup = postgres.PostgresSaver(pool, plain, insisting).setup
+            setup = postgres.PostgresSaver(pool, plain, insisting, holds).setup
             return await postgres.prepare_database(
                 address, lambda: new_facts(key, plain), setup, where
             )
@@ -137,11 +139,12 @@ async def _postgres_storage(
         # An address that is wrong should not take as long to tell as a server that restarts.
         facts = await Patience(where, min(patience, OPENING)).insist(prepared)
         serde, seal = opened_with(key, facts, plain, where)
-        saver = postgres.PostgresSaver(pool, serde, insisting)
+        saver = postgres.PostgresSaver(pool, serde, insisting, holds)
         try:
             yield _storage(saver, Database(engine, insisting), seal)
         finally:
             await insisting.end()
+            await holds.close()
 
 
 def _storage(saver: Any, database: Database, seal: Seal) -> Storage:

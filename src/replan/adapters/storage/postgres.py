@@ -20,7 +20,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from replan.adapters.storage import schema
+from replan.adapters.storage.advisory_holds import AdvisoryHolds
 from replan.adapters.storage.database import Patience
+from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.savers import WholeSaver
 from replan.adapters.storage.sealing import Hidden, SealedSerializer
 from replan.adapters.storage.secrecy import Facts
@@ -39,9 +41,12 @@ Connection = psycopg.AsyncConnection[Any]
 class PostgresSaver(WholeSaver, AsyncPostgresSaver):
     """LangGraph's saver, made whole; with a key, it writes no text in the clear."""
 
-    def __init__(self, pool: Any, serde: SerializerProtocol, patience: Patience) -> None:
+    def __init__(
+        self, pool: Any, serde: SerializerProtocol, patience: Patience, holds: Holds
+    ) -> None:
         super().__init__(pool, serde=serde)
         self.patience = patience
+        self.holds = holds
 
     async def aput(
         self,
@@ -67,13 +72,14 @@ def shown(address: str) -> str:
     return f"postgresql://{parts.get('host') or ''}{port}/{parts.get('dbname') or ''}"
 
 
+def holds_of(address: str, patience: Patience) -> AdvisoryHolds:
+    """The threads that are worked on in a database."""
+    return AdvisoryHolds(lambda: _connect(address, autocommit=True), patience)
+
+
 @asynccontextmanager
 async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, AsyncEngine]]:
     """A pool for LangGraph's saver and an engine for our tables, on the same database."""
-
-    async def connect() -> Connection:
-        return await psycopg.AsyncConnection.connect(address, connect_timeout=_CONNECT_TIMEOUT)
-
     async with AsyncExitStack() as stack:
         pool = AsyncConnectionPool(
             address,
@@ -94,7 +100,7 @@ async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, 
         await pool.open()
         engine = create_async_engine(
             "postgresql+psycopg://",
-            async_creator=connect,
+            async_creator=lambda: _connect(address),
             pool_size=CONNECTIONS,
             max_overflow=0,
             pool_pre_ping=True,
@@ -114,9 +120,7 @@ async def prepare_database(
     Raises:
         StorageError: It was written by a newer version; it was not touched.
     """
-    async with await psycopg.AsyncConnection.connect(
-        address, autocommit=True, connect_timeout=_CONNECT_TIMEOUT
-    ) as connection:
+    async with await _connect(address, autocommit=True) as connection:
         # Not waited for inside the server: LangGraph's setup builds indexes in a way that waits for
         # every open statement, so a process that waited there would stop the one it waits for.
         locked = f"SELECT pg_try_advisory_lock({_LOCK})"
@@ -143,6 +147,12 @@ async def prepare_database(
         await saver_setup()
         # The lock falls with the connection.
         return facts
+
+
+async def _connect(address: str, **options: Any) -> Connection:
+    return await psycopg.AsyncConnection.connect(
+        address, connect_timeout=_CONNECT_TIMEOUT, **options
+    )
 
 
 async def _facts_of(connection: Connection) -> Facts:

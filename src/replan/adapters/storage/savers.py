@@ -13,6 +13,7 @@ Beside what LangGraph's own do:
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from copy import copy
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from replan.adapters.storage.database import Patience
 from replan.adapters.storage.faults import UnreadableRecordError
+from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.sealing import with_allowed
 
 T = TypeVar("T")
@@ -43,10 +45,21 @@ class WholeSaver:
 
     Attributes:
         patience: Tries again what can pass.
+        holds: The threads that are worked on.
     """
 
     serde: SerializerProtocol
     patience: Patience
+    holds: Holds
+
+    def holding(self, thread_id: str) -> AbstractAsyncContextManager[None]:
+        """Hold a thread while this lasts.
+
+        Raises:
+            ThreadBusyError: Another run holds it.
+            StorageError: Nobody can say.
+        """
+        return self.holds.holding(thread_id)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read a checkpoint."""
@@ -141,10 +154,15 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
     """Checkpoints in a SQLite file."""
 
     def __init__(
-        self, connection: aiosqlite.Connection, serde: SerializerProtocol, patience: Patience
+        self,
+        connection: aiosqlite.Connection,
+        serde: SerializerProtocol,
+        patience: Patience,
+        holds: Holds,
     ) -> None:
         super().__init__(connection, serde=serde)
         self.patience = patience
+        self.holds = holds
 
     async def _roll_back(self) -> None:
         async with self.lock:

@@ -1,0 +1,95 @@
+"""One run at a time works on a thread, whichever process it is in."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from replan import (
+    Host,
+    MultiAgentConfig,
+    Specialist,
+    ThreadBusyError,
+    build_graph,
+    open_storage,
+    run,
+    stream,
+)
+
+PLAN = {"plan": "- [ ] 1. First @worker\n- [ ] 2. Second @worker (after 1)\n"}
+
+
+def thread(name):
+    return {"configurable": {"thread_id": name}}
+
+
+class Bench:
+    """Steps that can be held up, and how often each was done."""
+
+    def __init__(self):
+        self.done, self.at_work, self.go_on = Counter(), asyncio.Event(), asyncio.Event()
+
+    async def work(self, context):
+        self.done[context.run_id, context.plan_step.id] += 1
+        self.at_work.set()
+        await self.go_on.wait()
+        return "done"
+
+    def graph(self, storage):
+        team = [Specialist(name="worker", intended_use="Works.", run=self.work)]
+        host = Host(tool_calling_model="offline")
+        return build_graph(MultiAgentConfig(host=host, specialists=team), storage=storage)
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+async def test_a_thread_that_is_worked_on_is_left_alone(lasting, bench):
+    async with lasting() as here, lasting() as elsewhere:
+        first = asyncio.ensure_future(
+            run(bench.graph(here), PLAN, config=thread("a"), run_id="mine")
+        )
+        await bench.at_work.wait()
+        for storage in (here, elsewhere):
+            for given in (PLAN, None, "Are you there?"):
+                with pytest.raises(ThreadBusyError, match="works on the thread 'a' now"):
+                    await run(bench.graph(storage), given, config=thread("a"), run_id="mine")
+            with pytest.raises(ThreadBusyError):
+                await anext(stream(bench.graph(storage), PLAN, config=thread("a")))
+        bench.go_on.set()
+        other = await run(bench.graph(elsewhere), PLAN, config=thread("b"), run_id="other")
+        assert [(await first)["outcome"], other["outcome"]] == ["completed", "completed"]
+        # It is free again, and the same input does nothing more.
+        state = await run(bench.graph(elsewhere), PLAN, config=thread("a"), run_id="mine")
+    assert state["run_id"] == "mine"
+    assert bench.done == dict.fromkeys([(name, n) for name in ("mine", "other") for n in (1, 2)], 1)
+
+
+async def test_a_run_that_was_cancelled_lets_go(lasting, bench):
+    async with lasting() as here, lasting() as elsewhere:
+        first = asyncio.ensure_future(run(bench.graph(here), PLAN, config=thread("a")))
+        await bench.at_work.wait()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        bench.go_on.set()
+        assert (await run(bench.graph(elsewhere), None, config=thread("a")))["outcome"] == (
+            "completed"
+        )
+
+
+async def test_threads_are_held_again_after_the_server_came_back(postgres_server, bench):
+    where = postgres_server.dsn
+    async with open_storage(where) as here, open_storage(where) as elsewhere:
+        first = asyncio.ensure_future(run(bench.graph(here), PLAN, config=thread("a")))
+        await bench.at_work.wait()
+        await asyncio.to_thread(postgres_server.kill)
+        await asyncio.to_thread(postgres_server.start)
+        # Whatever this storage does next, it takes what it held.
+        async with here.checkpointer.holding("b"):
+            with pytest.raises(ThreadBusyError):
+                await run(bench.graph(elsewhere), None, config=thread("a"))
+        bench.go_on.set()
+        assert (await first)["outcome"] == "completed"
