@@ -58,6 +58,14 @@ async def test_a_newer_format_is_left_alone(postgres_database):
     await refused(postgres_database, match="newer version of Replan")
 
 
+async def test_newer_tables_of_langgraph_are_left_alone(postgres_database):
+    async with open_storage(postgres_database) as storage:
+        await storage.journal.note("r", "k", 1)
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("INSERT INTO checkpoint_migrations (v) VALUES (1000)")
+    await refused(postgres_database, match="newer version of its saver")
+
+
 async def test_tables_that_were_made_only_in_part_are_completed(postgres_database):
     """As a process leaves them that is killed between two commands."""
     with psycopg.connect(postgres_database) as connection:

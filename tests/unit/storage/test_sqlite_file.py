@@ -7,16 +7,20 @@ import stat
 import subprocess
 import sys
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 
 from postgres import fresh_database
-from replan import ConfigurationError, StorageError, open_storage
+from replan import ConfigurationError, SpecialistResult, StorageError, open_storage
 from replan.adapters.storage import schema
+from replan.ports.journal import Attempt
 
 FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")
 ROOT = Path(__file__).parents[3]
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
@@ -119,13 +123,50 @@ async def test_a_file_that_was_cut_off_is_left_alone(tmp_path):
     await refused(path, match="damaged")
 
 
-async def test_a_file_without_our_tables_is_left_alone(tmp_path):
+@pytest.mark.parametrize("damage", ["DELETE FROM replan_facts", "DROP TABLE replan_results"])
+async def test_a_file_without_our_tables_is_left_alone(tmp_path, damage):
     path = tmp_path / "runs.sqlite"
     await made(path)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DELETE FROM replan_facts")
+        connection.execute(damage)
         connection.commit()
     await refused(path, match="damaged")
+
+
+async def read_all(storage, thread):
+    await storage.checkpointer.aget_tuple(thread)
+    await storage.journal.results("r")
+    await storage.journal.ledger("r")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE checkpoints SET metadata = x'ff00aabb'",
+        "UPDATE checkpoints SET checkpoint = x'ff00aabb'",
+        "UPDATE writes SET value = x'c1ff'",
+        "UPDATE replan_results SET result = x'ff00'",
+        "UPDATE replan_results SET result = '[]'",
+        "UPDATE replan_attempts SET outcome = 'nobody knows'",
+    ],
+)
+async def test_a_damaged_record_is_told(tmp_path, damage):
+    path = tmp_path / "runs.sqlite"
+    await made(path)
+    thread = {"configurable": {"thread_id": "t"}}
+    async with open_storage(path) as storage:
+        config = await storage.checkpointer.aput(
+            {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {}
+        )
+        await storage.checkpointer.aput_writes(config, [("channel", 1)], "task")
+        attempt = Attempt(run_id="r", step_id=1, specialist="a", number=1, key="k", started_at=NOON)
+        await storage.journal.finished(attempt, SpecialistResult(), NOON)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(damage)
+        connection.commit()
+    async with open_storage(path) as storage:
+        with pytest.raises(StorageError, match="cannot be read: it was damaged"):
+            await read_all(storage, thread)
 
 
 async def test_damage_that_shows_only_later_ends_the_work_loudly(tmp_path):

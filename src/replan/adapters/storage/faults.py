@@ -2,6 +2,8 @@
 
 import re
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +33,17 @@ class Fault:
 
 class UnreadableRecordError(ValueError):
     """A record is not what was written: it was damaged, or changed by somebody without the key."""
+
+
+@contextmanager
+def readable() -> Generator[None]:
+    """Take it for damage if what was read cannot be what was written."""
+    try:
+        yield
+    except UnreadableRecordError:
+        raise
+    except (ValueError, TypeError, LookupError) as error:
+        raise UnreadableRecordError(describe(error)) from error
 
 
 _FULL = Fault(

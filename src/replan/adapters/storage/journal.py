@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
+from replan.adapters.storage.faults import readable
 from replan.adapters.storage.sealing import Seal
 from replan.ports.journal import (
     Attempt,
@@ -174,7 +175,9 @@ class SqlJournal:
 
     async def _rows(self, query: Any, read: Callable[[Any], T]) -> Sequence[T]:
         async def work(connection: AsyncConnection) -> Sequence[T]:
-            return [read(row) for row in await connection.execute(query)]
+            rows = await connection.execute(query)
+            with readable():
+                return [read(row) for row in rows]
 
         return await self._database.read(work)
 

@@ -118,7 +118,7 @@ async def prepare_database(
         What the database keeps about itself.
 
     Raises:
-        StorageError: It was written by a newer version; it was not touched.
+        StorageError: It was written by a newer version, of ours or of LangGraph's saver.
     """
     async with await _connect(address, autocommit=True) as connection:
         # Not waited for inside the server: LangGraph's setup builds indexes in a way that waits for
@@ -144,6 +144,13 @@ async def prepare_database(
                 f"version knows {schema.SCHEMA_VERSION}).",
                 "It was left as it was: upgrade Replan, or name another database.",
             )
+        if await _langgraphs_version(connection) >= len(AsyncPostgresSaver.MIGRATIONS):
+            raise StorageError(
+                where,
+                "LangGraph's tables in it are of a newer version of its saver.",
+                "It was left as it was: upgrade langgraph-checkpoint-postgres, or name another "
+                "database.",
+            )
         await saver_setup()
         # The lock falls with the connection.
         return facts
@@ -160,6 +167,13 @@ async def _facts_of(connection: Connection) -> Facts:
         return {}
     rows = await (await connection.execute("SELECT name, value FROM replan_facts")).fetchall()
     return {str(name): bytes(value) for name, value in rows}
+
+
+async def _langgraphs_version(connection: Connection) -> int:
+    """The newest change that was made to LangGraph's tables; -1 before they are there."""
+    if await _scalar(connection, "SELECT to_regclass('checkpoint_migrations')") is None:
+        return -1
+    return int(await _scalar(connection, "SELECT coalesce(max(v), -1) FROM checkpoint_migrations"))
 
 
 async def _scalar(connection: Connection, query: Any) -> Any:

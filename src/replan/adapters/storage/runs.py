@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
+from replan.adapters.storage.faults import readable
 from replan.adapters.storage.sealing import Seal
 from replan.ports.runs import RunOutcome, RunRecord
 
@@ -128,7 +129,9 @@ class SqlRunBook:
 
     async def _records(self, query: Select[Any]) -> Sequence[RunRecord]:
         async def work(connection: AsyncConnection) -> Sequence[RunRecord]:
-            return [self._record(row) for row in await connection.execute(query)]
+            rows = await connection.execute(query)
+            with readable():
+                return [self._record(row) for row in rows]
 
         return await self._database.read(work)
 

@@ -30,7 +30,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from replan.adapters.storage.database import Patience
-from replan.adapters.storage.faults import UnreadableRecordError
+from replan.adapters.storage.faults import UnreadableRecordError, readable
 from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.sealing import with_allowed
 
@@ -66,7 +66,8 @@ class WholeSaver:
         parent: Any = super()
 
         async def read() -> CheckpointTuple | None:
-            return _checked(await parent.aget_tuple(config))
+            with readable():
+                return _checked(await parent.aget_tuple(config))
 
         return await self._whole(read)
 
@@ -77,7 +78,8 @@ class WholeSaver:
         parent: Any = super()
 
         async def read() -> list[CheckpointTuple]:
-            return [_checked(each) async for each in parent.alist(config, **options)]
+            with readable():
+                return [_checked(each) async for each in parent.alist(config, **options)]
 
         for each in await self._whole(read):
             yield each

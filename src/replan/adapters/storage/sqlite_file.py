@@ -143,8 +143,10 @@ def _facts_of(path: Path) -> Facts:
         is_whole = path.stat().st_size > LARGEST_CHECKED or (
             connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
         )
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         rows = connection.execute("SELECT name, value FROM replan_facts")
         facts = {str(name): bytes(value) for name, value in rows}
+    is_whole = is_whole and schema.metadata.tables.keys() <= tables
     if not is_whole or not {"salt", "token"} <= facts.keys():
         raise StorageError(str(path), DAMAGED.problem, DAMAGED.mend)
     return facts
