@@ -3,7 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command
+from langgraph.types import Command, Interrupt
 
 from replan.errors import InputError
 from replan.events.types import BaseEvent, Event
@@ -22,6 +22,7 @@ from replan.nodes.run_start import recursion_limit
 from replan.specialists.threads import use_threads
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
+from replan.state.waiting import resumption
 from replan.stopping import GRACE, RunStopped, put_an_end_to, stoppable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
@@ -195,20 +196,37 @@ async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
 async def _given(
     graph: Graph, given: Input, settings: RunSettings | None, config: RunnableConfig
 ) -> Mapping[str, Any] | Command[Any] | None:
-    """What LangGraph takes: a run that goes on gets its new settings into its state."""
+    """What LangGraph takes: an answer finds its question, and new settings the state.
+
+    Raises:
+        InputError: It cannot be told which question an answer is for.
+    """
     if isinstance(given, str):
         return {"messages": [HumanMessage(given)]}
-    if settings is None or not isinstance(given, Command | None) or not graph.checkpointer:
+    if not isinstance(given, Command | None) or not graph.checkpointer:
         return given
-    known = (await graph.aget_state(config)).values.get("settings")
-    if known is None:
-        # The run has not begun, and takes them when it does.
+    if given is None and settings is None:
+        return None
+    snapshot = await graph.aget_state(config)
+    if given is not None:
+        given = _directed(given, snapshot.interrupts)
+    known = snapshot.values.get("settings")
+    if settings is None or known is None:
+        # A run that has not begun takes them when it does.
         return given
     new = known.overridden_by(settings)
     update: dict[str, Any] = {"settings": new, "max_rounds": new.limits.max_rounds}
     if given is None:
         return Command(update=update)
     return replace(given, update={**cast("dict[str, Any]", given.update or {}), **update})
+
+
+def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
+    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one."""
+    is_answer = command.resume is not None or not (command.update or command.goto)
+    if is_answer and interrupts:
+        return replace(command, resume=resumption(command.resume, interrupts))
+    return None if is_answer and command.resume is None else command
 
 
 def _prepared(

@@ -353,6 +353,41 @@ async def test_whatever_works_for_a_step_can_ask(how):
     assert state["current_specialist_results"]["1/a"].text == "heard blue"
 
 
+async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_answers():
+    ran = []
+
+    def inside(context):
+        if context.plan_step.id == 1:
+            ran.append("prepared")
+            return "prepared"
+        return f"heard {ask_user('Which?')}"
+
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        inner = graph_of(inside, model)
+
+        async def work(context):
+            if context.plan_step.id == 2:
+                return f"outside {ask_user('Which?')}"
+            plan = "- [ ] 1. Prepare @a\n- [ ] 2. Ask @a (after 1)\n"
+            state = await run(inner, given(plan))
+            return state["current_specialist_results"]["2/a"].text
+
+        graph = graph_of(work, model, InMemorySaver())
+        plan = "- [ ] 1. Inside @a\n- [ ] 2. Outside @a\n- [ ] 3. Inside @a\n"
+        state = await run(graph, given(plan), config=CONFIG)
+        assert keys(state) == ["1/a/2/a/1", "3/a/2/a/1"]
+        with pytest.raises(InputError, match="open: '1/a/2/a/1', '3/a/2/a/1'"):
+            await answer(graph, "blue")
+        state = await answer(graph, {"3/a/2/a/1": "three"})
+        assert keys(state) == ["1/a/2/a/1"]
+        state = await answer(graph, "one")
+        assert keys(state) == ["2/a/1"]
+        state = await answer(graph, "two")
+    texts = {key: result.text for key, result in state["current_specialist_results"].items()}
+    assert texts == {"1/a": "heard one", "2/a": "outside two", "3/a": "heard three"}
+    assert ran == ["prepared"] * 2
+
+
 async def test_a_question_cannot_be_swallowed():
     def work(context):
         try:
@@ -599,8 +634,9 @@ async def test_answers_that_cannot_be_used_are_refused(answers, problem):
         ({"2/a/1": "two", "x": 1}, "No open question has the key 'x'"),
         ({"2/a/1": " "}, "The answer to 2/a/1 is empty"),
         ({"2/a/1": None}, "The answer to 2/a/1 is empty"),
-        # LangGraph takes this as no resume at all: the run waits as before.
-        ({}, ""),
+        # LangGraph alone would not resume with this one, and break on the next one.
+        ({}, "There is no answer"),
+        (None, "One answer is not enough"),
         ({"2/a/1": {"a", "set"}}, "The answer to 2/a/1 is set"),
         (["two", "three"], "One answer is not enough"),
     ],
@@ -619,7 +655,7 @@ async def test_what_is_no_answer_is_asked_for_again_and_nothing_is_lost(wrong, p
     assert state["outcome"] == "completed"
 
 
-@pytest.mark.parametrize("wrong", ["", "  ", {"colour": "blue"}, b"blue"])
+@pytest.mark.parametrize("wrong", ["", "  ", {"colour": "blue"}, {1: "blue"}, b"blue", None])
 async def test_a_wrong_answer_to_the_only_question_is_asked_for_again(wrong):
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(lambda context: str(ask_user("Well?")), model, InMemorySaver())

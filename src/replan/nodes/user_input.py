@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.nodes.step_questions import ANSWERS
+from replan.ports.questions import path_of_step
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.questions import Question, read_answers
@@ -35,16 +36,19 @@ async def user_input(state: EnhancedState, *, services: Services) -> EnhancedSta
 
 def _given(asked: tuple[Question, ...], known: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Ask until there is an answer that can be taken; what is known needs no other."""
-    problem = ""
-    shown = [question.model_dump(mode="json", exclude={"usage", "round"}) for question in asked]
+    # Steps that run graphs may ask at once, and each graph counts its own steps from 1.
+    problem, path = "", path_of_step()
+    shown = [question.replace(key=path + question.key) for question in asked]
+    told = [question.model_dump(mode="json", exclude={"usage", "round"}) for question in shown]
     while True:
         try:
-            given = interrupt({"questions": shown, "problem": problem})
+            given = interrupt({"questions": told, "problem": problem})
         except GraphInterrupt:
             if known:
                 return known
             raise
         try:
-            return {**read_answers(cast("object", given), asked), **known}
+            answers = read_answers(cast("object", given), shown)
+            return {**{key.removeprefix(path): each for key, each in answers.items()}, **known}
         except InputError as error:
             problem = str(error)

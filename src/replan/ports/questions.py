@@ -30,6 +30,7 @@ class Asker:
 
     Attributes:
         asked: The questions that this try waits for.
+        path: The step and the specialist; in a graph that a step runs, behind those of that step.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Asker:
             new: Takes a new question in, or raises if there may be no more.
         """
         self.asked: list[Question] = []
+        self.path = f"{path_of_step()}{step_id}/{specialist}"
         self._step_id = step_id
         self._specialist = specialist
         self._known = list(known)
@@ -140,6 +142,12 @@ def ask(text: str, *, kind: QuestionKind = "question", details: JsonValue = None
             "of its tools, or in a graph that it runs; hand the context on to threads of your own."
         )
     return asker.ask(text, kind, details)
+
+
+def path_of_step() -> str:
+    """The step that runs this code, as the beginning of a question's key; empty outside of one."""
+    asker = _asker.get()
+    return "" if asker is None else f"{asker.path}/"
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
+from replan.errors import InputError
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.state.enhanced import EnhancedState
@@ -58,6 +59,48 @@ def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, .
     if isinstance(waiting, Mapping):
         return _asked_by(waiting.get("__interrupt__") or ())
     return _asked_by(waiting)
+
+
+def resumption(given: object, interrupts: Sequence[Any]) -> dict[str, Any]:
+    """Tell which of the interrupts of a thread gets what of an answer, by their ids.
+
+    Args:
+        given: One answer, or a mapping: of the keys of questions, or of the ids of interrupts.
+        interrupts: What the thread waits for, at least one.
+
+    Raises:
+        InputError: Several wait, and the answer does not say for which it is.
+    """
+    ids = [_parts(interrupt)[1] for interrupt in interrupts]
+    answers: Mapping[Any, Any] = {}
+    if isinstance(given, Mapping):
+        answers = cast("Mapping[Any, Any]", given)
+    if answers and all(key in ids for key in answers):
+        return {**answers}
+    if len(ids) == 1:
+        return {ids[0]: given}
+    takers = {
+        key: name for name, each in zip(ids, interrupts, strict=True) for key in _keys_of(each)
+    }
+    if not answers or any(key not in takers for key in answers):
+        keys = ", ".join(f"'{key}'" for key in takers)
+        raise InputError(
+            "Several things are asked at once, and it cannot be told what this answers. "
+            f"Answer with a mapping from a question's key to its answer; open: {keys}."
+        )
+    values: dict[str, Any] = {}
+    for key, answer in answers.items():
+        if key == takers[key]:
+            values[key] = answer
+        else:
+            values.setdefault(takers[key], {})[key] = answer
+    return values
+
+
+def _keys_of(interrupt: Any) -> list[str]:
+    """What an answer to an interrupt may be named by: the keys of its questions, else its id."""
+    asked = _asked_by([interrupt])
+    return [_parts(interrupt)[1]] if isinstance(asked, Approval) else [q.key for q in asked]
 
 
 def _asked_by(interrupts: Iterable[Any]) -> tuple[Question, ...] | Approval:

@@ -18,7 +18,7 @@ from replan.state.questions import (
     read_decision,
     still_asked,
 )
-from replan.state.waiting import open_questions, waiting_steps
+from replan.state.waiting import open_questions, resumption, waiting_steps
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEYS = ("1/a/1", "2/b/1", "2/b/2")
@@ -175,6 +175,35 @@ def test_what_waits_is_read_from_interrupts_in_every_form():
     assert waiting_for({"outcome": "completed"}) == ()
     (foreign,) = waiting_for([{"value": {"approve": 7}, "id": "f00"}])
     assert (foreign.key, foreign.text) == ("f00", "{'approve': 7}")
+
+
+ASKS = SimpleNamespace(
+    id="i1", value={"questions": [ASKED[0].model_dump(mode="json")], "problem": ""}
+)
+FOREIGN = SimpleNamespace(id="i2", value="Which?")
+PLAN = SimpleNamespace(id="i3", value=Approval(approve="- [ ] 1. One @a").model_dump(mode="json"))
+
+
+@pytest.mark.parametrize(
+    ("given", "interrupts", "values"),
+    [
+        (None, [ASKS], {"i1": None}),
+        ({}, [ASKS], {"i1": {}}),
+        ({"1/a/1": "x"}, [ASKS], {"i1": {"1/a/1": "x"}}),
+        ({"i1": "x"}, [ASKS], {"i1": "x"}),
+        ({"1/a/1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
+        ({"i1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": "x", "i2": "y"}),
+        ({"i3": "approve"}, [ASKS, PLAN], {"i3": "approve"}),
+    ],
+)
+def test_an_answer_goes_to_the_interrupt_that_asks(given, interrupts, values):
+    assert resumption(given, interrupts) == values
+
+
+@pytest.mark.parametrize("given", ["x", None, {}, {"9/a/1": "x"}, {1: 2}, {"1/a/1": "x", "z": 1}])
+def test_an_answer_that_may_be_for_several_interrupts_is_refused(given):
+    with pytest.raises(InputError, match=r"open: '1/a/1', 'i2', 'i3'\."):
+        resumption(given, [ASKS, FOREIGN, PLAN])
 
 
 def test_questions_come_back_from_a_checkpoint_that_has_plain_dicts():
