@@ -302,6 +302,7 @@ def test_questions_are_asked_one_by_one_on_a_terminal(workshop):
     run.wait_for("answer (Ctrl-D to leave it open): ", times=2)
     run.type("1999\n")
     run.wait_for("step 1 asker asks: Which city?")
+    assert run.text.count("step 1 asker asks: Which city?") == 1
     run.type("Paris\n")
     run.wait_for("step 2 greeter asks: Who are you?")
     run.type("\x04")
@@ -424,6 +425,21 @@ def test_a_changed_plan_is_handed_in_from_a_script(workshop):
     resumed = workshop.do("resume", workshop.run_id, "--plan", changed)
     assert resumed.returncode == 0, resumed.stderr
     assert "The last" in workshop.shown(workshop.run_id)["plan"]["markdown"]
+
+
+def test_nobody_else_does_the_work_of_a_specialist_who_has_left_the_team(workshop):
+    plan = workshop.write("plan.md", "- [ ] 1. Greet @greeter\n")
+    # A module of this process has the name that the others have.
+    workshop.write("leavers.py", WORKERS)
+    team = workshop.write("team.yaml", TEAM.replace("workers:", "leavers:"))
+    asked = workshop.look("run", plan, "--team", team)
+    assert asked.exit_code == 3, asked.output
+    smaller = workshop.write("smaller.yaml", team.read_text().replace("greeter", "other"))
+    refused = workshop.look("resume", "last", "--answer", "Ada", "--team", smaller)
+    assert refused.exit_code == 2, refused.output
+    assert "Step 1 is for @greeter, whom the team does not have." in refused.stderr
+    (listed,) = workshop.listed()
+    assert listed["outcome"] == "waiting"
 
 
 def test_a_rejected_plan_ends_the_run(workshop):

@@ -89,7 +89,7 @@ async def test_a_changed_document_runs_in_the_person_s_words_and_its_history_say
     ("edited", "problem"),
     [
         ("- [ ] 1. One @a (after 1)\n- [ ] 2. Two @b (after 9)\n", "line 2, column"),
-        ("- [ ] 1. One @stranger\n- [ ] 2. Two @nobody\n", "nobody' (step 2)"),
+        ("- [ ] 1. One @stranger\n- [ ] 2. Two @nobody\n", "line 2: Nobody is called 'nobody'"),
         ("", "There is no changed plan"),
         ("Just a sentence.", "step"),
     ],
@@ -101,7 +101,8 @@ async def test_the_mistakes_of_a_changed_document_come_back_to_the_person(edited
         again = waiting_for(state)
         assert state["outcome"] == "waiting"
         assert problem in again.problem
-        assert again.replace(problem="") == asked
+        assert again.draft == edited
+        assert again.replace(problem="", draft="") == asked
         state = await decide(graph, PLAN.replace("Two", "Second"))
     assert ran == [(1, "One"), (2, "Second")]
 

@@ -62,7 +62,12 @@ class Desk:
             Quit: The person ends the input.
         """
         self.say(prompt)
-        line = await self.keyboard.line()
+        try:
+            line = await self.keyboard.line()
+        except asyncio.CancelledError:
+            # What comes next does not belong behind the prompt.
+            self.say("\n")
+            raise
         if line is None:
             self.say("\n")
             raise Quit
@@ -98,11 +103,12 @@ async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
 async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)}: " if ask.who else ""
     desk.say(f"\n{who}{ask.text.strip()}\n{_pretty(ask.details)}\n")
-    draft = _pretty(_arguments(ask.details))
+    shown = draft = _pretty(_arguments(ask.details))
 
     async def edited() -> JsonValue:
         nonlocal draft
         draft = await _edited(draft, ".json", desk)
+        _check_changed(shown, draft)
         return changed_call(arguments_of(draft))
 
     return await _choice(desk, edited)
@@ -113,16 +119,23 @@ async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
     desk.say(f"\n{ask.text.strip()}\n\n")
     for remark in (*ask.remarks, ask.problem):
         desk.say(f"{remark}\n\n" if remark else "")
-    draft = ask.text
+    draft = ask.draft or ask.text
 
     async def edited() -> JsonValue:
         nonlocal draft
         draft = await _edited(draft, ".md", desk)
+        _check_changed(ask.text, draft)
         if mistakes := PlanDocument.recover(draft).mistakes:
             raise InputError("\n".join(_place(each) for each in mistakes))
         return changed_plan(draft)
 
     return await _choice(desk, edited)
+
+
+def _check_changed(before: str, after: str) -> None:
+    """An editor that is left without a change has not approved of anything."""
+    if after == before:
+        raise InputError("Nothing was changed.")
 
 
 async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]]) -> JsonValue:

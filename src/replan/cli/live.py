@@ -58,17 +58,22 @@ class LiveTeller:
 
     def tell(self, event: Event, course: Course) -> None:
         """Take what happened; the screen follows a few times a second."""
-        self._course = course
         if isinstance(event, TaskCompleted):
+            self._course = course
             self._end(event)
             return
         if isinstance(event, SpecialistCompleted):
             self._artifacts |= {each.path: each for each in event.result.artifacts}
-        if not self._live.is_started:
-            self._live.start(refresh=True)
+        self.follow(course)
         line = notice(event) or (verbose_notice(event) if self._verbose else "")
         if line:
             self._print(list(wrapped(line, self._width)), "dim")
+
+    def follow(self, course: Course) -> None:
+        """Draw the plan as it is now, from the next time on."""
+        self._course = course
+        if not self._live.is_started:
+            self._live.start(refresh=True)
 
     def remark(self, line: str) -> None:
         """Print a line above the plan."""

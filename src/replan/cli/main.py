@@ -109,9 +109,9 @@ def main() -> None:
 
 
 def _leave_at_once_if_work_is_left(end: SystemExit) -> None:
-    """End without taking the interpreter down under a thread that is still in foreign code."""
-    threads = sys.modules.get("replan.specialists.threads")
-    if threads is None or not threads.still_at_work():
+    """End without taking the interpreter down under work that is still in foreign code."""
+    leaving = sys.modules.get("replan.cli.leaving")
+    if leaving is None or not leaving.is_work_left():
         return
     logging.shutdown()
     with suppress(OSError):  # whoever read it may have gone

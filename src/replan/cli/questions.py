@@ -14,7 +14,14 @@ from replan.nodes.board import QUESTIONS
 from replan.nodes.step_questions import ANSWERS
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
-from replan.state.questions import Approval, Decision, Question, QuestionKind, read_decision
+from replan.state.questions import (
+    Approval,
+    Decision,
+    Question,
+    QuestionKind,
+    read_call_decision,
+    read_decision,
+)
 from replan.state.waiting import open_questions, waiting_for
 
 PLAN = "plan"
@@ -34,6 +41,7 @@ class Ask:
         details: Of a tool's call, the tool and its arguments.
         remarks: Of a plan, why it is as it is, and what changed.
         problem: Why the last answer could not be taken.
+        draft: Of a plan, the changed document that could not be taken.
         is_keyed: Whether the interrupt takes answers by key, for it asks several things at once.
     """
 
@@ -45,6 +53,7 @@ class Ask:
     details: JsonValue = None
     remarks: tuple[str, ...] = ()
     problem: str = ""
+    draft: str = ""
     is_keyed: bool = False
 
 
@@ -65,6 +74,7 @@ def _asks_of(interrupt: Interrupt) -> list[Ask]:
                 interrupt=interrupt.id,
                 remarks=tuple(each.strip() for each in remarks if each.strip()),
                 problem=waiting.problem,
+                draft=waiting.draft,
             )
         ]
     return [ask_of(question, interrupt.id) for question in waiting]
@@ -125,6 +135,8 @@ def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonVal
     for text in texts:
         name, sign, value = text.partition("=")
         named = [ask for ask in asks if sign and _fits(ask.key, name.strip())]
+        if len(named) == 1 and named[0].key in answers:
+            raise InputError(f"There are two answers to {named[0].key}. Give one.")
         if len(named) == 1:
             answers[named[0].key] = answer_of(named[0], value)
         elif not named and len(asks) == 1 == len(texts):
@@ -147,7 +159,7 @@ def answer_of(ask: Ask, text: str) -> JsonValue:
         case "approval":
             given = arguments_of(text) if text.lstrip().startswith("{") else None
             if given is None or "action" in given:
-                return _written(read_decision(given or text))
+                return _written(read_call_decision(given or text))
             return changed_call(given)
         case _:
             return text
@@ -200,20 +212,22 @@ def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
     Args:
         asks: What it waits for.
         run: The run, as people see it.
-        resume: The command that goes on with it.
+        resume: The command that goes on with it; empty if none does.
     """
-    problems = [f"the answer could not be taken: {ask.problem}" for ask in asks if ask.problem]
+    lines = [f"the answer could not be taken: {ask.problem}" for ask in asks if ask.problem]
     if [ask.kind for ask in asks] == [PLAN]:
-        rest = '(or --answer "reject: WHY", or --plan FILE)'
-        return [
-            *problems,
-            f"run {run} waits for your word on its plan",
-            f"go on with: {resume} --answer approve {rest}",
+        lines.append(f"run {run} waits for your word on its plan")
+        ways = [
+            f'reject it with: {resume} --answer "reject: WHY"',
+            f"change it with: {resume} --plan FILE",
+            f"go on with: {resume} --answer approve",
         ]
-    lines = [f"run {run} waits for {counted(len(asks), 'answer')}:"]
-    lines += [f"  {ask.key}: {told(ask)}" for ask in asks]
-    keys = [f" --answer {ask.key}=TEXT" for ask in asks] if len(asks) > 1 else [" --answer TEXT"]
-    return [*problems, *lines, f"go on with: {resume}{''.join(keys)}"]
+    else:
+        lines.append(f"run {run} waits for {counted(len(asks), 'answer')}:")
+        lines += [f"  {ask.key}: {told(ask)}" for ask in asks]
+        keys = [f"{ask.key}=TEXT" for ask in asks] if len(asks) > 1 else ["TEXT"]
+        ways = [f"go on with: {resume}{''.join(f' --answer {key}' for key in keys)}"]
+    return [*lines, *(ways if resume else ())]
 
 
 def told(ask: Ask) -> str:

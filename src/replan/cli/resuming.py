@@ -19,8 +19,10 @@ from replan.cli.reading import read_plan_text
 from replan.cli.running import attempted, finished, new_session
 from replan.cli.session import Case, Site, config_of
 from replan.errors import InputError
+from replan.graph.branches import specialist_node
 from replan.nodes.rules import limit_value
 from replan.nodes.step_questions import ANSWERS
+from replan.plan.model import TaskPlan
 from replan.ports.runs import RunRecord
 from replan.running import raise_limits
 from replan.state.enhanced import EnhancedState
@@ -80,6 +82,7 @@ async def _resumed(record: RunRecord, case: Case, wish: Wish) -> int:
             return await _told_as_over(record, cast("EnhancedState", snapshot.values), case)
         await raise_limits(case.ready.graph, settings=new, config=config_of(case.run_id))
         snapshot, new = await _snapshot_of(case), None
+    _check_team(cast("EnhancedState", snapshot.values), case)
     await case.storage.runs.update(case.run_id, "running", now())
     for ask in asks:
         if ask.is_keyed and ask.key in answers:
@@ -131,6 +134,22 @@ def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
             raise InputError("This run does not wait for a word on its plan: leave --plan away.")
         answers[PLAN] = changed_plan(read_plan_text(wish.plan))
     return answers
+
+
+def _check_team(state: EnhancedState, case: Case) -> None:
+    """See to it that nobody else does the work of a specialist who is not there any more.
+
+    Raises:
+        InputError: An open step names a specialist whom the team does not have.
+    """
+    nodes = {node.casefold() for node in case.ready.graph.nodes}
+    for step in (state.get("current_plan") or TaskPlan()).open_steps():
+        for name in step.specialists:
+            if specialist_node(name).casefold() not in nodes:
+                raise InputError(
+                    f"Step {step.id} is for @{name}, whom the team does not have. "
+                    "Name a team file that has it with --team."
+                )
 
 
 def _is_over(snapshot: StateSnapshot) -> bool:

@@ -1,6 +1,5 @@
 """Carry out one order of the terminal and tell how it went."""
 
-import asyncio
 import errno
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from replan.cli.cells import harmless
 from replan.cli.exits import INCOMPLETE, WRONG_USE
 from replan.cli.holding import holding
 from replan.cli.keeping import now, opened, short
+from replan.cli.leaving import completed
 from replan.cli.logs import logging_to
 from replan.cli.orders import Order, kept, prepared
 from replan.cli.plan_file import PlanFile
@@ -30,7 +30,7 @@ def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
     """Do what concerns kept runs; what goes wrong is one message and an exit code."""
     try:
         with logging_to(site.log_file, site.environment):
-            return asyncio.run(work())
+            return completed(work)
     except UsageError as error:
         code, complaint = WRONG_USE, str(error)
     except ReplanError as error:

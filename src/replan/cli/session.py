@@ -222,7 +222,14 @@ class Session:
         if self._interview is not None and self._interview.is_talking:
             self._held_back.append((event, self._course))
         else:
-            self._teller.tell(event, self._course)
+            self._tell(event, self._course)
+
+    def _tell(self, event: Event, course: Course) -> None:
+        if self._interview is not None and isinstance(event, InputRequested):
+            # The person is asked, and need not be told.
+            self._teller.follow(course)
+        else:
+            self._teller.tell(event, course)
 
     def _wind_down(self, work: "asyncio.Task[None]") -> None:
         """Say that nothing more starts; what waits for a person only is over at once."""
@@ -255,7 +262,7 @@ class Session:
             return
         told, self._held_back = self._held_back, []
         for event, course in told:
-            self._teller.tell(event, course)
+            self._tell(event, course)
         self._teller.proceed()
 
     async def _closed(self, *tasks: "asyncio.Task[None]") -> None:
@@ -281,15 +288,15 @@ class Session:
             self._tell_rest("waiting", waiting_lines(self._asks, short(self._run_id), self._resume))
             return stopped or WAITING
         await self._keep("interrupted")
-        self._tell_rest("interrupted", [self._interrupted(), f"go on with: {self._resume}"])
+        go_on = [f"go on with: {self._resume}"] if self._resume else []
+        self._tell_rest("interrupted", [self._interrupted(), *go_on])
         return stopped or INCOMPLETE
 
     async def _keep(self, outcome: RunOutcome) -> None:
         await self._storage.runs.update(self._run_id, outcome, now())
 
     def _tell_rest(self, kind: str, lines: Sequence[str]) -> None:
-        """Say how the run stands; the last line says how to go on, if anything is kept."""
-        lines = lines if self._site.place.outlives else lines[:-1]
+        """Say how the run stands."""
         if self._site.manner.as_json:
             line = rest_line(kind, self._run_id, self._asks, self._resume)
             self._site.output.write(line)

@@ -31,6 +31,10 @@ class Teller(Protocol):
         """Tell of an event; `course` is the run after it."""
         ...
 
+    def follow(self, course: Course) -> None:
+        """Take how the run stands, without a word."""
+        ...
+
     def remark(self, line: str) -> None:
         """Tell a person something that is no event."""
         ...
@@ -106,6 +110,9 @@ class JsonTeller:
         self.output.write(json_line(event))
         self.output.flush()
 
+    def follow(self, course: Course) -> None:
+        """Every line is an event."""
+
     def remark(self, line: str) -> None:
         """Programs read events only."""
 
@@ -135,6 +142,9 @@ class LineTeller:
         """Write what an event adds."""
         self.output.write(self.lines.lines_of(event))
         self.output.flush()
+
+    def follow(self, course: Course) -> None:
+        """Lines that are written stay as they are."""
 
     def remark(self, line: str) -> None:
         """Write a line beside the run."""

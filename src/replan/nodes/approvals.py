@@ -1,10 +1,10 @@
 """What a person is shown of a plan that waits, and what a changed document makes of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from difflib import unified_diff
 
-from replan.errors import InputError
+from replan.errors import InputError, PlanChangeError, Refusal
 from replan.nodes.plan_texts import written
 from replan.plan.applying import apply, unstarted
 from replan.plan.changes import aligned, difference
@@ -56,21 +56,26 @@ def changed_by_person(
     person marks as done or skipped is not run.
 
     Raises:
-        InputError: The document is empty, or takes back what is finished.
+        InputError: The document is empty, or asks for changes that cannot be made.
         PlanDocumentError: The document has mistakes.
-        PlanChangeError: A change cannot be made.
     """
     if not text.strip():
         raise InputError("There is no changed plan. Give the whole document under 'plan'.")
     # The gate is there so that a person can change what the model may not.
     old = plan.replace(allow_dynamic_update=True)
-    new = aligned(old, PlanDocument.parse(text).plan)
+    document = PlanDocument.parse(text)
+    new = aligned(old, document.plan)
     new = new.replace(steps=tuple(_named(step, old, team) for step in new.steps))
-    _check_finished(old, new)
-    names = [card.name for card in team]
-    changed = apply(
-        old, difference(old, new), at=at, by="person", description=BY_PERSON, team=names
-    )
+    refused = [*_touched(old, new)]
+    changed = old
+    try:
+        names = [card.name for card in team]
+        changes = difference(old, new)
+        changed = apply(old, changes, at=at, by="person", description=BY_PERSON, team=names)
+    except PlanChangeError as error:
+        refused += error.refusals
+    if refused:
+        raise InputError("\n".join(_placed(refusal, document) for refusal in refused))
     marked = [
         _marked(changed.step(step.id), step)
         for step in new.steps
@@ -78,6 +83,12 @@ def changed_by_person(
     ]
     changed = with_statuses(changed, marked, at)
     return written(changed.replace(content=text, allow_dynamic_update=plan.allow_dynamic_update))
+
+
+def _placed(refusal: Refusal, document: PlanDocument) -> str:
+    """A refusal as a person finds it: with the line of its step, if the document has the step."""
+    line = None if refusal.step_id is None else document.line_of(refusal.step_id)
+    return refusal.reason if line is None else f"line {line}: {refusal.reason}"
 
 
 def _named(step: PlanStep, old: TaskPlan, team: Sequence[SpecialistCard]) -> PlanStep:
@@ -91,14 +102,20 @@ def _named(step: PlanStep, old: TaskPlan, team: Sequence[SpecialistCard]) -> Pla
     )
 
 
-def _check_finished(old: TaskPlan, new: TaskPlan) -> None:
-    steps = new.by_id
+def _touched(old: TaskPlan, new: TaskPlan) -> Iterator[Refusal]:
+    """What a document says otherwise of finished steps, and what no change of a plan can say."""
+    steps, shown = new.by_id, PlanDocument.recover(old.content).plan.by_id
     for step in old.steps:
-        if step.is_finished and step.id in steps and _status(steps[step.id]) is not step.status:
-            raise InputError(
-                f"Step {step.id} is {step.status.value} and cannot be taken back. "
-                "Leave its mark, and add a new step."
-            )
+        if not step.is_finished or step.id not in steps:
+            continue
+        now, problem = steps[step.id], ""
+        if _status(now) is not step.status:
+            problem = f"is {step.status.value} and cannot be taken back. Leave its mark"
+        elif step.id in shown and now.result.split() != shown[step.id].result.split():
+            problem = f"is {step.status.value}, so its result stays as it is. Leave it"
+        if problem:
+            reason = f"Step {step.id} {problem}, and add a new step."
+            yield Refusal(code="finished_step", step_id=step.id, reason=reason)
 
 
 def _marked(step: PlanStep, shown: PlanStep) -> PlanStep:

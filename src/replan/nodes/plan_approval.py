@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, interrupt
 
-from replan.errors import InputError, PlanChangeError, PlanDocumentError
+from replan.errors import InputError, PlanDocumentError
 from replan.events.types import LimitReached, PlanUpdated
 from replan.nodes.approvals import changed_by_person
 from replan.nodes.host_call import emitter_of
@@ -69,15 +69,17 @@ def decision_key(plan: TaskPlan, current_round: int) -> str:
 def _decided(approval: Approval, plan: TaskPlan, noted: object, services: Services) -> _Decided:
     """Ask until there is a decision that can be taken; what was given is never lost in between."""
     while True:
-        given = interrupt(approval.model_dump(mode="json")) if noted is None else noted
+        given, draft = interrupt(approval.model_dump(mode="json")) if noted is None else noted, ""
         try:
             decision = read_decision(given)
             if decision.action != "edit":
                 return _Decided(decision, plan)
-            changed = changed_by_person(plan, decision.plan, services.team, services.clock())
-            return _Decided(decision, changed)
-        except (InputError, PlanDocumentError, PlanChangeError) as error:
-            noted, approval = None, approval.replace(problem=str(error))
+            draft = decision.plan
+            return _Decided(
+                decision, changed_by_person(plan, draft, services.team, services.clock())
+            )
+        except (InputError, PlanDocumentError) as error:
+            noted, approval = None, approval.replace(problem=str(error), draft=draft)
 
 
 async def _taken(

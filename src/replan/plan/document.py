@@ -77,6 +77,11 @@ class PlanDocument:
         """
         return PlanDocument.recover(write_document(self._reading, plan))
 
+    def line_of(self, step_id: int) -> int | None:
+        """The line, counted from 1, with which a step begins; none if it is not there."""
+        begins = (b.item.start + 1 for b in self._reading.blocks if b.step.id == step_id)
+        return next(begins, None)
+
     def __str__(self) -> str:
         return self.text
 

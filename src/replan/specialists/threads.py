@@ -126,8 +126,9 @@ class _Work(futures.Future[Any]):
         if self.set_running_or_notify_cancel():
             try:
                 self.set_result(self._work())
-            except StopIteration as error:
-                # A future of asyncio refuses this one, and whoever waits would wait for ever.
+            except (StopIteration, KeyboardInterrupt) as error:
+                # A future of asyncio refuses the first, and whoever waits would wait for ever. The
+                # second is no person's Ctrl-C, which only the main thread gets.
                 self.set_exception(RuntimeError(f"it raised {error!r}"))
             except BaseException as error:  # noqa: BLE001 - foreign code; who waits gets it
                 self.set_exception(error)

@@ -23,7 +23,7 @@ from replan.ports.transcript import ToolRun, Transcript, plain
 from replan.prompts.budget import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.foreign import call
-from replan.state.questions import read_decision
+from replan.state.questions import read_call_decision
 from replan.state.team import Effects
 
 LONGEST_TOOL_RESULT = 50_000
@@ -96,7 +96,7 @@ class ToolCalls:
     async def _made(self, request: ToolCallRequest, place: str, handler: Handler) -> ToolAnswer:
         called, remark = request.tool_call, ""
         if called["name"] in self.approve:
-            decision = read_decision(_asked(called))
+            decision = read_call_decision(_asked(called))
             if decision.action == "reject":
                 reason = decision.reason or "no reason given"
                 return answer_of_failure(called, f"A person did not allow this call: {reason}")

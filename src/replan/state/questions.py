@@ -89,6 +89,7 @@ class Approval(Value):
         reason: Why the plan is as it is, or why it was revised.
         changes: What the revision changes, as a unified diff; empty for a first plan.
         problem: Why the last decision could not be taken; empty at first.
+        draft: The changed document that could not be taken, to be mended; empty at first.
     """
 
     approve: str
@@ -96,6 +97,7 @@ class Approval(Value):
     reason: str = ""
     changes: str = ""
     problem: str = ""
+    draft: str = ""
 
 
 class Decision(Value):
@@ -205,6 +207,18 @@ def read_decision(given: object) -> Decision:
     raise InputError(_HOW_TO_DECIDE)
 
 
+def read_call_decision(given: object) -> Decision:
+    """Read a decision about a tool's call; see `read_decision`.
+
+    Raises:
+        InputError: It is none, or changes the arguments without saying to what.
+    """
+    decision = read_decision(given)
+    if decision.action == "edit" and decision.arguments is None:
+        raise InputError("There are no changed arguments. Give all of them under 'arguments'.")
+    return decision
+
+
 _HOW_TO_DECIDE = (
     "This is no decision. Answer 'approve', 'reject', or a mapping: "
     '{"action": "approve"}, {"action": "edit", ...} with what is changed, '
@@ -258,7 +272,7 @@ def _open(asked: Mapping[str, Question]) -> str:
 
 def _answer_to(question: Question, given: object) -> JsonValue:
     if question.kind == "approval":
-        decision = read_decision(given)
+        decision = read_call_decision(given)
         return decision.model_dump(mode="json", exclude_defaults=True)
     try:
         answer = _ANSWER.validate_python(given)

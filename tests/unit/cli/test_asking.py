@@ -169,6 +169,34 @@ async def test_a_plan_is_shown_with_what_is_said_of_it(desk, person, seen):
     assert seen.getvalue().startswith("\n- [ ] 1. Go\n\nNew facts.\n\nline 1: no.\n\n[a]pprove")
 
 
+@pytest.mark.parametrize(
+    "asked", [ask("plan", text="- [ ] 1. Go"), ask("approval", details=CALL)], ids=str
+)
+async def test_an_editor_that_changes_nothing_approves_of_nothing(desk, person, seen, asked):
+    desk.environment["EDITOR"] = "true"
+    person.types("e", "q")
+    with pytest.raises(Quit):
+        await answer(asked, desk)
+    assert "Nothing was changed.\nNothing was taken over" in seen.getvalue()
+
+
+async def test_the_editor_opens_with_what_could_not_be_taken_last(desk, person, tmp_path):
+    desk.environment["EDITOR"] = editor(tmp_path, "sed -i s/@nobody/@writer/")
+    person.types("e")
+    plan = ask("plan", text="- [ ] 1. Go", draft="- [ ] 1. Run @nobody", problem="line 1: no.")
+    given = await answer(plan, desk)
+    assert given == {"action": "edit", "plan": "- [ ] 1. Run @writer"}
+
+
+async def test_what_is_said_after_a_withdrawn_question_begins_a_line(desk, seen):
+    asked = asyncio.create_task(answer(ask(), desk))
+    await asyncio.sleep(0)  # let it begin
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert seen.getvalue().endswith("open): \n")
+
+
 class Talk:
     """What an interview notes and when it talks."""
 

@@ -114,6 +114,11 @@ def test_an_answer_to_no_question_or_to_several_is_refused(texts, asks):
         read_answers(texts, asks)
 
 
+def test_of_two_answers_to_one_question_none_is_taken():
+    with pytest.raises(InputError, match="two answers to 1/writer/1"):
+        read_answers(["1=a", "1/writer/1=b"], [ask(), ask(key="2/writer/1")])
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "answer"),
     [
@@ -130,7 +135,10 @@ def test_an_answer_is_read_as_what_was_asked_takes_it(kind, text, answer):
     assert answer_of(ask(kind=kind), text) == answer
 
 
-@pytest.mark.parametrize(("kind", "text"), [("plan", "perhaps"), ("approval", '{"to": ')])
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("plan", "perhaps"), ("approval", '{"to": '), ("approval", '{"action": "edit"}')],
+)
 def test_an_answer_that_decides_nothing_is_refused(kind, text):
     with pytest.raises(InputError):
         answer_of(ask(kind=kind), text)
@@ -149,8 +157,13 @@ def test_the_last_line_says_how_to_go_on():
     assert plan == [
         "the answer could not be taken: line 1: no.",
         "run a1b2 waits for your word on its plan",
-        f'go on with: {resume} --answer approve (or --answer "reject: WHY", or --plan FILE)',
+        f'reject it with: {resume} --answer "reject: WHY"',
+        f"change it with: {resume} --plan FILE",
+        f"go on with: {resume} --answer approve",
     ]
+    # What is not kept cannot go on.
+    for asks in ([ask()], [ask(kind="plan")]):
+        assert "with: " not in "".join(waiting_lines(asks, "a1b2", ""))
 
 
 def test_a_tool_call_is_told_with_its_arguments():

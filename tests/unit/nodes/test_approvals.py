@@ -8,7 +8,6 @@ from langgraph.runtime import Runtime
 
 from replan import (
     InputError,
-    PlanChangeError,
     PlanDocument,
     PlanDocumentError,
     StepStatus,
@@ -46,6 +45,10 @@ def test_a_document_that_is_handed_back_as_it_was_changes_nothing():
     assert changed(DOCUMENT) == PLAN
 
 
+def test_the_spacing_of_a_finished_result_is_no_change_of_it():
+    assert changed(DOCUMENT.replace("> done", ">   done\n  >")).step(1) == PLAN.step(1)
+
+
 def test_the_marks_of_a_person_count_for_what_is_not_finished():
     text = DOCUMENT.replace("[!] 2", "[ ] 2").replace(
         "- [ ] 3. Three @b\n", "- [x] 3. Three @b\n\n  > by hand\n\n"
@@ -76,9 +79,19 @@ def test_what_no_document_can_say_stays_as_it_was():
     [
         (" \n", InputError, "There is no changed plan"),
         ("Nothing to do here.\n", PlanDocumentError, "line"),
-        (DOCUMENT.replace("[x] 1", "[ ] 1"), InputError, "Step 1 is completed and cannot be taken"),
-        (DOCUMENT.replace("1. One", "1. Once"), PlanChangeError, "Step 1 is completed"),
-        (DOCUMENT.replace("@b", "@c"), PlanChangeError, "step 3.*\n.*step 4"),
+        (DOCUMENT.replace("[x] 1", "[ ] 1"), InputError, "^line 3: Step 1 is completed and cannot"),
+        (DOCUMENT.replace("1. One", "1. Once"), InputError, "^line 3: Step 1 is completed"),
+        (
+            DOCUMENT.replace("> done", "> or not"),
+            InputError,
+            "^line 3: .* its result stays",
+        ),
+        (
+            DOCUMENT.replace("@b", "@c"),
+            InputError,
+            "^line 8: .*'c'.*\nline 9: .* team is: a, b",
+        ),
+        (DOCUMENT.replace("done", "x").replace("Three @b", "3 @c"), InputError, "line 3.*\nline 8"),
         (DOCUMENT.replace("(after 1)", "(after 4)"), PlanDocumentError, "wait for each other"),
     ],
 )
@@ -91,7 +104,7 @@ def test_a_mistake_changes_nothing_and_all_mistakes_are_told(text, error, proble
 def test_whatever_a_person_writes_is_a_sound_plan_or_a_mistake_that_is_told(text):
     try:
         plan = changed(text)
-    except (InputError, PlanDocumentError, PlanChangeError) as error:
+    except (InputError, PlanDocumentError) as error:
         told = str(error)
     else:
         told = "a plan"

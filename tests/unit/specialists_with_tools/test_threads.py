@@ -139,6 +139,14 @@ async def test_an_error_reaches_who_waits(error):
         await in_thread(fail)
 
 
+async def test_a_ctrl_c_that_foreign_code_makes_up_is_an_error_of_that_code():
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(RuntimeError, match="KeyboardInterrupt"):
+        await in_thread(interrupt)
+
+
 async def test_an_end_of_an_iteration_is_an_error_and_no_endless_wait():
     with pytest.raises(RuntimeError, match="StopIteration"):
         await in_thread(lambda: next(iter(())))

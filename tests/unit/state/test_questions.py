@@ -117,6 +117,14 @@ def test_the_only_question_of_another_kind_may_be_answered_with_a_mapping():
     assert read_answers("yes", [asked]) == {"1/a/1": {"action": "approve"}}
 
 
+def test_changed_arguments_of_a_tool_must_be_given():
+    call = question("1/a/1", kind="approval")
+    with pytest.raises(InputError, match="no changed arguments"):
+        read_answers({"1/a/1": {"action": "edit"}}, [call])
+    given = {"action": "edit", "arguments": {}}
+    assert read_answers(given, [call]) == {"1/a/1": given}
+
+
 def test_answers_that_come_before_their_questions_wait_at_their_keys():
     made = given_answers({"2/b/1": "x"}, NOON)
     assert made["2/b/1"].answer == "x"
