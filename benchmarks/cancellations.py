@@ -12,15 +12,17 @@ import sqlite3
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from plans import random_dag
 from reporting import Row, options, publish
+from stored import fresh_database
 
 from replan import (
     ExecutionContext,
@@ -41,29 +43,48 @@ MOST_TURNS = 8
 
 KINDS = ("cancelled", "told to stop")
 
+IsOpen = Callable[[], bool]
+"""Tells whether a transaction is open in a store."""
+
 
 def arguments() -> ArgumentParser:
     """The options of this benchmark."""
     parser = options(__doc__ or "")
     parser.add_argument("--runs", type=int, help="cuts for each storage (default 500)")
+    parser.add_argument("--postgres", help="the DSN of a PostgreSQL, on which a database is made")
     parser.add_argument("--seed", type=int, default=1, help="of plans and moments (default 1)")
     return parser
 
 
 def main(args: Namespace) -> list[Row]:
-    """Cut runs in memory and in a SQLite file."""
+    """Cut runs in memory, in a SQLite file, and in PostgreSQL if there is one."""
     args.runs = args.runs or (2_500 if args.long else 500)
     return asyncio.run(_rows(args))
 
 
 async def _rows(args: Namespace) -> list[Row]:
     rows: list[Row] = []
+    with _stores(args.postgres) as stores:
+        for name, (where, is_open) in stores.items():
+            async with open_storage(where) as storage:
+                rows += await _cut_all(name, storage, is_open, args)
+    return rows
+
+
+@contextmanager
+def _stores(postgres: str | None) -> Iterator[dict[str, tuple[str, IsOpen]]]:
+    """The stores by their names: where they are, and what tells whether a transaction is open."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "runs.db")
-        for name, where in (("memory", ":memory:"), ("SQLite", str(file))):
-            async with open_storage(where) as storage:
-                rows += await _cut_all(name, storage, file if name == "SQLite" else None, args)
-    return rows
+        stores: dict[str, tuple[str, IsOpen]] = {
+            "memory": (":memory:", lambda: False),
+            "SQLite": (str(file), lambda: is_locked(file)),
+        }
+        if not postgres:
+            yield stores
+            return
+        with fresh_database(postgres) as address:
+            yield {**stores, "PostgreSQL": (address, lambda: is_in_transaction(address))}
 
 
 @dataclass
@@ -91,7 +112,7 @@ class Seen:
         }
 
 
-async def _cut_all(name: str, storage: Storage, file: Path | None, args: Namespace) -> list[Row]:
+async def _cut_all(name: str, storage: Storage, is_open: IsOpen, args: Namespace) -> list[Row]:
     chance = random.Random(args.seed)  # noqa: S311 - the same draw on every run, no secret
     done: Counter[tuple[str, int]] = Counter()
     graph = build_graph(_team(chance, done), storage=storage)
@@ -102,7 +123,7 @@ async def _cut_all(name: str, storage: Storage, file: Path | None, args: Namespa
             break
         kind = KINDS[number % len(KINDS)]
         cut = Cut(graph, storage, done, f"{number}", args.seed + number)
-        seen[kind].counts += await cut.make(kind, chance.randint(0, turns), file)
+        seen[kind].counts += await cut.make(kind, chance.randint(0, turns), is_open)
     return [each.row(name, kind) for kind, each in seen.items()]
 
 
@@ -157,7 +178,7 @@ class Cut:
             self._graph, self._given, config=self._config, run_id=self._run_id, stop=stop, grace=0
         )
 
-    async def make(self, kind: str, turns: int, file: Path | None) -> Counter[str]:
+    async def make(self, kind: str, turns: int, is_open: IsOpen) -> Counter[str]:
         """Cut the run off after so many turns of the event loop, look, and go on."""
         before, stop = asyncio.all_tasks(), asyncio.Event()
         running = asyncio.ensure_future(self.begin(stop))
@@ -173,7 +194,7 @@ class Cut:
             await running
         seen = Counter({"runs": 1, "cut before the end": int(was_cut)})
         seen["tasks left"] = len(asyncio.all_tasks() - before)
-        seen["transactions left"] = int(file is not None and is_locked(file))
+        seen["transactions left"] = int(is_open())
         recorded = {r.step_id for r in (await self._journal.results(self._run_id)).values()}
         begun = Counter(self.done)
         state = await self._to_the_end()
@@ -206,6 +227,15 @@ def is_locked(file: Path) -> bool:
         except sqlite3.OperationalError:
             return True
     return False
+
+
+def is_in_transaction(address: str) -> bool:
+    """Whether a session of the database has a transaction open."""
+    asked = """select count(*) from pg_stat_activity where datname = current_database()
+        and pid <> pg_backend_pid() and xact_start is not null"""
+    with psycopg.connect(address) as connection:
+        row = connection.execute(asked).fetchone()
+    return row is not None and row[0] > 0
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ async def fresh_storage(where: str) -> AsyncGenerator[tuple[Storage, Count]]:
             made and dropped again.
     """
     if where.startswith("postgresql://"):
-        with _fresh_database(where) as address:
+        with fresh_database(where) as address:
             async with open_storage(address) as storage:
                 yield storage, lambda: _in_postgres(address)
     elif where == "sqlite":
@@ -135,8 +135,9 @@ def _in_memory(saver: Any) -> Stored:
 
 
 @contextmanager
-def _fresh_database(server: str) -> Iterator[str]:
-    name = f"replan_growth_{secrets.token_hex(8)}"
+def fresh_database(server: str) -> Iterator[str]:
+    """A new database on a server, and its address; gone at the end."""
+    name = f"replan_benchmark_{secrets.token_hex(8)}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"create database {name}")
     try:

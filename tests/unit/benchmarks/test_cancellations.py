@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 
+import psycopg
 import pytest
 
 WRONG = (
@@ -39,3 +40,11 @@ def test_a_file_with_an_open_transaction_is_noticed(script, tmp_path):
         assert not benchmark.is_locked(file)
         connection.execute("BEGIN IMMEDIATE")
         assert benchmark.is_locked(file)
+
+
+def test_a_session_with_an_open_transaction_is_noticed(script, postgres_database):
+    benchmark = script("cancellations")
+    with psycopg.connect(postgres_database) as connection:
+        assert not benchmark.is_in_transaction(postgres_database)
+        connection.execute("SELECT 1")
+        assert benchmark.is_in_transaction(postgres_database)
