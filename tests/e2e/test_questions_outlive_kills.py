@@ -1,4 +1,4 @@
-"""A run that asks, on a SQLite file, killed after any of its writes: nobody is asked twice.
+"""A run that asks, killed after any of its writes, on SQLite and PostgreSQL: nobody is asked twice.
 
 The file is also the program that is killed: it forks a process for each life of a run, so that
 what is slow to import is imported once.
@@ -32,8 +32,9 @@ from replan import (
 from replan.ports.storage import Storage
 from replan.testing import ScriptedModel, always
 
-STRIDE = 7
-CONFIG = {"configurable": {"thread_id": "t"}}
+STRIDES = {"sqlite": 7, "postgres": 23}
+"""Of so many writes one is killed at: a kill costs more time with a server."""
+
 PLAN = """\
 - [ ] 1. Ask @a
 - [ ] 2. Ask @a
@@ -95,34 +96,35 @@ def decided(state: Any, say: Say) -> Command[Any]:
     return Command(resume={waiting[-1].key: f"answer to {waiting[-1].key}"})
 
 
-async def life(folder: Path, kill_at: int) -> None:
+async def life(folder: Path, where: str, kill_at: int) -> None:
     """Go on with the run, answer what it asks, and die after so many writes."""
+    config: Any = {"configurable": {"thread_id": folder.name}}
     log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def say(*words: object) -> None:
         os.write(log, f"{' '.join(map(str, words))}\n".encode())
 
-    async with open_storage(folder / "runs.sqlite") as storage:
+    async with open_storage(where) as storage:
         watch(storage, say, kill_at)
         graph = graph_on(storage, say)
-        begun = (await graph.aget_state(CONFIG)).created_at is not None
+        begun = (await graph.aget_state(config)).created_at is not None
         given = None if begun else {"messages": [("user", "Go.")], "plan": PLAN}
-        state = await run(graph, given, config=CONFIG, run_id="r")
+        state = await run(graph, given, config=config, run_id=f"r{folder.name}")
         while state["outcome"] == "waiting":
-            state = await run(graph, decided(state, say), config=CONFIG)
+            state = await run(graph, decided(state, say), config=config)
     texts = {key: result.text for key, result in state["current_specialist_results"].items()}
     asked = {key: question.answer for key, question in state["questions"].items()}
     ended = {"outcome": state["outcome"], "texts": texts, "asked": asked}
     (folder / "ended").write_text(json.dumps(ended), "utf-8")
 
 
-def in_a_process_of_its_own(folder: Path, kill_at: int) -> bool:
+def in_a_process_of_its_own(folder: Path, where: str, kill_at: int) -> bool:
     """Live one life; tell whether it was killed."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            asyncio.run(life(folder, kill_at))
+            asyncio.run(life(folder, where, kill_at))
             code = 0
         finally:
             os._exit(code)
@@ -130,26 +132,35 @@ def in_a_process_of_its_own(folder: Path, kill_at: int) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def main(folder: Path) -> None:
+def kill_all(folder: Path, where: str, stride: int) -> None:
     """Kill a first life after every so-manieth write, a second one soon, and let a third end."""
-    for kill_at in count(1, STRIDE):
+    for kill_at in count(1, stride):
         case = folder / str(kill_at)
-        case.mkdir()
-        if not in_a_process_of_its_own(case, kill_at):
+        case.mkdir(parents=True)
+        if not in_a_process_of_its_own(case, where, kill_at):
             break
-        in_a_process_of_its_own(case, 1 + kill_at % 5)
-        in_a_process_of_its_own(case, 0)
+        in_a_process_of_its_own(case, where, 1 + kill_at % 5)
+        in_a_process_of_its_own(case, where, 0)
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def killed(tmp_path_factory: pytest.TempPathFactory, postgres_dsn: str) -> Path:
+    from postgres import fresh_database  # noqa: PLC0415 - the program does without it
+
     folder = tmp_path_factory.mktemp("killed")
-    subprocess.run([sys.executable, __file__, folder], check=True, timeout=110)
-    return sorted(folder.iterdir(), key=lambda case: int(case.name))
+    with fresh_database(postgres_dsn) as address:
+        program = [sys.executable, __file__, folder, folder / "runs.sqlite", address]
+        subprocess.run(program, check=True, timeout=110)
+    return folder
+
+
+@pytest.fixture(params=STRIDES)
+def cases(request: pytest.FixtureRequest, killed: Path) -> list[Path]:
+    return sorted((killed / request.param).iterdir(), key=lambda case: int(case.name))
 
 
 def test_a_run_that_asks_outlives_every_kill_with_the_right_answers(cases):
-    assert len(cases) > 8
+    assert len(cases) > 3
     for case in cases:
         ended = json.loads((case / "ended").read_text("utf-8"))
         heard = {step: f"{step}: answer to {step}/a/1" for step in (1, 2)}
@@ -176,4 +187,5 @@ def test_nobody_is_asked_what_is_on_record_and_nothing_on_record_is_done_again(c
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for (name, stride), where in zip(STRIDES.items(), sys.argv[2:], strict=True):
+        kill_all(Path(sys.argv[1], name), where, stride)
