@@ -1,6 +1,9 @@
 """A finished document, edited and handed in again, runs exactly what the edit touches."""
 
+from itertools import count
+
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from replan import (
     ExecutionStatus,
@@ -13,6 +16,7 @@ from replan import (
     SpecialistResult,
     StepStatus,
     build_graph,
+    open_storage,
     run,
     stream,
 )
@@ -55,11 +59,11 @@ class Team:
     def graph(self, **options):
         names = ("researcher", "analyst")
         team = [Specialist(name=name, intended_use="Works.", run=self.work) for name in names]
-        checkpointer = options.pop("checkpointer", None)
+        kept = {name: options.pop(name, None) for name in ("checkpointer", "storage")}
         config = MultiAgentConfig(
             host=Host(tool_calling_model=self.model), specialists=team, **options
         )
-        return build_graph(config, checkpointer=checkpointer)
+        return build_graph(config, **kept)
 
     async def run(self, plan, **options):
         self.done.clear()
@@ -113,6 +117,66 @@ async def test_a_step_that_runs_again_gets_the_kept_results_of_those_that_do_not
     await team.run(text.replace("Compare both", "Compare both again"))
     assert team.done[0] == 3
     assert team.inputs[3] == kept
+
+
+LONG = "head\n\n" + "`word` * and more\n" * 100 + "end"
+
+
+class Novelists(Team):
+    """A team whose results are longer than what a document keeps of them."""
+
+    def work(self, context):
+        super().work(context)
+        return f"{LONG} {context.plan_step.id}"
+
+
+async def test_steps_that_run_again_get_whole_results_wherever_the_run_is_kept(tmp_path):
+    team = Novelists()
+    whole = {step: f"{LONG} {step}" for step in (1, 2)}
+    numbers = count()
+
+    def thread():
+        return {"configurable": {"thread_id": f"t{next(numbers)}"}}
+
+    async def again(text, storage, edit):
+        team.inputs.clear()
+        state = await run(
+            team.graph(storage=storage), {"plan": text.replace(*edit)}, config=thread()
+        )
+        assert sorted(team.inputs) == [3, 5]
+        return state
+
+    async with open_storage(tmp_path / "runs.db") as storage:
+        first = await run(team.graph(storage=storage), {"plan": PLAN}, config=thread())
+        text = first["current_plan"].content
+        # In a document of a document, too.
+        for edit in (("Compare both", "Compare all"), ("Compare all", "Compare again")):
+            state = await again(text, storage, edit)
+            assert team.inputs[3] == whole
+            assert set(state["current_specialist_results"]) == {"3/analyst", "5/analyst"}
+            assert state["kept_results"]["1/researcher"].text == whole[1]
+            assert LONG in team.model.calls[-1].messages[-1].text
+            text = state["current_plan"].content
+        # What a person writes in the place of a result counts.
+        await again(text.replace("> head", "> my own head", 1), storage, ("again", "once more"))
+        assert team.inputs[3][1].startswith("my own head")
+        assert team.inputs[3][2] == whole[2]
+    # Elsewhere the document has to do.
+    async with open_storage(":memory:") as storage:
+        state = await again(text, storage, ("again", "at last"))
+    assert state["kept_results"] == {}
+    assert team.inputs[3][1].endswith("…")
+    assert len(team.inputs[3][1]) <= 600
+
+
+async def test_the_last_run_of_a_thread_hands_its_whole_results_on():
+    team, thread = Novelists(), {"configurable": {"thread_id": "t"}}
+    graph = team.graph(checkpointer=InMemorySaver())
+    state = await run(graph, {"plan": PLAN}, config=thread)
+    for edit in (("Compare both", "Compare all"), ("Compare all", "Compare again")):
+        text = state["current_plan"].content.replace(*edit)
+        state = await run(graph, {"plan": text}, config=thread)
+        assert team.inputs[3] == {step: f"{LONG} {step}" for step in (1, 2)}
 
 
 async def test_everything_but_marks_results_and_the_seal_stays_byte_for_byte():

@@ -24,6 +24,7 @@ class PlanFile:
         """
         self.path = path
         self._plan: TaskPlan | None = None
+        self._run_id = ""
         self._results: dict[str, SpecialistResult] = {}
         self._written = ""
         if path is not None and not path.resolve().parent.is_dir():
@@ -34,7 +35,7 @@ class PlanFile:
     def follow(self, event: Event) -> None:
         """Take what an event says of the plan; a new state of the plan is written at once."""
         if isinstance(event, PlanCreated | PlanUpdated):
-            self._plan = event.plan
+            self._plan, self._run_id = event.plan, event.run_id
             is_open = {step.id for step in event.plan.open_steps()}
             # What one of several specialists has done well counts in a later round too.
             self._results = {
@@ -76,7 +77,7 @@ class PlanFile:
                 for name in names
             ],
         }
-        return sealed(settle_round(self._plan, state, datetime.now(UTC)))
+        return sealed(settle_round(self._plan, state, datetime.now(UTC)), self._run_id)
 
     def _seats(self) -> dict[int, list[str]]:
         """The specialists of each step that has results: those who answered, and those named."""

@@ -46,8 +46,9 @@ async def final_answer(
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
+    whole = sealed(whole, state.get("run_id", ""))
     return {
-        "current_plan": plan_write(state.get("current_plan"), sealed(whole)),
+        "current_plan": plan_write(state.get("current_plan"), whole),
         "messages": [answer],
         "final_answer": answer,
         "is_completed": True,

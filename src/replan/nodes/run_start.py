@@ -8,16 +8,18 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from replan.errors import InputError
+from replan.nodes.kept import kept_results, note_kept
 from replan.nodes.result_collector import collect
 from replan.nodes.scopes import check_prices
 from replan.plan.document import PlanDocument
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
+from replan.plan.seal import origin_of
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
 from replan.state.questions import given_answers
-from replan.state.results import ExecutionRecord
+from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.team import find_specialist
 from replan.state.usage import Usage
 
@@ -60,13 +62,19 @@ async def start_run(
     """
     settings = services.settings.overridden_by(asked)
     check_prices(settings.limits, services)
-    plan, reruns = read_handed_plan(state.get("plan"), services)
+    document = state.get("plan") or ""
+    plan, reruns = read_handed_plan(document, services)
     messages, given = state.get("messages", []), list[AnyMessage]()
     if not messages:
         if plan is None:
             raise InputError("There is nothing to do: give `messages`, or a plan under `plan`.")
         given = [HumanMessage(plan.title or "Run this plan.")]
     update = fresh_run(await _run_id(state, config, services), settings)
+    kept: dict[str, SpecialistResult] = {}
+    if plan is not None:
+        kept = await kept_results(plan, origin_of(document), state, services.journal)
+        await note_kept(update["run_id"], kept.values(), services.journal)
+    update["kept_results"] = Overwrite(kept)
     update["questions"] = Overwrite(given_answers(state.get("answers") or {}, services.clock()))
     # A run ends by its own rules before LangGraph's bound would end it with an error.
     update["max_rounds"] = min(settings.limits.max_rounds, rounds_within(config))
@@ -75,6 +83,7 @@ async def start_run(
         "messages": [*messages, *given],
         "run_id": update["run_id"],
         "settings": settings,
+        "kept_results": kept,
         "current_round": 0,
         "event_seq": 0,
         "usage": Usage(),

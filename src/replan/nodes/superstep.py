@@ -26,6 +26,7 @@ _KEYS = (
     "current_plan",
     "current_thinking_result",
     "current_specialist_results",
+    "kept_results",
     "questions",
     "dispatched",
 )

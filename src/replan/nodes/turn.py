@@ -182,7 +182,10 @@ class Turn:
 
     async def _inputs(self) -> dict[int, str]:
         """The result texts of the dependencies: of this round, of an earlier one, or the plan's."""
-        earlier = self.state.get("current_specialist_results", {}).values()
+        earlier = [
+            *self.state.get("current_specialist_results", {}).values(),
+            *self.state.get("kept_results", {}).values(),
+        ]
         texts: dict[int, str] = {}
         for step_id in self.step.awaits:
             step = self.plan.step(step_id)

@@ -1,11 +1,11 @@
 """What the settled steps of a document were asked, kept in one comment line of the document.
 
-    <!-- replan: 1=3fa9c1d2 2=90b1e077 -->
+    <!-- replan: 1=3fa9c1d2 2=90b1e077 run=5b0c -->
 
 The line stands at the end, where nobody who reads the document sees it. Each pair is the id of a
 settled step and a fingerprint of what it was asked, so that a later reader of the document alone
-can tell which steps were edited since. The line is no part of the plan: who reads steps sees a
-blank line in its place.
+can tell which steps were edited since; the last word is the run that wrote the document. The line
+is no part of the plan: who reads steps sees a blank line in its place.
 """
 
 import hashlib
@@ -20,7 +20,13 @@ from replan.plan.normal import normalised_step
 LENGTH = 8
 """Digits of a fingerprint: two different askings share one in four thousand million cases."""
 
-_SEAL = re.compile(r"<!--[ \t]*replan:(?P<pairs>(?:[ \t]+\d{1,18}=[0-9a-f]+)*)[ \t]*-->[ \t]*")
+# Two hyphens side by side may end a comment.
+_RUN = re.compile(r"[\w.:]+(?:-[\w.:]+)*", re.ASCII)
+_SEAL = re.compile(
+    r"<!--[ \t]*replan:(?P<pairs>(?:[ \t]+\d{1,18}=[0-9a-f]+)*)"
+    rf"(?:[ \t]+run=(?P<run>{_RUN.pattern}))?[ \t]*-->[ \t]*",
+    re.ASCII,
+)
 _PAIR = re.compile(r"(\d+)=([0-9a-f]+)")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -58,13 +64,26 @@ def read_seal(text: str) -> dict[int, str]:
     return found
 
 
-def sealed(plan: TaskPlan) -> TaskPlan:
+def origin_of(text: str) -> str:
+    """The run that wrote a document, as its last seal says; empty if none does."""
+    seals = (_SEAL.fullmatch(line.text) for line in reversed(split_lines(text)))
+    return next((seal["run"] or "" for seal in seals if seal), "")
+
+
+def sealed(plan: TaskPlan, run_id: str = "") -> TaskPlan:
     """Give the plan with the fingerprints of its settled steps at the end of its document.
 
     Nothing else of the document changes: `unsealed` gives it back byte for byte.
+
+    Args:
+        plan: The plan.
+        run_id: The run that has the whole results; empty: the one that the document names.
     """
     text = unsealed(plan.content)
     pairs = [f"{step.id}={fingerprint(step)}" for step in plan.steps if step.status not in _OPEN]
+    run_id = run_id or origin_of(plan.content)
+    if pairs and _RUN.fullmatch(run_id):
+        pairs.append(f"run={run_id}")
     if pairs and text:
         lines = split_lines(text)
         end = usual_line_end(lines)

@@ -210,7 +210,8 @@ def _data(
 ) -> HumanMessage:
     plan = state.get("current_plan") or TaskPlan()
     digest = {} if collected is None else collected.results
-    results = digest | state.get("current_specialist_results", {})
+    kept = state.get("kept_results", {})
+    results = kept | digest | state.get("current_specialist_results", {})
     ordered = _in_order(results, plan)
     budget = min(RESULT_BUDGET, RESULTS_BUDGET // max(1, len(ordered)))
     # What stays the same from round to round stands first, for the sake of prompt caches.

@@ -20,7 +20,7 @@ from replan.plan import (
     sealed,
     unsealed,
 )
-from replan.plan.seal import read_seal
+from replan.plan.seal import origin_of, read_seal
 
 DONE = """\
 # Move the shop
@@ -370,3 +370,21 @@ def test_sealing_touches_nothing_else_and_is_read_back(plan: TaskPlan, end: str,
     assert rerun_reasons(PlanDocument.parse(written.content).plan) == ()
     settled = {step.id for step in plan.steps if step.status in SETTLED}
     assert set(read_seal(written.content)) == settled
+
+
+def test_a_seal_names_the_run_that_wrote_it_until_another_one_writes():
+    plan = PlanDocument.parse(DONE).plan
+    written = sealed(plan, "5b0c-1.a:b_c")
+    assert written.content.endswith(" run=5b0c-1.a:b_c -->\n")
+    assert origin_of(written.content) == "5b0c-1.a:b_c"
+    assert unsealed(written.content) == plan.content
+    assert read_seal(written.content) == read_seal(sealed(plan).content)
+    assert sealed(written) == written
+    assert origin_of(sealed(written, "other").content) == "other"
+    assert origin_of(written.content + sealed(plan).content) == ""
+
+
+@pytest.mark.parametrize("run_id", ["two words", "a--b", "-", "a>", "ä", "a\n", "a-"])
+def test_a_run_whose_name_would_break_the_comment_is_not_named(run_id):
+    plan = PlanDocument.parse(DONE).plan
+    assert sealed(plan, run_id) == sealed(plan)

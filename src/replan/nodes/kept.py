@@ -1,0 +1,59 @@
+"""The whole results of steps that a handed-in document keeps, where an earlier run is known."""
+
+from collections.abc import Iterable
+
+from replan.nodes.contexts import joined_texts
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.statuses import excerpt, is_cut
+from replan.ports.journal import Journal
+from replan.state.enhanced import EnhancedState
+from replan.state.results import SpecialistResult
+
+KEPT = "kept/"
+"""What the notes of a run begin with that hold results which it took over; their key follows."""
+
+
+async def kept_results(
+    plan: TaskPlan, origin: str, state: EnhancedState, journal: Journal
+) -> dict[str, SpecialistResult]:
+    """Find the whole of the results of which a document has excerpts.
+
+    The document counts: a result that a person has changed in it is theirs.
+
+    Args:
+        plan: The plan as it will run.
+        origin: The run that wrote the document; empty if it does not say.
+        state: The thread's state, perhaps of that very run.
+        journal: Where results of other runs are.
+    """
+    steps = [s for s in plan.steps if s.status is StepStatus.COMPLETED and is_cut(s.result)]
+    if not origin or not steps:
+        return {}
+    noted = await journal.notes(origin, KEPT)
+    known = [SpecialistResult.model_validate(value) for value in noted.values()]
+    known += (await journal.results(origin)).values()
+    if state.get("run_id") == origin:
+        known += state.get("kept_results", {}).values()
+        known += state.get("current_specialist_results", {}).values()
+    found = [result for step in steps for result in _results_of(step, known)]
+    return {result.key: result.replace(round=0) for result in found}
+
+
+async def note_kept(run_id: str, kept: Iterable[SpecialistResult], journal: Journal) -> None:
+    """Keep what a run took over, for the runs of documents that it writes in its turn."""
+    for result in kept:
+        await journal.note(run_id, KEPT + result.key, result.model_dump(mode="json"))
+
+
+def _results_of(step: PlanStep, known: Iterable[SpecialistResult]) -> list[SpecialistResult]:
+    """The newest results of a step, if their text is the one of which the step has an excerpt."""
+    newest: dict[str, SpecialistResult] = {}
+    for result in known:
+        before = newest.get(result.key)
+        if result.step_id == step.id and (before is None or before.round <= result.round):
+            newest[result.key] = result
+    names = [name.casefold() for name in step.specialists]
+    results = [r for r in newest.values() if not names or r.specialist_name.casefold() in names]
+    results.sort(key=lambda r: names.index(r.specialist_name.casefold()) if names else 0)
+    is_same = excerpt(joined_texts(results)).split() == step.result.split()
+    return results if is_same else []
