@@ -448,7 +448,7 @@ def test_a_rejected_plan_ends_the_run(workshop):
     run.type("x\n")
     run.wait_for("Type a, e, r or q.")
     run.type("r\n")
-    run.wait_for("why (empty ends it): ")
+    run.wait_for("why (empty ends the run): ")
     run.type("\n")
     assert run.end() == 1
     assert workshop.listed()[0]["outcome"] == "rejected"

@@ -111,7 +111,7 @@ async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
         _check_changed(shown, draft)
         return changed_call(arguments_of(draft))
 
-    return await _choice(desk, edited)
+    return await _choice(desk, edited, why="why (may be empty): ")
 
 
 async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
@@ -129,7 +129,7 @@ async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
             raise InputError("\n".join(_place(each) for each in mistakes))
         return changed_plan(draft)
 
-    return await _choice(desk, edited)
+    return await _choice(desk, edited, why="why (empty ends the run): ")
 
 
 def _check_changed(before: str, after: str) -> None:
@@ -138,7 +138,7 @@ def _check_changed(before: str, after: str) -> None:
         raise InputError("Nothing was changed.")
 
 
-async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]]) -> JsonValue:
+async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]], *, why: str) -> JsonValue:
     while True:
         match (await desk.line(_CHOICES)).casefold()[:1]:
             case "a":
@@ -149,7 +149,7 @@ async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]]) -> Jso
                 except InputError as error:
                     desk.say(f"{error}\nNothing was taken over; edit again or choose otherwise.\n")
             case "r":
-                return rejection(await desk.line("why (empty ends it): "))
+                return rejection(await desk.line(why))
             case "q":
                 raise Quit
             case _:

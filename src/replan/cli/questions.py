@@ -225,9 +225,13 @@ def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
     else:
         lines.append(f"run {run} waits for {counted(len(asks), 'answer')}:")
         lines += [f"  {ask.key}: {told(ask)}" for ask in asks]
-        keys = [f"{ask.key}=TEXT" for ask in asks] if len(asks) > 1 else ["TEXT"]
-        ways = [f"go on with: {resume}{''.join(f' --answer {key}' for key in keys)}"]
+        ways = [f"go on with: {resume}{''.join(_option(ask, len(asks)) for ask in asks)}"]
     return [*lines, *(ways if resume else ())]
+
+
+def _option(ask: Ask, many: int) -> str:
+    word = "approve" if ask.kind == "approval" else "TEXT"
+    return f" --answer {word}" if many == 1 else f" --answer {ask.key}={word}"
 
 
 def told(ask: Ask) -> str:

@@ -153,6 +153,8 @@ def test_the_last_line_says_how_to_go_on():
     ]
     two = waiting_lines([ask(), ask(key="2/writer/1")], "a1b2", resume)
     assert two[-1] == f"go on with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=TEXT"
+    call = waiting_lines([ask(), ask(kind="approval", key="2/writer/1")], "a1b2", resume)
+    assert call[-1] == f"go on with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=approve"
     plan = waiting_lines([ask(kind="plan", problem="line 1: no.")], "a1b2", resume)
     assert plan == [
         "the answer could not be taken: line 1: no.",
