@@ -157,6 +157,17 @@ async def test_rejections_are_bounded_like_stalls():
             assert state["outcome"] == "waiting"
         state = await decide(graph, "reject: no")
     assert (state["outcome"], state["limit_reached"], ran) == ("rejected", "max_stalls", [])
+    assert "1. One: not run, the limit max_stalls was reached" in state["final_answer"].text
+
+
+async def test_a_plan_that_a_person_rejects_at_last_was_not_ended_by_a_limit():
+    with ScriptedModel({"think": THINK, "plan_update": PLAN.replace("Two", "Short")}) as model:
+        limits = Limits(max_stalls=1)
+        graph, _, _ = await waiting(model, limits=limits)
+        await decide(graph, "reject: Two is too long.")
+        state = await decide(graph, "reject")
+    assert (state["outcome"], state["limit_reached"]) == ("rejected", "")
+    assert "the limit" not in state["final_answer"].text
 
 
 async def test_a_model_without_another_plan_leaves_the_decision_to_the_person():

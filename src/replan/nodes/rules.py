@@ -151,7 +151,9 @@ def missing_from(state: EnhancedState) -> str:
     """One line for each required step that was not done, and why; empty if all were."""
     plan = state.get("current_plan") or TaskPlan()
     blocked = {step.id for step in blocked_steps(plan)}
-    limit = state.get("limit_reached", "") or reached_limit(state)
+    limit = state.get("limit_reached", "")
+    if not limit and not is_rejected(state):
+        limit = reached_limit(state)
     unmet = unmet_steps(plan)
     stopped = {key.partition("/")[0]: hit.limit for key, hit in round_hits(state).items()}
     lines = [
