@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.journal import MemoryJournal
-from replan.adapters.models import LangChainModels
+from replan.adapters.models import LangChainModels, without_own_retries
 from replan.adapters.storage.serializer import saver_for
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
@@ -57,7 +57,8 @@ class Chats:
         key = model if isinstance(model, str) else id(model)
         if key not in self._chats:
             built = self._provider.chat_model(model) if isinstance(model, str) else model
-            self._chats[key] = Chat(built, model if isinstance(model, str) else "")
+            built, retries = without_own_retries(built)
+            self._chats[key] = Chat(built, model if isinstance(model, str) else "", retries)
         return self._chats[key]
 
 

@@ -15,7 +15,7 @@ from replan import (
     build_graph,
     run,
 )
-from replan.testing import OpenAIServer, Reply
+from replan.testing import HttpFault, OpenAIServer, Reply, Reset, Truncated
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 WIDE = {"max_steps": 300, "max_parallel_steps": 200, "max_model_calls": 1_000}
@@ -196,3 +196,47 @@ async def test_a_specialist_s_budget_binds_its_tool_loop():
     assert server.calls["step 1/a"] == 4
     error = state["current_specialist_results"]["1/a"].error
     assert error == "LimitReachedError: The limit max_model_calls=4 of specialist a is reached."
+
+
+def every_third(fault):
+    """A server that fails now and then, and counts what it read and wrote all the same."""
+
+    async def serve(request):
+        read = sum(len(message.text) for message in request.messages) // 4
+        counted.append(0 if isinstance(fault, HttpFault) and len(counted) % 3 == 2 else read + 10)
+        is_host = request.call is not None and request.call.node == "feedback"
+        text = COMPLETE if is_host else "text"
+        is_faulty = len(counted) % 3 == 0
+        return Reply(text, usage=(read, 10), fault=fault if is_faulty else None)
+
+    counted = []
+    return serve, counted
+
+
+def given_model(url):
+    """A model that is given as an object, whose client would try again by itself."""
+    return ChatOpenAI(model="m", base_url=url, api_key="none", max_retries=2, stream_usage=True)
+
+
+BUSY, RESET = HttpFault(429, retry_after=0.0), Reset(0)
+
+
+@pytest.mark.parametrize(("by", "fault"), [("name", BUSY), ("name", RESET), ("object", BUSY)])
+async def test_the_further_tries_of_a_client_are_calls_too(by, fault):
+    serve, _ = every_third(fault)
+    async with OpenAIServer(serve, models=("m",)) as server:
+        model = "openai:m" if by == "name" else given_model(server.base_url)
+        limits = Limits(**{**WIDE, "max_model_calls": 16})
+        state = await go(server, limits, steps=30, chat_model=model)
+    assert len(server.requests) == state["usage"].calls == 16
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_model_calls")
+
+
+@pytest.mark.parametrize("fault", [BUSY, RESET, Truncated("cut")], ids=str)
+async def test_a_call_that_breaks_off_is_charged_whatever_the_server_did(fault):
+    serve, counted = every_third(fault)
+    async with OpenAIServer(serve, models=("m",)) as server:
+        limits = Limits(**WIDE, max_tokens=6_000)
+        await go(server, limits, steps=60)
+    assert len(counted) > 5
+    assert sum(counted) <= 6_000

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
@@ -13,7 +13,7 @@ from replan.cli.outlook import Team, outlook, outlook_lines
 from replan.cli.reading import read_plan_text
 from replan.errors import Mistake
 from replan.plan.document import PlanDocument
-from replan.plan.preview import CALLS_PER_TRY
+from replan.plan.preview import USUAL_RETRIES, calls_of_reply
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.state.limits import Limits, RunSettings
 
@@ -64,20 +64,29 @@ def _team_of(path: Path, environment: Mapping[str, str]) -> Team:
     """
     from replan.settings.team_file import read_team_file  # noqa: PLC0415 - it loads LangChain
 
-    return team_of(read_team_file(path, environment).config)
+    team = read_team_file(path, environment)
+    return team_of(team.config, retries=team.models.retries)
 
 
-def team_of(config: "MultiAgentConfig", asked: RunSettings | None = None) -> Team:
+def team_of(
+    config: "MultiAgentConfig",
+    asked: RunSettings | None = None,
+    *,
+    retries: Mapping[str, int] | None = None,
+) -> Team:
     """Give what an outlook needs to know of a team.
 
     Args:
         config: The team.
         asked: What one run is to do otherwise.
+        retries: Further calls of one reply by the name of the model, where they are configured.
     """
     settings = config.settings.overridden_by(asked)
+    known = retries or {}
     return Team(
         limits=settings.limits,
-        per_try={each.name: _calls_of_try(each) for each in config.specialists},
+        per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
+        per_reply=max(_calls_of_reply(model, known) for model in _host_models(config)),
         names=tuple(each.name for each in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,
@@ -90,9 +99,7 @@ def dearest_token(config: "MultiAgentConfig") -> float | None:
     """What a token costs at most; none where a model has no price, or where nobody knows it."""
     from replan.ports.prices import price_of  # noqa: PLC0415 - the check without a team is light
 
-    host = config.host
-    models = [host.tool_calling_model, host.thinking_model, host.planning_model]
-    models += [host.feedback_model, *(each.chat_model for each in config.specialists)]
+    models = [*_host_models(config), *(each.chat_model for each in config.specialists)]
     dearest = 0.0
     for model in models:
         name = model if isinstance(model, str) else ""
@@ -100,14 +107,28 @@ def dearest_token(config: "MultiAgentConfig") -> float | None:
         if model is not None and price is None:
             return None
         dearest = max(dearest, price.input, price.output) if price is not None else dearest
-    foreign = (_calls_of_try(each) for each in config.specialists if each.chat_model is None)
+    foreign = (_calls_of_try(each, {}) for each in config.specialists if each.chat_model is None)
     return None if None in foreign else dearest / 1_000_000
 
 
-def _calls_of_try(specialist: "Specialist") -> int | None:
+def _host_models(config: "MultiAgentConfig") -> list[Any]:
+    host = config.host
+    models = (host.tool_calling_model, host.thinking_model, host.planning_model)
+    return [model for model in (*models, host.feedback_model) if model is not None]
+
+
+def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
+    if model == "offline":
+        return calls_of_reply(0)
+    return calls_of_reply(
+        retries.get(model, USUAL_RETRIES) if isinstance(model, str) else USUAL_RETRIES
+    )
+
+
+def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int | None:
     """Model calls of one try; none where nobody can know: of tools, graphs and functions."""
     if specialist.chat_model is not None and not getattr(specialist, "tools", ()):
-        return CALLS_PER_TRY
+        return _calls_of_reply(specialist.chat_model, retries)
     # The members of the local team are objects whose `run` is taken.
     home = getattr(getattr(specialist.run, "__self__", None), "__module__", "")
     return 0 if home.startswith("replan.specialists.local.") else None

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from replan.cli.cells import counted, one_line
 from replan.plan.model import StepStatus, TaskPlan
-from replan.plan.preview import Preview, preview, usual_calls, worst_case_calls
+from replan.plan.preview import CALLS_PER_TRY, Preview, preview, usual_calls, worst_case_calls
 from replan.plan.rerun import Rerun
 from replan.plan.worst_case import worst_case_cost, worst_case_seconds
 from replan.state.limits import Limits
@@ -22,6 +22,7 @@ class Team:
     Attributes:
         limits: The bounds of its runs.
         per_try: Model calls of one try by the specialist's name; none where nobody knows.
+        per_reply: Model calls of one reply of the host.
         names: Its specialists; none if no team was given.
         revisable: Whether its runs may revise a plan.
         approval: Which plans a person must approve.
@@ -31,6 +32,7 @@ class Team:
 
     limits: Limits
     per_try: Mapping[str, int | None] | None = None
+    per_reply: int = CALLS_PER_TRY
     names: tuple[str, ...] | None = None
     revisable: bool = True
     approval: Approving = "never"
@@ -155,7 +157,12 @@ def _steps_of(name: str, plan: TaskPlan) -> tuple[int, ...]:
 def _calls(plan: TaskPlan, team: Team) -> dict[str, dict[str, int]]:
     def of(*, merged: bool) -> dict[str, int]:
         count_worst = partial(
-            worst_case_calls, plan, team.limits, merged=merged, per_try=team.per_try
+            worst_case_calls,
+            plan,
+            team.limits,
+            merged=merged,
+            per_try=team.per_try,
+            per_reply=team.per_reply,
         )
         return {
             "usual": usual_calls(plan, team.limits, merged=merged, per_try=team.per_try),

@@ -12,7 +12,6 @@ from replan.cli.checking import team_of
 from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.orders import Order
 from replan.cli.outlook import Team, outlook, outlook_lines
-from replan.graph.config import MultiAgentConfig
 from replan.plan.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.settings.team_file import read_team_file
@@ -24,7 +23,7 @@ def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) ->
     Raises:
         UsageError: Something cannot be used.
     """
-    team = team_of(_config_of(order, environment), order.settings)
+    team = _team_of(order, environment)
     if order.plan is None:
         text = json.dumps(_bounds(team)) if as_json else "\n".join(_request_lines(team))
         return f"{text}\n", GOOD
@@ -38,10 +37,12 @@ def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) ->
     return f"{harmless(text)}\n", WRONG_USE if team.strangers(plan) else GOOD
 
 
-def _config_of(order: Order, environment: Mapping[str, str]) -> MultiAgentConfig:
-    if order.team is not None:
-        return read_team_file(order.team, environment, directory=order.directory).config
-    return local_config(directory=order.directory or Path(), out=order.out)
+def _team_of(order: Order, environment: Mapping[str, str]) -> Team:
+    if order.team is None:
+        config = local_config(directory=order.directory or Path(), out=order.out)
+        return team_of(config, order.settings)
+    team = read_team_file(order.team, environment, directory=order.directory)
+    return team_of(team.config, order.settings, retries=team.models.retries)
 
 
 def _bounds(team: Team) -> dict[str, JsonValue]:

@@ -18,6 +18,7 @@ from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.deadline import in_time
 from replan.nodes.meter import Meter
 from replan.nodes.scopes import run_scope
+from replan.plan.preview import HOST_TRIES
 from replan.ports.account import Account
 from replan.ports.asking import Scope
 from replan.ports.chat import Chat
@@ -27,9 +28,6 @@ from replan.prompts.sections import Node
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.usage import CUT_OFF, TokenCount, Usage
-
-HOST_TRIES = 3
-"""Tries of one call of the host, beside those that the model's client makes itself."""
 
 
 @dataclass

@@ -9,14 +9,24 @@ from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.plan.order import critical_length, critical_path
 from replan.plan.width import width
 
-CALLS_PER_TRY = 2
-"""Calls of one try: a server that refuses to stream is asked once more for the whole reply."""
+USUAL_RETRIES = 2
+"""Further calls of a reply whose server is busy, where nothing else is configured."""
 
-CALLS_PER_QUESTION = 3 * CALLS_PER_TRY
-"""Calls of one question of the host: it tries three times."""
+HOST_TRIES = 3
+"""Tries of one question of the host."""
 
-CALLS_PER_JUDGEMENT = 2 * CALLS_PER_QUESTION - 1
-"""Calls of a reply that may be asked for again: the last call of the first question replied."""
+
+def calls_of_reply(retries: int) -> int:
+    """Calls that one reply takes at most.
+
+    The first one, the further ones while its server is busy, and one more for the whole reply
+    where the server refuses to stream.
+    """
+    return 2 + retries
+
+
+CALLS_PER_TRY = calls_of_reply(USUAL_RETRIES)
+"""Calls of one try of a chat model."""
 
 
 class Bounds(Protocol):
@@ -117,12 +127,12 @@ def worst_case_calls(
     merged: bool = True,
     revisable: bool = True,
     per_try: Mapping[str, int | None] | None = None,
+    per_reply: int = CALLS_PER_TRY,
 ) -> int:
     """Give a number of model calls that no run of a handed-in plan can exceed.
 
     A plan that may be revised can get new steps with any number of retries, so nothing but
-    `max_model_calls` bounds it. Of a plan that stays as it is, with T = 2 (`CALLS_PER_TRY`),
-    Q = 6 (`CALLS_PER_QUESTION`) and J = 11 (`CALLS_PER_JUDGEMENT`), it is the smaller one of
+    `max_model_calls` bounds it. Of a plan that stays as it is, it is the smaller one of
     `max_model_calls` and
 
         seats + rounds * J + Q    and in separate calls J more, to think
@@ -133,8 +143,9 @@ def worst_case_calls(
       that run if it completed the dearer ones count;
     - rounds: the smaller one of `max_rounds` and (number of seats) + `max_stalls`: a round that
       can start anything settles a seat, and those that cannot end the run after `max_stalls`;
-    - each round is judged once, J: a question of up to Q calls, and once more where the reply
-      could not be read;
+    - a question of the host is tried `HOST_TRIES` times: Q = 3 * `per_reply`;
+    - each round is judged once, J = 2 * Q - 1: a question, and once more where the reply could
+      not be read; the call that brought it was not the last that its question had;
     - the answer is asked for once, Q.
 
     Args:
@@ -145,10 +156,13 @@ def worst_case_calls(
         per_try: Model calls of one try by the specialist's name: 0 if it asks no model, none if
             nobody knows; a name that is missing is a chat model. A step without a specialist
             counts as the dearest one.
+        per_reply: Model calls of one reply of the host; see `calls_of_reply`.
     """
     if revisable:
         return limits.max_model_calls
-    total = CALLS_PER_QUESTION + (0 if merged else CALLS_PER_JUDGEMENT)
+    question = HOST_TRIES * per_reply
+    judgement = 2 * question - 1
+    total = question + (0 if merged else judgement)
     startable = _startable(plan, limits)
     calls = {step.id: _calls_of_step(step, limits, per_try) for step in startable}
     known = {step_id: number for step_id, number in calls.items() if number is not None}
@@ -156,7 +170,7 @@ def worst_case_calls(
         return limits.max_model_calls
     total += _at_most(startable, known)
     count = _at_most(startable, {step.id: len(_seats(step)) for step in startable})
-    total += min(limits.max_rounds, count + limits.max_stalls) * CALLS_PER_JUDGEMENT
+    total += min(limits.max_rounds, count + limits.max_stalls) * judgement
     return min(limits.max_model_calls, total)
 
 

@@ -20,6 +20,10 @@ from langchain_core.messages.tool import (
 from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity.wait import wait_exponential_jitter
+
+from replan.ports.failures import asked_pause, is_busy
 
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
 """Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""
@@ -40,6 +44,9 @@ LONG_REPLY = 16_384
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 
 _REFUSALS = frozenset({400, 404, 405, 406, 415, 422, 501})
+
+_LONGEST_PAUSE = 60.0
+_usual_pause = wait_exponential_jitter(multiplier=0.5, max=8, jitter=0.5)
 
 
 async def holds_tool_call(chunks: AsyncIterator[AIMessageChunk]) -> bool:
@@ -110,14 +117,16 @@ class Chat:
     Attributes:
         model: The model.
         names: What it is called: by the one who configured it, by its provider, and by its class.
+        retries: Further calls of one reply, while its server is busy or cannot be reached.
         turns: Turns, of the model and of tools, that one reply may take one after another.
     """
 
     turns = 1
 
-    def __init__(self, model: BaseChatModel, name: str = "") -> None:
+    def __init__(self, model: BaseChatModel, name: str = "", retries: int = 0) -> None:
         self.model = model
         self.names = names_of(model, name)
+        self.retries = retries
         self._streams = True
         self._tells_ends = False
 
@@ -130,26 +139,43 @@ class Chat:
     ) -> AIMessage:
         """Ask the model; `on_text` gets the pieces of the text as they arrive.
 
+        Each call asks for leave by itself: the first one, each further try of a server that is
+        busy, and the one for the whole reply where the server refuses to stream.
+
         Raises:
             Exception: Whatever the model's client raises.
         """
-        if self._streams:
-            chunks: list[AIMessageChunk] = []
-            try:
-                async with self._allowed(messages, config, toolset) as model:
-                    stream = model.astream(list(messages), config)
-                    await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
-                return self._joined(chunks)
-            except Exception as error:
-                if chunks or not _may_be_refusal(error):
-                    raise
-        # A refusal of streaming looks like any other bad request, so the whole call decides.
-        async with self._allowed(messages, config, toolset) as model:
-            message: AIMessage = _well_formed(await model.ainvoke(list(messages), config))
-        self._streams = False
-        if on_text is not None and not message.tool_calls:
-            on_text(message.text)
-        return message
+        chunks: list[AIMessageChunk] = []
+        streams = self._streams
+
+        async def once() -> AIMessage:
+            nonlocal streams
+            if streams:
+                try:
+                    async with self._allowed(messages, config, toolset) as model:
+                        stream = model.astream(list(messages), config)
+                        await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
+                    return self._joined(chunks)
+                except Exception as error:
+                    if chunks or not _may_be_refusal(error):
+                        raise
+                    streams = False
+            # A refusal of streaming looks like any other bad request, so the whole call decides.
+            async with self._allowed(messages, config, toolset) as model:
+                message: AIMessage = _well_formed(await model.ainvoke(list(messages), config))
+            self._streams = False
+            if on_text is not None and not message.tool_calls:
+                on_text(message.text)
+            return message
+
+        trying = AsyncRetrying(
+            # Of a reply that has begun, nobody may see the beginning twice.
+            retry=retry_if_exception(lambda error: not chunks and is_busy(error)),
+            stop=stop_after_attempt(self.retries + 1),
+            wait=_pause,
+            reraise=True,
+        )
+        return await trying(once)
 
     @asynccontextmanager
     async def _allowed(
@@ -232,6 +258,13 @@ def well_formed(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _pause(state: RetryCallState) -> float:
+    """Seconds before the next try: as long as the server asks for, within reason."""
+    error = state.outcome and state.outcome.exception()
+    asked = None if error is None else asked_pause(error)
+    return _usual_pause(state) if asked is None or asked > _LONGEST_PAUSE else asked
 
 
 async def _read(

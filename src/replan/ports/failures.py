@@ -1,7 +1,8 @@
 """What went wrong outside: whether trying again can help, and how to say it without secrets."""
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set as AbstractSet
 from typing import Any, cast
 
 from replan.errors import (
@@ -29,6 +30,12 @@ _FAULTS = (
 _NEVER_REACHED = frozenset(
     {"ConnectError", "ConnectTimeout", "ClientConnectorError", "ConnectionTimeoutError", "gaierror"}
 )
+_BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+# By the very name: what is derived from aiohttp's ClientOSError is a connection never made.
+_BROKEN_OFF = frozenset({"ClientOSError", "ServerDisconnectedError"})
+# How they say that there was none, or that it broke off, or that nothing came on it.
+_NO_CONNECTION = _NEVER_REACHED | {"APIConnectionError", "ReadError", "RemoteProtocolError"}
+_NOT_IMPLEMENTED = 501
 _LONGEST = 500
 _READ_AT_MOST = 8_000
 _DEEPEST = 10
@@ -81,6 +88,32 @@ def can_pass(error: BaseException) -> bool:
     return not isinstance(error, _FAULTS)
 
 
+def is_busy(error: BaseException) -> bool:
+    """Whether a server had no time for a call, or could not be reached: it may have a moment later.
+
+    Less than `can_pass`: of what is not known, nobody can say that waiting helps.
+    """
+    if not can_pass(error):
+        return False
+    status = status_of(error)
+    if status is not None:
+        return status != _NOT_IMPLEMENTED
+    causes = list(_causes(error))
+    return any(isinstance(cause, OSError) or _is_of(cause, _NO_CONNECTION) for cause in causes)
+
+
+def asked_pause(error: BaseException) -> float | None:
+    """The seconds that a server asks to be left alone for, as `Retry-After` says them."""
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    asked = getattr(error, "retry_after", None) if headers is None else headers.get("retry-after")
+    try:
+        seconds = math.nan if asked is None else float(asked)
+    except ValueError:
+        # A date: servers of models do not write it.
+        return None
+    return seconds if seconds >= 0 else None
+
+
 def brought_nothing(error: BaseException) -> bool:
     """Whether a model's server surely did no work that it will be paid for.
 
@@ -88,10 +121,14 @@ def brought_nothing(error: BaseException) -> bool:
     a connection that broke off or a time that ran out, nobody here can know.
     """
     causes = list(_causes(error))
+    if any(status_of(cause) is not None for cause in causes):
+        return True
+    if any(isinstance(c, _BROKEN) or type(c).__name__ in _BROKEN_OFF for c in causes):
+        # Clients say of an old connection that breaks under a new request that they got none.
+        return False
     return any(
-        status_of(cause) is not None
-        or isinstance(cause, ConnectionRefusedError | NotImplementedError)
-        or type(cause).__name__ in _NEVER_REACHED
+        isinstance(cause, ConnectionRefusedError | NotImplementedError)
+        or _is_of(cause, _NEVER_REACHED)
         for cause in causes
     )
 
@@ -128,7 +165,12 @@ def status_of(error: BaseException) -> int | None:
 
 def _is_signal(error: Exception) -> bool:
     # LangGraph's interrupts are exceptions that must reach it; by name, as its import is heavy.
-    return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)
+    return _is_of(error, {"GraphBubbleUp"})
+
+
+def _is_of(error: BaseException, names: AbstractSet[str]) -> bool:
+    """Whether an error is of a class of one of these names, or of one derived from it."""
+    return any(kind.__name__ in names for kind in type(error).__mro__)
 
 
 def _root(error: BaseException) -> BaseException:

@@ -58,6 +58,15 @@ class TeamModels:
                 raise
             raise self._mistake(where, "model", as_sentence(error.problem), error.mend) from error
 
+    @property
+    def retries(self) -> Mapping[str, int]:
+        """Further calls of one reply by the name of the model, where the file says how many."""
+        return {
+            name: section.max_retries
+            for name, section in self.named.items()
+            if section.max_retries is not None
+        }
+
     @cached_property
     def _others(self) -> LangChainModels:
         return LangChainModels(base_url=self.base_url, environment=self.environment)

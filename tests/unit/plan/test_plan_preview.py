@@ -11,14 +11,15 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import PrivateAttr
 
 from replan import Host, Limits, MultiAgentConfig, Specialist, run_sync
+from replan.adapters.models import LangChainModels
 from replan.app import models_from_environment, services_of
 from replan.graph.build import host_graph
-from replan.nodes.host_call import HOST_TRIES
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import (
-    CALLS_PER_JUDGEMENT,
-    CALLS_PER_QUESTION,
     CALLS_PER_TRY,
+    HOST_TRIES,
+    USUAL_RETRIES,
+    calls_of_reply,
     preview,
     usual_calls,
     worst_case_calls,
@@ -32,7 +33,11 @@ DIAMOND = """\
 - [ ] 3. Search @b (after 1)
 - [ ] 4. Join @a @b (after 2, 3)
 """
-LIMITS = Limits()
+LIMITS = Limits(max_model_calls=10_000)
+# A model without a client has no further tries.
+BARE = {"per_try": {"a": calls_of_reply(0), "b": calls_of_reply(0)}, "per_reply": calls_of_reply(0)}
+QUESTION = HOST_TRIES * CALLS_PER_TRY
+JUDGEMENT = 2 * QUESTION - 1
 
 
 def plan_of(text: str) -> TaskPlan:
@@ -79,13 +84,14 @@ def test_a_run_in_which_all_goes_well_takes_a_call_for_each_seat_and_one_to_join
 def test_the_worst_case_follows_its_formula():
     seats = (3 + 1 + 3 + 3 + 3) * CALLS_PER_TRY
     rounds = 5 + LIMITS.max_stalls
-    total = seats + rounds * CALLS_PER_JUDGEMENT + CALLS_PER_QUESTION
+    total = seats + rounds * JUDGEMENT + QUESTION
     assert unrevised(DIAMOND) == total
-    assert unrevised(DIAMOND, merged=False) == total + CALLS_PER_JUDGEMENT
+    assert unrevised(DIAMOND, merged=False) == total + JUDGEMENT
 
 
-def test_a_host_tries_as_often_as_the_formula_says():
-    assert CALLS_PER_QUESTION == HOST_TRIES * CALLS_PER_TRY
+def test_a_model_that_is_given_by_name_tries_as_often_as_the_formula_says():
+    assert LangChainModels().max_retries == USUAL_RETRIES
+    assert calls_of_reply(USUAL_RETRIES) == CALLS_PER_TRY
 
 
 def test_steps_that_never_start_cost_nothing():
@@ -104,9 +110,9 @@ def test_of_two_opposite_conditions_only_the_dearer_side_counts():
     # The dearer side counts in calls, and the side with more seats in rounds.
     assert unrevised(start + dear + completed) == unrevised(start + dear)
     other = "- [ ] 5. E @a\n- [ ] 6. F @a (if 5 failed)\n"
-    many = Limits(max_model_calls=10_000, max_rounds=1)
+    many = LIMITS.replace(max_rounds=1)
     seats = (3 + max(2, 2 + 3) + 3 + 3) * CALLS_PER_TRY
-    total = seats + CALLS_PER_JUDGEMENT + CALLS_PER_QUESTION
+    total = seats + JUDGEMENT + QUESTION
     assert unrevised(start + failed + completed + other, many) == total
 
 
@@ -231,7 +237,7 @@ def test_no_run_of_a_plan_exceeds_the_worst_case(seed, text, merged, stalls):
 
     limits = Limits(step_retries=1, max_stalls=stalls)
     used = calls_of(text, Adversary(next_reply), limits, merged=merged)
-    assert used <= unrevised(text, limits, merged=merged)
+    assert used <= unrevised(text, limits, merged=merged, **BARE)
 
 
 def test_the_worst_case_can_happen():
@@ -248,4 +254,5 @@ def test_the_worst_case_can_happen():
 
     limits = Limits(max_rounds=1, step_retries=0)
     text = "- [ ] 1. A @a\n"
-    assert calls_of(text, Adversary(next_reply), limits) == unrevised(text, limits) == 2 + 11 + 6
+    assert calls_of(text, Adversary(next_reply), limits) == unrevised(text, limits, **BARE)
+    assert unrevised(text, limits, **BARE) == 2 + 11 + 6

@@ -6,8 +6,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Hum
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
+from replan.plan.preview import calls_of_reply
 from replan.ports.chat import Chat
-from replan.testing import HttpFault, Reply, ScriptedHttpError, ScriptedModel
+from replan.testing import HttpFault, Reply, Reset, ScriptedHttpError, ScriptedModel, always
 
 REQUEST = [HumanMessage("Hi.")]
 
@@ -96,6 +97,37 @@ async def test_an_error_that_is_not_about_streaming_is_raised_at_once(error):
     with pytest.raises(type(error)):
         await Chat(server).reply(REQUEST, {})
     assert server.calls == ["stream"]
+
+
+def at_once(status):
+    """Be refused by a server that says when to come back: now."""
+    return ScriptedHttpError(HttpFault(status, retry_after=0.0))
+
+
+async def test_a_busy_server_is_asked_again_as_often_as_was_configured():
+    script = [at_once(429), at_once(503), ConnectionResetError("gone"), "Hello."]
+    with ScriptedModel({"*": script}) as model:
+        assert (await Chat(model, retries=3).reply(REQUEST, {})).text == "Hello."
+    model = ScriptedModel({"*": always(at_once(429))})
+    with pytest.raises(ScriptedHttpError, match="429"):
+        await Chat(model, retries=2).reply(REQUEST, {})
+    assert len(model.calls) == 3
+
+
+async def test_further_tries_are_shared_by_both_ways_of_asking():
+    server = Server(at_once(501), whole=at_once(429))
+    with pytest.raises(ScriptedHttpError, match="429"):
+        await Chat(server, retries=2).reply(REQUEST, {})
+    assert server.calls == ["stream", "whole", "whole", "whole"]
+    assert len(server.calls) == calls_of_reply(2)
+
+
+async def test_of_a_reply_that_has_begun_nobody_sees_the_beginning_twice():
+    told = []
+    model = ScriptedModel({"*": always(Reply("one two", fault=Reset(1)))})
+    with pytest.raises(ConnectionError):
+        await Chat(model, retries=2).reply(REQUEST, {}, told.append)
+    assert (len(model.calls), told) == (1, ["one"])
 
 
 async def test_a_stream_without_text_is_an_empty_reply():

@@ -10,9 +10,11 @@ from langgraph.errors import GraphInterrupt
 
 from replan.errors import ConfigurationError, LimitReachedError, ModelCallError
 from replan.ports.failures import (
+    asked_pause,
     brought_nothing,
     can_pass,
     describe,
+    is_busy,
     mask_secrets,
     status_of,
 )
@@ -210,9 +212,18 @@ class ConnectTimeout(Exception):  # noqa: N818 - as a client names it
     pass
 
 
+class ClientOSError(OSError):
+    pass
+
+
+class ClientConnectorError(ClientOSError):
+    pass
+
+
 @pytest.mark.parametrize(
     "error",
     [
+        caused(ConnectTimeout("nobody"), ClientConnectorError("nobody")),
         WithStatus(429),
         WithResponse(500),
         ConnectionRefusedError("nobody"),
@@ -234,7 +245,37 @@ def test_a_server_that_answered_with_an_error_or_was_never_reached_did_no_work(e
         asyncio.CancelledError(),
         ValueError("odd"),
         caused(RuntimeError("Connection error."), ConnectionResetError("broke off")),
+        # What aiohttp's transport makes of a connection that is torn down under a request.
+        caused(ConnectTimeout("timed out"), ConnectionResetError("broke off")),
+        caused(ConnectTimeout("timed out"), ClientOSError("broke off")),
     ],
 )
 def test_of_what_broke_off_nobody_knows_what_it_cost(error):
     assert not brought_nothing(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "busy"),
+    [
+        (WithStatus(429), True),
+        (WithStatus(503), True),
+        (WithStatus(501), False),
+        (WithStatus(400), False),
+        (ConnectionResetError("broke off"), True),
+        (caused(RuntimeError("Connection error."), ConnectTimeout("slow")), True),
+        (ValueError("odd"), False),
+        (asyncio.CancelledError(), False),
+    ],
+)
+def test_a_busy_server_is_one_that_may_have_time_later(error, busy):
+    assert is_busy(error) is busy
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"), [("7", 7.0), ("0.5", 0.5), ("-1", None), ("soon", None), (None, None)]
+)
+def test_a_server_says_how_long_it_wants_to_be_left_alone(asked, seconds):
+    error = WithResponse(429)
+    error.response.headers = {} if asked is None else {"retry-after": asked}
+    assert asked_pause(error) == seconds
+    assert asked_pause(ValueError("odd")) is None
