@@ -198,6 +198,42 @@ async def test_a_specialist_s_budget_binds_its_tool_loop():
     assert error == "LimitReachedError: The limit max_model_calls=4 of specialist a is reached."
 
 
+@pytest.mark.parametrize("steps", [3, 12])
+@pytest.mark.parametrize("tokens", [1_500, 2_000, 5_000])
+async def test_a_small_budget_does_some_work_and_a_model_still_answers(tokens, steps):
+    till = Till(longest=40)
+    async with OpenAIServer(till, models=("m",)) as server:
+        state = await go(server, Limits(**WIDE, max_tokens=tokens), steps=steps)
+    assert till.tokens <= tokens
+    assert len(state["current_plan"].completed_steps) >= 3
+    # `final_answer` asks where there is no room for a judgement; both are the model's.
+    assert state["final_answer"].text.startswith(("The answer.", "text"))
+    assert (state["outcome"] == "completed") == (state["limit_reached"] == "")
+
+
+async def test_an_answer_is_asked_for_with_as_many_results_as_there_is_room_for():
+    till = Till(longest=60)
+    async with OpenAIServer(till, models=("m",)) as server:
+        state = await go(server, Limits(**WIDE, max_tokens=40_000), steps=200)
+        asked = server.requests[-1]
+    assert till.tokens <= 40_000
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_tokens")
+    assert state["final_answer"].text.startswith("text\n\n**Not done:**")
+    assert asked.call.node == "final_answer"
+    assert 20 < asked.messages[-1].text.count("<result ") < 199
+
+
+async def test_a_run_whose_answer_nobody_could_write_is_partial():
+    def done(context):
+        return "done"
+
+    async with OpenAIServer(Till(), models=("m",)) as server:
+        state = await go(server, Limits(max_tokens=300), steps=2, run=done)
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_tokens")
+    assert state["final_answer"].text.startswith("## 1. Part 1\n\ndone")
+    assert "The limit max_tokens=300 is reached." in state["final_answer"].text
+
+
 def every_third(fault):
     """A server that fails now and then, and counts what it read and wrote all the same."""
 

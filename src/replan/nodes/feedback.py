@@ -60,7 +60,8 @@ async def feedback(
     else:
         judged, unreadable = await _judged(state, collected, call)
     goes_on = should_continue_execution(judged, state)
-    if call.refused is not None and not limit and not goes_on:
+    # Where every step is done, the answer may still find room: a shorter question asks for it.
+    if call.refused is not None and not limit and not goes_on and missing_from(state):
         limit = call.refused.limit
         await call.tell_limit(limit, call.refused.value)
     judged = judged.replace(

@@ -1,6 +1,6 @@
 """`final_answer`: end the run with the answer, and say what is missing if something is."""
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
@@ -41,6 +41,9 @@ async def final_answer(
         limit = call.refused.limit
         await call.tell_limit(limit, call.refused.value)
     outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
+    if outcome == "completed" and call.refused is not None:
+        # All steps are done, or there are none yet; but nobody could make an answer of it.
+        outcome = "partial" if plan.completed_steps else "failed"
     usage = await call.usage(state)
     await call.close()
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
@@ -85,15 +88,15 @@ def generate_rejection(state: EnhancedState) -> str:
 async def _answered(state: EnhancedState, call: HostCall) -> AIMessage:
     if is_rejected(state):
         return AnswerStream(call.emitter, None).finish(generate_rejection(state))
-    prompt = build_final_answer_prompt(
-        state.get("current_feedback_result"),
-        state,
-        call.services.prompts,
-        missing=missing_from(state),
-    )
+    missing = missing_from(state)
+
+    def prompt_of(budget: int) -> list[BaseMessage]:
+        judged, prompts = state.get("current_feedback_result"), call.services.prompts
+        return build_final_answer_prompt(judged, state, prompts, missing=missing, budget=budget)
+
     shown = AnswerStream(call.emitter, None)
     try:
-        text = read_answer(await call.ask(call.services.models.answering, prompt, shown))
+        text = read_answer(await call.ask_in_room(call.services.models.answering, prompt_of, shown))
     except ModelCallError:
         text = ""
     except LimitReachedError as error:

@@ -1,6 +1,7 @@
 """How a node of the host asks a model: counted, hidden from the stream, retried if it can pass."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -24,10 +25,13 @@ from replan.ports.asking import Scope
 from replan.ports.chat import Chat
 from replan.ports.failures import can_pass, describe
 from replan.ports.services import Services
+from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.usage import CUT_OFF, TokenCount, Usage
+
+_LIMITS_OF_LENGTH = ("max_tokens", "max_cost")
 
 
 @dataclass
@@ -65,6 +69,7 @@ class HostCall:
             ModelCallError: The model could not be reached or refused the call.
             LimitReachedError: The run has no call, no token, no money or no time left.
         """
+        self.refused = None
         account = self._account
         meter = Meter(
             account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
@@ -103,6 +108,33 @@ class HostCall:
         finally:
             self.used += meter.count
         return message.text
+
+    async def ask_in_room(
+        self,
+        chat: Chat,
+        prompt_of: Callable[[int], list[BaseMessage]],
+        answer: AnswerStream | None = None,
+    ) -> str:
+        """Ask with as much of the results as the limits have room for.
+
+        Args:
+            chat: The model.
+            prompt_of: Makes the prompt with so many characters of results.
+            answer: Shows the reply as it comes.
+
+        Raises:
+            ModelCallError: The model could not be reached or refused the call.
+            LimitReachedError: There is no room for the prompt with next to no results in it.
+        """
+        budget = RESULTS_BUDGET
+        while True:
+            try:
+                return await self.ask(chat, prompt_of(budget), answer)
+            except LimitReachedError as error:
+                # A refused call costs nothing, and a shorter one may have room.
+                if error.limit not in _LIMITS_OF_LENGTH or budget < LEAST_RESULT:
+                    raise
+            budget //= 2
 
     async def ask_again(
         self,

@@ -32,7 +32,7 @@ from replan.ports.asking import Ask, Permit, Scope
 from replan.ports.chat import Request, well_formed
 from replan.ports.journal import Spending
 from replan.ports.prices import price_of
-from replan.ports.request_size import most_tokens
+from replan.ports.request_size import likely_tokens, most_tokens
 from replan.ports.specialist import TEXT_SHOWN
 from replan.ports.stopwatch import Stopwatch
 from replan.state.limits import Price
@@ -332,12 +332,15 @@ class Meter(AsyncCallbackHandler):
         price = price_of(request.names, self._prices)
         if price is None and any(scope.budget.max_cost is not None for scope in self.scopes):
             raise UnpricedModelError("prices", request.model)
+        most = most_tokens(request.messages, request.tools)
+        is_bound = any(scope.bounds_amounts for scope in self.scopes)
         return Ask(
             id=self._new_id(),
             run_id=self._account.run_id,
             model=request.model,
             scopes=self.scopes,
-            input_tokens=most_tokens(request.messages, request.tools),
+            input_tokens=most,
+            likely_tokens=likely_tokens(request.messages, request.tools) if is_bound else most,
             output_tokens=request.most_output,
             cuttable=request.cuttable,
             price=price,

@@ -4,7 +4,13 @@ from replan.errors import UnpricedModelError
 from replan.ports.account import RUN
 from replan.ports.asking import Scope
 from replan.ports.services import Services
-from replan.state.limits import CLOSING_TOKENS, Budget, Limits
+from replan.state.limits import (
+    CLOSING_TOKENS,
+    LEAST_CLOSING_REPLY,
+    LEAST_CLOSING_REQUEST,
+    Budget,
+    Limits,
+)
 
 
 def run_scope(limits: Limits, services: Services, *, closing: bool) -> Scope:
@@ -13,8 +19,11 @@ def run_scope(limits: Limits, services: Services, *, closing: bool) -> Scope:
         return Scope(RUN, limits.whole)
     kept = limits.kept
     if services.prices:
-        dearest = max(p.of(CLOSING_TOKENS, CLOSING_TOKENS) for p in services.prices.values())
-        kept = kept.replace(cost=min(kept.cost, dearest))
+        prices = services.prices.values()
+        most = max(price.of(CLOSING_TOKENS, CLOSING_TOKENS) for price in prices)
+        least = max(price.of(LEAST_CLOSING_REQUEST, LEAST_CLOSING_REPLY) for price in prices)
+        least = min(least, (limits.max_cost or 0.0) / 2)
+        kept = kept.replace(cost=min(most, max(kept.cost, least)))
     return Scope(RUN, limits.whole, kept)
 
 

@@ -67,6 +67,7 @@ class Ask:
         model: The model's name.
         scopes: What the call is charged to.
         input_tokens: Tokens of its request, at most.
+        likely_tokens: Tokens of its request as far as one can judge; no more than that.
         output_tokens: Tokens of its reply, at most, if there is room.
         cuttable: Whether the server can be told to stop earlier.
         price: What it costs; none: nothing is known, and nothing bounds it.
@@ -79,6 +80,7 @@ class Ask:
     scopes: Sequence[Scope]
     input_tokens: int
     output_tokens: int
+    likely_tokens: int
     cuttable: bool = False
     price: Price | None = None
     part_of: frozenset[str] = frozenset()

@@ -29,11 +29,11 @@ LONG_REPLY = 1_024
 SHARE = 4
 """While others want room too, a call takes one such part of it for its reply."""
 
-GUESS = 0.5
-"""Tokens for each byte of a request, where room is short; most texts have less than 0.4."""
-
 MARGIN = 1.25
-"""What the tokens for each byte may grow by from request to request, where they were more."""
+"""What the tokens of a request may grow by beside the likely ones, where they were more."""
+
+# Sums of prices are not exact, and must not come out above a limit by their last bit.
+_EXACT = 1 - 1e-9
 
 
 @dataclass
@@ -42,17 +42,20 @@ class Seen:
 
     Attributes:
         ratio: The most tokens for each that a request could have.
+        likely: The most tokens for each that a request was likely to have.
         over: The most tokens for each that a reply was allowed to have.
         largest: The longest reply.
     """
 
     ratio: float = 0.0
+    likely: float = 0.0
     over: float = 1.0
     largest: int = 0
 
     def add(self, permit: Permit, input_tokens: int, output_tokens: int) -> None:
         """Learn from one more call."""
         self.ratio = max(self.ratio, input_tokens / permit.ask.input_tokens)
+        self.likely = max(self.likely, input_tokens / permit.ask.likely_tokens)
         self.largest = max(self.largest, output_tokens)
         if permit.most_output and permit.ask.cuttable:
             self.over = max(self.over, output_tokens / permit.most_output)
@@ -135,8 +138,7 @@ def fit(ask: Ask, rooms: Sequence[Room], seen: Seen | None, *, crowded: bool) ->
     if room >= least:
         output = int(min(want, max(least, room / SHARE) if crowded else room))
         return _permit(ask, request, math.ceil(output * known.over), output)
-    guess = min(1.0, max(GUESS, MARGIN * known.ratio))
-    guessed = math.ceil(ask.input_tokens * max(guess, known.ratio))
+    guessed = min(request, math.ceil(ask.likely_tokens * max(1.0, MARGIN * known.likely)))
     bare = min(want, max(BARE_REPLY, min(known.largest, LONG_REPLY)))
     for one in rooms:
         if one.output(ask, guessed, later=True) < bare:
@@ -165,6 +167,6 @@ def _trimmed(permit: Permit, rooms: Sequence[Room]) -> Permit:
     """Reserve no more than is left."""
     amount = permit.reservation.amount
     tokens = int(min(amount.tokens, *(room.tokens for room in rooms)))
-    cost = min(amount.cost, *(room.cost for room in rooms))
+    cost = min(amount.cost, *(room.cost * _EXACT for room in rooms))
     reservation = permit.reservation.replace(amount=amount.replace(tokens=tokens, cost=cost))
     return Permit(permit.ask, reservation, permit.most_output)

@@ -36,6 +36,9 @@ RESULT_BUDGET = 12_000
 RESULTS_BUDGET = 120_000
 """Characters of all results in a prompt of the host; many long ones share it."""
 
+LEAST_RESULT = 100
+"""Characters of a result without which it is not worth its place; the last ones are left out."""
+
 PLAN_TEMPLATE = """\
 # Title
 
@@ -113,18 +116,19 @@ def build_feedback_prompt(
 
     `missing`, if not empty, says that the run must end now, and what is left undone.
     """
-    plan_format = _plan_format(state, host) if host.merged_planning else ""
-    revision = "the whole revised plan; empty to go on with the plan as it is."
-    revision += " Finished steps stay; a failed step runs again only if its line changes."
-    reply_format = render(
-        load("feedback_format"),
-        answer_body="the whole answer to the request, in Markdown."
-        if host.merged_final_answer
-        else "empty.",
-        revision_body=revision if host.merged_planning else "empty.",
-    )
-    text = (host.reflection or load("feedback"), plan_format, reply_format, _team(host))
-    return [_system("feedback", host, *text), _data(state, collected_results, missing=missing)]
+    answer = "the whole answer to the request, in Markdown."
+    answer = answer if host.merged_final_answer else "empty."
+    if missing:
+        parts = (render(load("closing_format"), answer_body=answer),)
+    else:
+        revision = "the whole revised plan; empty to go on with the plan as it is."
+        revision += " Finished steps stay; a failed step runs again only if its line changes."
+        revision = revision if host.merged_planning else "empty."
+        plan_format = _plan_format(state, host) if host.merged_planning else ""
+        reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
+        parts = (plan_format, reply_format, _team(host))
+    system = _system("feedback", host, host.reflection or load("feedback"), *parts)
+    return [system, _data(state, collected_results, missing=missing)]
 
 
 def build_plan_update_prompt(
@@ -141,10 +145,19 @@ def build_final_answer_prompt(
     host: HostPrompts,
     *,
     missing: str,
+    budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
-    """Ask for the answer from all results; `missing` says what was left undone."""
+    """Ask for the answer from all results.
+
+    Args:
+        feedback_result: The last judgement, or none.
+        state: The run.
+        host: What the prompt is made of.
+        missing: What was left undone.
+        budget: Characters of all results, and of each other part of the data.
+    """
     system = _system("final_answer", host, load("final_answer"))
-    return [system, _data(state, feedback=feedback_result, missing=missing)]
+    return [system, _data(state, feedback=feedback_result, missing=missing, budget=budget)]
 
 
 def build_result_collector_prompt(
@@ -207,22 +220,26 @@ def _data(
     *,
     feedback: FeedbackResult | None = None,
     missing: str = "",
+    budget: int = RESULTS_BUDGET,
 ) -> HumanMessage:
     plan = state.get("current_plan") or TaskPlan()
     digest = {} if collected is None else collected.results
     kept = state.get("kept_results", {})
     results = kept | digest | state.get("current_specialist_results", {})
     ordered = _in_order(results, plan)
-    budget = min(RESULT_BUDGET, RESULTS_BUDGET // max(1, len(ordered)))
+    shown = ordered[: max(1, budget // LEAST_RESULT)]
+    each = min(RESULT_BUDGET, budget // max(1, len(shown)))
     # What stays the same from round to round stands first, for the sake of prompt caches.
-    parts = [_request(request_messages(state))]
-    parts += [_result(result, budget) for result in ordered]
-    parts.append(section("plan", render_for_model(plan).strip()))
+    parts = [_request(request_messages(state), budget)]
+    parts += [_result(result, each) for result in shown]
+    if len(shown) < len(ordered):
+        parts.append(f"[… {len(ordered) - len(shown)} more results left out]")
+    parts.append(section("plan", within_budget(render_for_model(plan).strip(), budget)))
     if feedback is not None:
         said = (feedback.feedback, feedback.plan_update_suggestion)
         parts.append(section("feedback", "\n".join(text for text in said if text)))
     if missing:
-        parts.append(section("missing", missing))
+        parts.append(section("missing", within_budget(missing, budget)))
         parts.append("The run ends now. Give the best answer there is, and say what is missing.")
     return HumanMessage("\n\n".join(parts))
 
@@ -241,8 +258,9 @@ def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[Spec
     return sorted(ordered, key=lambda result: result.round)
 
 
-def _request(messages: Sequence[BaseMessage]) -> str:
-    return section("request", request_text(messages))
+def _request(messages: Sequence[BaseMessage], budget: int | None = None) -> str:
+    text = request_text(messages)
+    return section("request", text if budget is None else within_budget(text, budget))
 
 
 def _result(result: SpecialistResult, budget: int = RESULT_BUDGET) -> str:

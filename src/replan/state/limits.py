@@ -26,6 +26,12 @@ CLOSING_SHARE = 0.2
 CLOSING_TOKENS = 20_000
 """The most tokens that are kept back."""
 
+LEAST_CLOSING_REQUEST = 1_000
+"""Tokens of a request for which room is kept back in any case, up to half of a limit."""
+
+LEAST_CLOSING_REPLY = 500
+"""Tokens of a reply to it."""
+
 CLOSING_SECONDS = 60.0
 """The most seconds that are kept back."""
 
@@ -110,11 +116,14 @@ class Limits(Value):
     def kept(self) -> ClosingReserve:
         """What of it is kept back, so that a limited run still answers.
 
-        One call, and a fifth of each other limit, up to `CLOSING_TOKENS` and `CLOSING_SECONDS`.
+        One call, and a fifth of each other limit, up to `CLOSING_TOKENS` and `CLOSING_SECONDS`;
+        of a small limit on tokens enough for one short answer, up to half of it.
         """
+        tokens = self.max_tokens or 0
+        least = min(LEAST_CLOSING_REQUEST + LEAST_CLOSING_REPLY, tokens / 2)
         return ClosingReserve(
             calls=1,
-            tokens=int(min(CLOSING_TOKENS, CLOSING_SHARE * (self.max_tokens or 0))),
+            tokens=int(min(CLOSING_TOKENS, max(CLOSING_SHARE * tokens, least))),
             cost=CLOSING_SHARE * (self.max_cost or 0.0),
             seconds=min(CLOSING_SECONDS, CLOSING_SHARE * (self.max_seconds or 0.0)),
         )

@@ -7,7 +7,7 @@ from replan.state.limits import CLOSING_TOKENS, Budget, Limits, Price
 
 LIMITS = Limits(
     max_model_calls=10,
-    max_tokens=1_000,
+    max_tokens=10_000,
     max_cost=5,
     max_seconds=600,
     per_step=Budget(max_tokens=50),
@@ -16,17 +16,19 @@ LIMITS = Limits(
 
 def test_who_closes_may_use_all_and_others_leave_a_part(services):
     whole = run_scope(LIMITS, services(), closing=True)
-    assert whole.budget == Budget(max_model_calls=10, max_tokens=1_000, max_cost=5, max_seconds=600)
+    assert whole.budget == Budget(
+        max_model_calls=10, max_tokens=10_000, max_cost=5, max_seconds=600
+    )
     assert [whole.most(kind) for kind in ("calls", "tokens", "cost", "seconds")] == [
         10,
-        1_000,
+        10_000,
         5,
         600,
     ]
     others = run_scope(LIMITS, services(), closing=False)
     assert [others.most(kind) for kind in ("calls", "tokens", "cost", "seconds")] == [
         9,
-        800,
+        8_000,
         4,
         540,
     ]
@@ -39,6 +41,25 @@ def test_of_large_limits_only_what_an_answer_needs_is_kept(services):
     )
     assert scope.kept.tokens == CLOSING_TOKENS
     assert scope.kept.cost == pytest.approx(CLOSING_TOKENS * 10 / 1_000_000)
+
+
+def test_of_small_limits_one_short_answer_is_kept_but_no_more_than_half(services):
+    prices = {"m": Price(input=1, output=2), "n": Price(input=2, output=8)}
+
+    def kept(**limits):
+        return run_scope(Limits(**limits), services(prices=prices), closing=False).kept
+
+    assert [kept(max_tokens=n).tokens for n in (1, 1_000, 2_999, 5_000, 8_000)] == [
+        0,
+        500,
+        1_499,
+        1_500,
+        1_600,
+    ]
+    # 1,000 tokens to read and 500 to write, by the dearer model.
+    assert [kept(max_cost=cost).cost for cost in (0.004, 0.02, 1.0)] == pytest.approx(
+        [0.002, 0.006, 0.2]
+    )
 
 
 def test_a_step_is_charged_to_its_specialist_and_itself_where_they_have_budgets(services):

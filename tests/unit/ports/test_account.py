@@ -1,6 +1,7 @@
 """The account of a run: calls wait for room that others make, and are refused when none will."""
 
 import asyncio
+import math
 
 import pytest
 from hypothesis import given, strategies as st
@@ -22,7 +23,9 @@ def ask(name, tokens=100, scope=None, others=(), **options):
     """Ask for a reply of so many tokens; the request itself is next to nothing."""
     scopes = [scope or run_scope(max_tokens=1_000), *others]
     given = {"cuttable": False, "model": "m", "input_tokens": 1, "output_tokens": tokens - 1}
-    return Ask(id=name, run_id="r", scopes=scopes, **{**given, **options})
+    given |= options
+    likely = math.ceil(given["input_tokens"] / 2)
+    return Ask(id=name, run_id="r", scopes=scopes, likely_tokens=likely, **given)
 
 
 def used(tokens):

@@ -16,7 +16,8 @@ PRICE = Price(input=1, output=2)
 
 def ask(**options):
     given = {"input_tokens": 100, "output_tokens": 1_000, "cuttable": True, **options}
-    return Ask(id="1", run_id="r", model="m", scopes=[RUN], **given)
+    likely = max(1, given["input_tokens"] // 2)
+    return Ask(id="1", run_id="r", model="m", scopes=[RUN], **{"likely_tokens": likely, **given})
 
 
 def room(tokens=math.inf, cost=math.inf, *, tokens_later=None, cost_later=None, scope=RUN):
@@ -26,7 +27,7 @@ def room(tokens=math.inf, cost=math.inf, *, tokens_later=None, cost_later=None, 
 
 
 def seen(ratio=0.2, largest=50, over=1.0):
-    return Seen(ratio=ratio, largest=largest, over=over)
+    return Seen(ratio=ratio, likely=2 * ratio, largest=largest, over=over)
 
 
 def reserved(offer):
@@ -84,8 +85,14 @@ def test_a_call_is_refused_when_nothing_that_is_on_its_way_could_make_room():
 
 def test_when_nothing_is_on_its_way_a_call_gets_what_is_left_by_what_it_probably_needs():
     offer = fit(ask(), [room(130)], seen(), crowded=True)
-    # Half of the bytes for the request, and the rest for the reply; nothing else may start.
+    # What is likely for the request, and the rest for the reply; nothing else may start.
     assert (offer.most_output, reserved(offer)) == (80, (1, 130, 0))
+
+
+def test_a_server_that_counts_more_than_is_likely_is_believed_with_a_margin():
+    offer = fit(ask(), [room(170)], seen(ratio=0.8), crowded=False)
+    # 100 for the request, which is never more than that, instead of 50.
+    assert (offer.most_output, reserved(offer)) == (70, (1, 170, 0))
 
 
 def test_a_reply_that_would_be_too_short_to_be_of_use_is_not_paid_for():
@@ -120,12 +127,12 @@ def test_what_is_seen_is_the_most_of_each():
     known = Seen()
     permit = fit(ask(), [room(5_000)], None, crowded=False)
     known.add(permit, 40, 500)
-    assert known == Seen(ratio=0.4, over=1.0, largest=500)
+    assert known == Seen(ratio=0.4, likely=0.8, over=1.0, largest=500)
     known.add(permit, 20, 2_500)
-    assert known == Seen(ratio=0.4, over=2.5, largest=2_500)
+    assert known == Seen(ratio=0.4, likely=0.8, over=2.5, largest=2_500)
     loose = fit(ask(cuttable=False), [room(5_000)], None, crowded=False)
     known.add(loose, 20, 9_000)
-    assert known == Seen(ratio=0.4, over=2.5, largest=9_000)
+    assert known == Seen(ratio=0.4, likely=0.8, over=2.5, largest=9_000)
 
 
 def test_what_is_kept_back_is_not_there_for_others():
@@ -145,7 +152,8 @@ AMOUNTS = st.integers(0, 20_000)
     more_cost=st.floats(0, 0.1),
     request=st.integers(1, 5_000),
     reply=st.integers(1, 5_000),
-    known=st.none() | st.builds(Seen, st.floats(0, 3), st.floats(1, 3), st.integers(0, 5_000)),
+    known=st.none()
+    | st.builds(Seen, st.floats(0, 3), st.floats(0, 6), st.floats(1, 3), st.integers(0, 5_000)),
     crowded=st.booleans(),
     cuttable=st.booleans(),
     price=st.none() | st.builds(Price, input=st.floats(0, 50), output=st.floats(0, 50)),

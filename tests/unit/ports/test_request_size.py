@@ -11,6 +11,7 @@ from replan.ports.request_size import (
     TOKENS_OF_AN_IMAGE,
     TOKENS_OF_TOOLS,
     bytes_of,
+    likely_tokens,
     most_tokens,
     most_tokens_of_reply,
     schemas_in,
@@ -70,3 +71,31 @@ def test_schemas_are_found_in_the_parameters_of_a_call():
 
 def test_a_reply_counts_by_its_bytes_where_its_server_does_not_say():
     assert most_tokens_of_reply(AIMessage("äb")) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        # Numbers of tokens that the usual tokenizers give, by a wide margin.
+        ("The quick brown fox jumps over the lazy dog. ", 10, 20),
+        ("Die Donaudampfschiffahrtsgesellschaft liegt still. ", 14, 26),
+        ('{"a": 1, "b": [1, 2, 3]}', 13, 24),
+        ("中文的句子没有空格。", 10, 21),
+        ("🎉🔥👍", 6, 12),
+        ("a b c d ", 4, 8),
+        ("1234567890 ", 4, 11),
+    ],
+)
+def test_what_is_likely_is_more_than_tokenizers_make_and_less_than_bytes(text, least, most):
+    request = [HumanMessage(text * 50)]
+    around = most_tokens([HumanMessage("")])
+    assert 50 * least <= likely_tokens(request) - around <= 50 * most
+    assert likely_tokens(request) <= most_tokens(request)
+
+
+def test_what_is_no_text_counts_in_full():
+    image = HumanMessage([{"type": "image_url", "image_url": {"url": "data:x"}}])
+    call = AIMessage("", tool_calls=[{"name": "add", "args": {"a": "x" * 99}, "id": "1"}])
+    tool = {"type": "function", "function": {"name": "add", "parameters": {}}}
+    for messages, tools in (([image], ()), ([call], ()), ([], [tool])):
+        assert likely_tokens(messages, tools) == most_tokens(messages, tools)

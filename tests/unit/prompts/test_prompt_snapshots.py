@@ -136,6 +136,7 @@ BUILT_IN = {
     "specialist": {"name", "intended_use"},
     "feedback": set(),
     "feedback_format": {"answer_body", "revision_body"},
+    "closing_format": {"answer_body"},
     "plan_update": set(),
     "final_answer": set(),
     "result_collector": set(),
