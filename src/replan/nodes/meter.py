@@ -40,18 +40,16 @@ from replan.state.usage import TokenCount
 
 T = TypeVar("T")
 
-_REFUSALS = (LimitReachedError.__name__, UnpricedModelError.__name__)
 
-
-class _WithoutLimits(logging.Filter):
-    """Leaves out that a callback raised, where it did so to keep a limit."""
+class _WithoutMeters(logging.Filter):
+    """Leaves out that a meter raised: it does so to stop a call, and that is heard anyway."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not any(name in str(arg) for arg in record.args or () for name in _REFUSALS)
+        return not any(str(arg) == Meter.__name__ for arg in record.args or ())
 
 
 # LangChain logs an exception of a callback as a warning also where the callback asks to be heard.
-logging.getLogger("langchain_core.callbacks.manager").addFilter(_WithoutLimits())
+logging.getLogger("langchain_core.callbacks.manager").addFilter(_WithoutMeters())
 
 
 @dataclass
@@ -288,10 +286,15 @@ class Meter(AsyncCallbackHandler):
         # A try that has calls on their way waits for itself, too.
         with nullcontext() if self._calls else self.waiting.running():
             try:
-                return await self._account.take(ask)
+                permit = await self._account.take(ask)
             except LimitReachedError as error:
                 self.refused = self.refused or error
                 raise
+        if self._is_over:
+            # The try ended while this call was asking: what comes now, nobody would count.
+            await self._account.settle(permit, Spending())
+        self._check_time()
+        return permit
 
     def _check_time(self) -> None:
         if self._is_over:

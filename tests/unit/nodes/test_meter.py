@@ -250,7 +250,7 @@ async def test_a_thread_waits_for_room_as_everybody_does():
     assert len(model.calls) == 3
 
 
-async def test_who_gives_up_a_thread_stops_its_waiting_and_its_further_calls():
+async def test_who_gives_up_a_thread_stops_its_waiting_and_its_further_calls(caplog):
     spends = account()
     counted, other = (bounded(spends, max_tokens=330) for _ in range(2))
     ends, known = [], Reply("Known.", usage=(1, 1))
@@ -275,6 +275,30 @@ async def test_who_gives_up_a_thread_stops_its_waiting_and_its_further_calls():
             await asyncio.wait({hanging})
     assert ends == [CancelledError, RuntimeError]
     assert len(model.calls) == 2
+    # LangChain would log a warning for each of them.
+    assert "Meter" not in caplog.text
+
+
+async def test_a_call_that_still_asks_for_leave_when_its_try_ends_is_not_made(monkeypatch):
+    journal, is_asked, may_go_on = MemoryJournal(), asyncio.Event(), asyncio.Event()
+    reserve = journal.reserve
+
+    async def slow(*given):
+        is_asked.set()
+        await may_go_on.wait()
+        return await reserve(*given)
+
+    monkeypatch.setattr(journal, "reserve", slow)
+    model, counted = ScriptedModel({"*": always("Yes.")}), meter(account(journal))
+    async with counted:
+        # As a sibling does in `asyncio.gather`, of which another one has failed.
+        late = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted]}))
+        await is_asked.wait()
+    may_go_on.set()
+    with pytest.raises(RuntimeError, match="is over"):
+        await late
+    assert (len(model.calls), counted.count) == (0, TokenCount())
+    assert (await journal.spent("r"))["run"] == Spending()
 
 
 async def test_a_reply_is_cut_to_what_is_left(asked):
