@@ -174,4 +174,4 @@ async def test_the_events_of_a_run_fold_into_its_final_plan_and_results(team, sc
     results = {e.result.key: e.result for e in events if e.type == "specialist_completed"}
     assert results == state["current_specialist_results"]
     plan = [e.plan for e in events if e.type in ("plan_created", "plan_updated")][-1]
-    assert sealed(plan) == state["current_plan"]
+    assert sealed(plan, state["run_id"]) == state["current_plan"]
