@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 
 REPLAN = (sys.executable, "-m", "replan")
 COLUMNS, LINES = 60, 20
@@ -44,6 +45,15 @@ class Program:
     def wait_for(self, text, times=1):
         while self.text.count(text) < times:
             assert self._read(), f"{text!r} never came:\n{self.text}"
+
+    def wait_until(self, is_so):
+        """Read until something is so that is seen elsewhere."""
+        deadline = time.monotonic() + PATIENCE
+        while not is_so():
+            assert time.monotonic() < deadline, f"it never was so:\n{self.text}"
+            # Who is not read from does not go on.
+            if select.select([self._reads], [], [], 0)[0]:
+                self._read()
 
     def end(self):
         """Read until the program ends, and give its exit code."""

@@ -111,7 +111,10 @@ def the_models_server_is_down(run, by, request):
         nobody = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     run.model = "openai:any"
     run.environment = {"OPENAI_API_KEY": "sk-none", "OPENAI_BASE_URL": nobody}
-    assert run.begin("--model", run.model, task="Go.").exit_code == 1
+    done = run.begin("--model", run.model, task="Go.")
+    assert done.exit_code == 1
+    assert "The model for 'think' did not answer" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("go on with: replan resume")
     server = request.getfixturevalue("openai_server")(
         {
             "think": f"---\ncomplexity: complex\n---\n{PLAN}",
