@@ -85,7 +85,11 @@ class Witness:
 
     async def hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take one report, and confirm it."""
-        told = json.loads(await reader.readline())
+        line = await reader.readline()
+        if not line:  # it was killed before it could say anything
+            writer.close()
+            return
+        told = json.loads(line)
         if "step" in told:
             self.begun.append((told["run"], told["step"]))
         else:

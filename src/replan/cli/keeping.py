@@ -1,5 +1,6 @@
 """Where the terminal keeps its runs: a SQLite file of the user, unless something else is named."""
 
+import re
 import shlex
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,6 +18,7 @@ from replan.ports.storage import Storage
 
 MEMORY = "memory"
 LAST = "last"
+_PASSWORD = re.compile(r"(?i)([?&])password=[^&]*&?")
 SHORT = 8
 """Characters of a run's id that people are shown."""
 
@@ -104,7 +106,8 @@ def _told(where: str) -> str:
         password = urlsplit(where).password
     except ValueError:
         return where
-    return where.replace(f":{password}@", "@") if password else where
+    where = where.replace(f":{password}@", "@") if password else where
+    return _PASSWORD.sub(r"\1", where)
 
 
 def _own_file() -> Path:

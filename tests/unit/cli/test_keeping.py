@@ -37,6 +37,7 @@ def test_the_option_goes_before_the_environment_and_that_before_the_own_file(dat
         ("my runs.db", " --storage 'my runs.db'"),
         ("postgresql://me:secret@db/runs", " --storage postgresql://me@db/runs"),
         ("postgresql://[broken", " --storage 'postgresql://[broken'"),
+        ("postgresql://h/db?password=p&user=u", " --storage 'postgresql://h/db?user=u'"),
     ],
 )
 def test_a_command_names_the_place_again_without_its_password(asked, option):

@@ -98,3 +98,11 @@ async def test_without_the_driver_the_extra_is_named(monkeypatch):
 )
 def test_an_address_is_shown_without_user_and_password(address, text):
     assert shown(address) == text
+
+
+@pytest.mark.parametrize("address", ["postgresql://u:secret@[h/db", "postgresql://u:secret@h/db?x"])
+async def test_what_is_no_address_is_told_without_what_it_says(address):
+    with pytest.raises(ConfigurationError, match="no address of PostgreSQL") as caught:
+        async with open_storage(address):
+            pytest.fail("it was opened")
+    assert "secret" not in f"{caught.value!r} {caught.value.__cause__!r}"

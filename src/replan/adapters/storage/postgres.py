@@ -26,7 +26,7 @@ from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.savers import WholeSaver
 from replan.adapters.storage.sealing import Hidden, SealedSerializer
 from replan.adapters.storage.secrecy import Facts
-from replan.errors import StorageError
+from replan.errors import ConfigurationError, StorageError
 
 CONNECTIONS = 8
 """Connections that state and journal may use at a time, each."""
@@ -66,8 +66,21 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
 
 
 def shown(address: str) -> str:
-    """An address without user name and password."""
-    parts = conninfo_to_dict(address)
+    """An address without user name and password.
+
+    Raises:
+        ConfigurationError: It is none; what it says instead may hold a password, and is not told.
+    """
+    try:
+        parts = conninfo_to_dict(address)
+    except psycopg.ProgrammingError:
+        raise ConfigurationError(
+            "storage",
+            "postgresql://...",
+            "This is no address of PostgreSQL.",
+            "Write `postgresql://user@host/database`; encode what is special in a password "
+            "(`@` is `%40`).",
+        ) from None
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"postgresql://{parts.get('host') or ''}{port}/{parts.get('dbname') or ''}"
 
