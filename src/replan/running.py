@@ -13,10 +13,11 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command, Interrupt
+from langgraph.types import Command, Interrupt, StateSnapshot
 
 from replan.errors import InputError
 from replan.events.types import BaseEvent, Event
+from replan.graph.branches import specialist_node
 from replan.nodes.rules import limit_value
 from replan.nodes.run_start import recursion_limit
 from replan.specialists.threads import use_threads
@@ -205,14 +206,13 @@ async def _given(
         return {"messages": [HumanMessage(given)]}
     if not isinstance(given, Command | None) or not graph.checkpointer:
         return given
-    if given is None and settings is None:
-        return None
     snapshot = await graph.aget_state(config)
+    _check_team(graph, snapshot)
     if given is not None:
         given = _directed(given, snapshot.interrupts)
     known = snapshot.values.get("settings")
     if settings is None or known is None:
-        # A run that has not begun takes them when it does.
+        # There is nothing new; or the run has not begun, and takes it when it does.
         return given
     new = known.overridden_by(settings)
     update: dict[str, Any] = {"settings": new, "max_rounds": new.limits.max_rounds}
@@ -227,6 +227,28 @@ def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command
     if is_answer and interrupts:
         return replace(command, resume=resumption(command.resume, interrupts))
     return None if is_answer and command.resume is None else command
+
+
+def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
+    """See that everybody is there whom the round that goes on has sent a step to.
+
+    LangGraph would leave the others out in silence, and what they finished with them.
+
+    Raises:
+        InputError: Somebody is not.
+    """
+    state = cast("EnhancedState", snapshot.values)
+    is_in_round = all(task.name.startswith(specialist_node("")) for task in snapshot.tasks)
+    if state.get("is_completed") or not is_in_round:
+        return
+    sent = {assignment.specialist for assignment in state.get("dispatched", [])}
+    gone = sorted(name for name in sent if specialist_node(name) not in graph.nodes)
+    if gone:
+        names = ", ".join(f"@{name}" for name in gone)
+        raise InputError(
+            f"Steps of this run were sent to {names}, whom the team does not have. Go on with the "
+            "team that it was begun with; what is finished stays finished."
+        )
 
 
 def _prepared(

@@ -18,6 +18,7 @@ from sqlalchemy import text
 
 from replan import (
     Host,
+    InputError,
     Limits,
     ModelCallError,
     MultiAgentConfig,
@@ -65,6 +66,7 @@ class World:
 
     def __init__(self, where):
         self.where = where
+        self.name = "a"
         self.effects = []
         self.disturb = None
         self.replies = {"feedback": always(COMPLETE)}
@@ -81,7 +83,7 @@ class World:
         """Open all anew; gives the graph and the storage."""
         async with open_storage(self.where, **options) as storage:
             with ScriptedModel(self.replies) as model:
-                team = [Specialist(name="a", intended_use="Works.", run=self.work)]
+                team = [Specialist(name=self.name, intended_use="Works.", run=self.work)]
                 config = MultiAgentConfig(
                     host=Host(tool_calling_model=model),
                     specialists=team,
@@ -387,6 +389,19 @@ async def test_the_server_is_gone_for_longer_than_one_waits(postgres_server):
     state = await world.goes_on()
     assert state["outcome"] == "completed"
     world.is_right(state)
+
+
+async def test_a_team_that_lacks_who_was_sent_a_step_is_refused(world):
+    await world.is_cancelled_at(5, GIVEN)
+    before = len(world.effects)
+    world.name = "b"
+    async with world.opened() as (graph, _):
+        with pytest.raises(InputError, match="sent to @a, whom the team does not have"):
+            await run(graph, None, config=THREAD, run_id="r")
+    assert len(world.effects) == before
+    world.name = "a"
+    world.is_right(await world.goes_on())
+    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
 
 
 async def test_a_result_that_asks_nothing_is_kept_as_it_was(world):
