@@ -24,7 +24,7 @@ from replan.specialists.threads import use_threads
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.waiting import resumption
-from replan.stopping import GRACE, RunStopped, put_an_end_to, stoppable
+from replan.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
 """A request; or `messages` and `plan`; or what goes on with an interrupted thread."""
@@ -75,7 +75,7 @@ async def run(  # noqa: PLR0913 - what a run can be told
 
     async with _alone(graph, prepared):
         try:
-            state = await (work() if stop is None else stoppable(work, stop, grace))
+            state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
         except asyncio.CancelledError:
             await _at_rest(graph)
             raise

@@ -39,8 +39,7 @@ async def stoppable(
             control.request_drain("stopped on request")
             await asyncio.wait({running}, timeout=grace)
     finally:
-        await put_an_end_to(waiting)
-        await put_an_end_to(running)
+        await put_an_end_to(waiting, running)
     if running.cancelled() and stop.is_set():
         raise RunStopped
     try:
@@ -49,8 +48,29 @@ async def stoppable(
         raise RunStopped from error
 
 
-async def put_an_end_to(task: "asyncio.Future[Any]") -> None:
-    """Cancel a task and wait until it has really ended."""
-    if not task.done():
+async def on_its_own(work: Awaitable[T]) -> T:
+    """Do work that is cancelled once, and then comes to its end, however often this is."""
+    running = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({running})
+    finally:
+        await put_an_end_to(running)
+    return running.result()
+
+
+async def put_an_end_to(*tasks: "asyncio.Future[Any]") -> None:
+    """Cancel tasks and wait until they have really ended.
+
+    Who cancels this meanwhile waits, too: what cleans up and is cancelled again leaves tasks and
+    transactions behind.
+    """
+    again: asyncio.CancelledError | None = None
+    for task in tasks:
         task.cancel()
-        await asyncio.wait({task})
+    while not all(task.done() for task in tasks):
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError as error:
+            again = error
+    if again is not None:
+        raise again

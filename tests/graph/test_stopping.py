@@ -173,12 +173,17 @@ async def test_without_a_checkpointer_only_the_outcome_is_left():
     assert await running == {"outcome": "interrupted"}
 
 
-async def test_a_run_that_is_cancelled_while_it_can_be_stopped_leaves_nothing(storage):
+@pytest.mark.parametrize("can_be_stopped", [True, False])
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_run_that_is_cancelled_however_often_leaves_nothing(storage, can_be_stopped, times):
     steps, before = Steps(), others()
     graph = graph_of(steps.work, storage)
-    running = asyncio.ensure_future(run(graph, CHAIN, config=CONFIG, stop=asyncio.Event()))
+    stop = asyncio.Event() if can_be_stopped else None
+    running = asyncio.ensure_future(run(graph, CHAIN, config=CONFIG, stop=stop))
     await steps.at_work.wait()
-    running.cancel()
+    for _ in range(times):
+        running.cancel()
+        await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
         await running
     assert others() == before
