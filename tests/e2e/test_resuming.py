@@ -456,7 +456,10 @@ def test_ctrl_c_at_a_question_leaves_it_open(workshop):
     asked = workshop.start("resume", workshop.run_id, kind=Terminal)
     asked.wait_for("leave it open): ")
     os.kill(asked.process.pid, signal.SIGINT)
+    # Once more, while it comes to its end: that must not cost the last lines.
+    os.kill(asked.process.pid, signal.SIGINT)
     assert asked.end() == 130
+    assert f"go on with: replan resume {workshop.run_id[:8]} --answer TEXT" in asked.text
     assert workshop.listed()[0]["outcome"] == "waiting"
     resumed = workshop.do("resume", workshop.run_id, "--answer", "Ada")
     assert resumed.exit_code == 0, resumed.stderr

@@ -152,18 +152,19 @@ class Session:
         if self._site.asks:
             self._interview = self._opened_interview(stop)
         writer = asyncio.create_task(self._recorder.write())
-        try:
-            with heard(stop):
+        # To the very end: who presses Ctrl-C once more still reads how to go on.
+        with heard(stop):
+            try:
                 await asyncio.wait({work, writer}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await self._closed(work, writer)
-        for task in (writer, work):
-            if not task.cancelled() and (error := task.exception()):
-                # Whatever it was, the run can go on later; a storage that fails cannot say so.
-                with suppress(StorageError):
-                    await self._keep("interrupted")
-                raise error
-        return await self._ended(stop.code)
+            finally:
+                await self._closed(work, writer)
+            for task in (writer, work):
+                if not task.cancelled() and (error := task.exception()):
+                    # Whatever it was, the run can go on later; a storage that fails cannot say so.
+                    with suppress(StorageError):
+                        await self._keep("interrupted")
+                    raise error
+            return await self._ended(stop.code)
 
     async def _run(self, given: Any, stop: asyncio.Event) -> None:
         """Stream, and ask what is asked, until the run ends, is stopped, or nobody answers."""
