@@ -354,7 +354,7 @@ async def test_whatever_works_for_a_step_can_ask(how):
 
 
 async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_answers():
-    ran = []
+    ran, runs = [], set()
 
     def inside(context):
         if context.plan_step.id == 1:
@@ -370,11 +370,13 @@ async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_an
                 return f"outside {ask_user('Which?')}"
             plan = "- [ ] 1. Prepare @a\n- [ ] 2. Ask @a (after 1)\n"
             state = await run(inner, given(plan))
+            runs.add(state["run_id"])
             return state["current_specialist_results"]["2/a"].text
 
         graph = graph_of(work, model, InMemorySaver())
         plan = "- [ ] 1. Inside @a\n- [ ] 2. Outside @a\n- [ ] 3. Inside @a\n"
-        state = await run(graph, given(plan), config=CONFIG)
+        # LangChain tells the graphs inside of the steps this name, too; the run alone has it.
+        state = await run(graph, given(plan), config=CONFIG, run_id="outer")
         assert keys(state) == ["1/a/2/a/1", "3/a/2/a/1"]
         with pytest.raises(InputError, match="open: '1/a/2/a/1', '3/a/2/a/1'"):
             await answer(graph, "blue")
@@ -386,6 +388,7 @@ async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_an
     texts = {key: result.text for key, result in state["current_specialist_results"].items()}
     assert texts == {"1/a": "heard one", "2/a": "outside two", "3/a": "heard three"}
     assert ran == ["prepared"] * 2
+    assert len(runs - {"outer"}) == 2
 
 
 async def test_a_question_cannot_be_swallowed():

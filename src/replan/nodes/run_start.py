@@ -15,6 +15,7 @@ from replan.plan.document import PlanDocument
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.seal import origin_of
+from replan.ports.questions import run_of_step
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
@@ -136,6 +137,9 @@ def read_handed_plan(
 async def _run_id(state: EnhancedState, config: RunnableConfig, services: Services) -> str:
     """The id that the caller gave, unless it is that of a run that is over; else a new one."""
     given = str(config.get("metadata", {}).get("run_id") or "")
+    # LangChain hands the metadata of a run on to the graphs that its steps run.
+    if given == run_of_step():
+        return services.new_id()
     if not given or (given == state.get("run_id") and state.get("is_completed")):
         return services.new_id()
     # Steps begin only when the run's start is in the state, so a run that has some is another one.
