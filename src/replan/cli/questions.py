@@ -88,10 +88,17 @@ def ask_of(question: Question, interrupt: str = "") -> Ask:
         kind=question.kind,
         text=question.text,
         interrupt=interrupt,
-        who="" if is_foreign else f"step {question.step_id} {question.specialist}",
+        who="" if is_foreign else _who(question.key),
         details=question.details,
         is_keyed=not is_foreign,
     )
+
+
+def _who(key: str) -> str:
+    """The step that asks; in a graph that a step runs, behind that step."""
+    *places, _ = key.split("/")
+    steps = zip(places[::2], places[1::2], strict=True)
+    return ", ".join(f"step {step} {specialist}" for step, specialist in steps)
 
 
 async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...]:

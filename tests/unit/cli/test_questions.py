@@ -47,6 +47,12 @@ def test_questions_of_steps_and_of_foreign_graphs_are_read():
     assert (foreign.key, foreign.who, foreign.text) == ("01234567", "", "Which door?")
 
 
+def test_a_question_of_a_graph_inside_of_a_step_names_both_steps():
+    inside = question(1).replace(key="3/house/1/writer/1")
+    (asked,) = asks_of([gate(inside)])
+    assert asked.who == "step 3 house, step 1 writer"
+
+
 def test_a_plan_that_waits_is_read_with_what_is_said_of_it():
     approval = Approval(approve="- [ ] 1. Go", reason="New facts.", problem="line 1: no.")
     (found,) = asks_of([Interrupt(value=approval.model_dump(mode="json"), id="plan")])
