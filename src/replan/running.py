@@ -18,6 +18,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from replan.errors import InputError
 from replan.events.types import BaseEvent, Event
 from replan.graph.branches import specialist_node
+from replan.nodes.new_settings import resumed_with
 from replan.nodes.rules import limit_value
 from replan.nodes.run_start import recursion_limit
 from replan.specialists.threads import use_threads
@@ -210,14 +211,13 @@ async def _given(
     _check_team(graph, snapshot)
     if given is not None:
         given = _directed(given, snapshot.interrupts)
-    known = snapshot.values.get("settings")
-    if settings is None or known is None:
-        # There is nothing new; or the run has not begun, and takes it when it does.
+    state = cast("EnhancedState", snapshot.values)
+    # A run that has not begun takes its settings when it does.
+    update = resumed_with(state, settings, config) if "settings" in state else None
+    if not update:
         return given
-    new = known.overridden_by(settings)
-    update: dict[str, Any] = {"settings": new, "max_rounds": new.limits.max_rounds}
     if given is None:
-        return Command(update=update)
+        return Command(update=dict(update))
     return replace(given, update={**cast("dict[str, Any]", given.update or {}), **update})
 
 

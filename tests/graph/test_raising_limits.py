@@ -1,9 +1,21 @@
 """A run that a limit ended goes on under a larger one, and nothing of it is done again."""
 
+import asyncio
+
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
-from replan import Host, InputError, Limits, RunSettings, raise_limits, run
+from replan import (
+    Host,
+    InputError,
+    Limits,
+    RunSettings,
+    Specialist,
+    ask_user,
+    raise_limits,
+    run,
+)
 from replan.testing import ScriptedModel
 from replan.testing.replies import always
 
@@ -65,3 +77,75 @@ async def test_a_run_that_no_limit_ended_takes_no_larger_one(team, script):
     await run(graph, "Compare.", config=THREAD)
     with pytest.raises(InputError, match="No limit ended this run"):
         await raise_limits(graph, settings=limits(max_steps=200), config=THREAD)
+
+
+def analyst(model):
+    return Specialist(name="analyst", intended_use="Compares.", chat_model=model)
+
+
+def asker():
+    return Specialist(name="asker", intended_use="Asks.", run=lambda context: ask_user("Which?"))
+
+
+ASKING = "- [ ] 1. Ask @asker\n- [ ] 2. Two @analyst (after 1)\n- [ ] 3. Three @analyst (after 1)\n"
+
+
+@pytest.mark.parametrize(
+    ("context", "outcome", "calls"),
+    [
+        (None, "partial", 2),
+        (limits(max_model_calls=3), "completed", 3),
+        # As LangGraph's server hands it on.
+        ({"limits": {"max_model_calls": 3}}, "completed", 3),
+        (limits(max_model_calls=1), "partial", 1),
+        (limits(max_stalls=7), "partial", 2),
+    ],
+    ids=["nothing", "more", "more, as JSON", "fewer", "another one"],
+)
+async def test_what_langgraph_hands_on_as_context_changes_the_limits_of_a_run_that_goes_on(
+    team, scripted, context, outcome, calls
+):
+    model = scripted({"specialist": always("Found."), "feedback": always(JUDGED)})
+    options = {"checkpointer": InMemorySaver(), "limits": Limits(max_model_calls=2)}
+    graph = team(model, specialists=[asker(), analyst(model)], **options)
+    first = await graph.ainvoke({"plan": ASKING}, THREAD)
+    assert "__interrupt__" in first
+    state = await graph.ainvoke(Command(resume="Bonn"), THREAD, context=context)
+    assert (state["outcome"], state["usage"].calls) == (outcome, calls)
+    asked = RunSettings.model_validate(context or {})
+    assert state["settings"] == first["settings"].overridden_by(asked)
+    # The round that only asked is given back, whatever else changes.
+    assert state["max_rounds"] == 11
+
+
+async def test_rounds_that_answers_gave_back_stay_when_other_limits_change(team, scripted):
+    model = scripted({"specialist": always("Found."), "feedback": always(JUDGED)})
+    graph = team(model, specialists=[asker(), analyst(model)], checkpointer=InMemorySaver())
+    plan = "- [ ] 1. Ask @asker\n- [ ] 2. Ask again @asker (after 1)\n- [ ] 3. Work @analyst\n"
+    await run(graph, {"plan": plan}, config=THREAD, settings=limits(max_rounds=1))
+    for answer, new in (("Bonn", limits(max_steps=9)), ("Rome", limits(max_stalls=5))):
+        state = await run(graph, Command(resume=answer), config=THREAD, settings=new)
+    assert (state["outcome"], state["max_rounds"]) == ("completed", 3)
+
+
+async def test_a_round_that_was_cut_off_goes_on_under_the_limits_of_the_context(team, scripted):
+    is_at_work, may_end = asyncio.Event(), asyncio.Event()
+
+    async def works(context):
+        is_at_work.set()
+        await may_end.wait()
+        return "done"
+
+    model = scripted({"specialist": always("Found."), "feedback": always(JUDGED)})
+    slow = Specialist(name="slow", intended_use="Works.", run=works)
+    options = {"checkpointer": InMemorySaver(), "limits": Limits(max_model_calls=2)}
+    graph = team(model, specialists=[slow, analyst(model)], **options)
+    plan = ASKING.replace("@asker", "@slow")
+    cut_off = asyncio.ensure_future(graph.ainvoke({"plan": plan}, THREAD))
+    await is_at_work.wait()
+    cut_off.cancel()
+    await asyncio.wait({cut_off})
+    may_end.set()
+    state = await graph.ainvoke(None, THREAD, context=limits(max_model_calls=3))
+    assert (state["outcome"], state["usage"].calls) == ("completed", 3)
+    assert state["settings"].limits == Limits(max_model_calls=3)

@@ -33,6 +33,7 @@ from replan.nodes.board import Boards
 from replan.nodes.direct_answer import direct_answer
 from replan.nodes.feedback import feedback
 from replan.nodes.final_answer import final_answer
+from replan.nodes.new_settings import Node, with_new_settings
 from replan.nodes.plan_approval import plan_approval
 from replan.nodes.plan_creation import plan_creation
 from replan.nodes.plan_execution import plan_execution
@@ -54,12 +55,15 @@ def host_graph(services: Services) -> HostGraph:
     graph: HostGraph = StateGraph(EnhancedState, RunSettings, input_schema=GraphInput)
     specialists = {card.name: specialist_node(card.name) for card in services.team}
 
+    def bound(node: Node) -> Node:
+        return partial(with_new_settings, node=node, services=services)
+
     graph.add_node("think", partial(think, services=services))
-    graph.add_node("direct_answer", partial(direct_answer, services=services))
-    graph.add_node("plan_creation", partial(plan_creation, services=services))
-    graph.add_node("plan_approval", partial(plan_approval, services=services))
-    graph.add_node("plan_execution", partial(plan_execution, services=services))
-    graph.add_node("user_input", partial(user_input, services=services))
+    graph.add_node("direct_answer", bound(direct_answer))
+    graph.add_node("plan_creation", bound(plan_creation))
+    graph.add_node("plan_approval", bound(plan_approval))
+    graph.add_node("plan_execution", bound(plan_execution))
+    graph.add_node("user_input", bound(user_input))
     boards = Boards()
     for card in services.team:
         graph.add_node(
@@ -67,10 +71,10 @@ def host_graph(services: Services) -> HostGraph:
             partial(specialist, services=services, boards=boards),
             metadata={"specialist": card.name, "intended_use": card.intended_use},
         )
-    graph.add_node("result_collector", partial(result_collector, services=services))
-    graph.add_node("feedback", partial(feedback, services=services))
-    graph.add_node("plan_update", partial(plan_update, services=services))
-    graph.add_node("final_answer", partial(final_answer, services=services))
+    graph.add_node("result_collector", bound(result_collector))
+    graph.add_node("feedback", bound(feedback))
+    graph.add_node("plan_update", bound(plan_update))
+    graph.add_node("final_answer", bound(final_answer))
 
     graph.add_edge(START, "think")
     graph.add_conditional_edges("think", complexity_branch)

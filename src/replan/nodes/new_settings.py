@@ -1,0 +1,58 @@
+"""Settings that come with a call that goes on with a run: they hold from its first node on."""
+
+from collections.abc import Awaitable, Callable
+from inspect import signature
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from replan.nodes.run_start import rounds_within
+from replan.ports.services import Services
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.limits import RunSettings
+
+Node = Callable[..., Awaitable[Any]]
+"""A node of the graph: an async function of the state that gives what it changes of it."""
+
+
+def resumed_with(
+    state: EnhancedState, asked: RunSettings | None, config: RunnableConfig
+) -> EnhancedState:
+    """What settings change in the state of a run that is under way; nothing if they are the same.
+
+    Args:
+        state: The run.
+        asked: The new settings; fields that are left out stay as they are.
+        config: The caller's configuration; no more rounds are added than its bound has room for.
+    """
+    old = settings_of(state)
+    new = old.overridden_by(asked)
+    if new == old:
+        return {}
+    # What a person's answers gave back stays on top.
+    known = rounds_of(state)
+    more = known + new.limits.max_rounds - old.limits.max_rounds
+    if more > known:
+        more = max(known, min(more, state.get("current_round", 0) + rounds_within(config)))
+    return {"settings": new, "max_rounds": max(1, more)}
+
+
+async def with_new_settings(
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    node: Node,
+    services: Services,
+) -> EnhancedState:
+    """Let a node see the settings that came with the call, and put them into the state.
+
+    `replan.run` puts them there itself; LangGraph's own methods and its server hand them on as
+    `context`, which no checkpoint keeps.
+    """
+    changes = resumed_with(state, runtime.context, config)
+    given = {"runtime": runtime, "config": config}
+    wanted = {name: given[name] for name in given if name in signature(node).parameters}
+    update: EnhancedState = await node({**state, **changes}, services=services, **wanted)
+    return {**changes, **update}
