@@ -23,9 +23,9 @@ from replan import (
 from replan.app import models_from_environment, services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
-from replan.nodes.attempts import MOST_RETRIES
 from replan.nodes.measure import Measure, measure
 from replan.nodes.run_start import recursion_limit
+from replan.plan.preview import MOST_RETRIES
 from replan.testing import Hang, ScriptedModel, always
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -87,12 +87,22 @@ def team_of(
         limits=settings.limits,
         per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
         per_reply=max(_calls_of_reply(model, known) for model in _host_models(config)),
+        merged=_is_merged(config),
         names=tuple(each.name for each in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,
         asking={each.name: tuple(each.approve) for each in config.specialists},
         dearest_token=dearest_token(config),
     )
+
+
+def _is_merged(config: "MultiAgentConfig") -> bool | None:
+    """Whether one call of the host does the work of two; none where only some calls do."""
+    host = config.host
+    apart = (host.thinking_model, host.planning_model, host.feedback_model, host.planning_prompt)
+    if config.calls == "separate":
+        return False
+    return None if any(apart) or host.tools else True
 
 
 def dearest_token(config: "MultiAgentConfig") -> float | None:

@@ -174,7 +174,8 @@ def limits_of(texts: list[str]) -> Limits | None:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
-        raise InputError(f"The limit {name} cannot be {first['input']}: {first['msg']}.") from error
+        value = "empty" if first["input"] == "" else first["input"]
+        raise InputError(f"The limit {name} cannot be {value}: {first['msg']}.") from error
 
 
 def _is_open(address: str | None) -> bool:

@@ -23,6 +23,7 @@ class Team:
         limits: The bounds of its runs.
         per_try: Model calls of one try by the specialist's name; none where nobody knows.
         per_reply: Model calls of one reply of the host.
+        merged: Whether one call of its host does the work of two; none where only some do.
         names: Its specialists; none if no team was given.
         revisable: Whether its runs may revise a plan.
         approval: Which plans a person must approve.
@@ -33,6 +34,7 @@ class Team:
     limits: Limits
     per_try: Mapping[str, int | None] | None = None
     per_reply: int = CALLS_PER_TRY
+    merged: bool | None = None
     names: tuple[str, ...] | None = None
     revisable: bool = True
     approval: Approving = "never"
@@ -186,12 +188,15 @@ def _call_lines(plan: TaskPlan, team: Team) -> list[str]:
     limit = team.limits.max_model_calls
     lines: list[str] = []
     for name, calls in _calls(plan, team).items():
+        if team.merged is not None and (name == "merged") is not team.merged:
+            continue
         worst = f"at most {calls['unrevised']}"
         if calls["worst"] != calls["unrevised"]:
             worst += f", with revisions at most {calls['worst']}"
         if calls["worst"] == limit:
             worst += f" (max_model_calls={limit})"
-        lines.append(f"model calls, {name}: {calls['usual']} if all goes well, {worst}")
+        kind = f", {name}" if team.merged is None else ""
+        lines.append(f"model calls{kind}: {calls['usual']} if all goes well, {worst}")
     return lines
 
 
@@ -213,7 +218,7 @@ def _spending_lines(plan: TaskPlan, team: Team) -> list[str]:
     tokens, cost = limits.max_tokens, worst["cost"]
     lines = [
         f"tokens: {'no bound (max_tokens is not set)' if tokens is None else f'at most {tokens}'}",
-        f"cost: {'no bound (max_cost is not set)' if cost is None else f'at most {cost:.6g}'}",
+        f"cost: {_no_cost(team) if cost is None else f'at most {cost:.6g}'}",
     ]
     if any(plan.open_steps()):
         seconds = worst_case_seconds(plan, limits)
@@ -221,6 +226,12 @@ def _spending_lines(plan: TaskPlan, team: Team) -> list[str]:
     if limits.max_seconds is not None:
         lines.append(f"time of the run: at most {limits.max_seconds:g} s")
     return lines
+
+
+def _no_cost(team: Team) -> str:
+    if team.limits.max_tokens is not None and team.names is not None:
+        return "not known (a model has no price, and max_cost is not set)"
+    return "no bound (max_cost is not set)"
 
 
 def _names_in(plan: TaskPlan) -> list[str]:

@@ -22,6 +22,7 @@ from replan.nodes.scopes import step_scopes
 from replan.nodes.step_questions import StepQuestions
 from replan.nodes.superstep import to_its_end
 from replan.nodes.tried import failures, left_in_doubt, newest_number
+from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import Account
 from replan.ports.doubt import Verdict, ask_what_became_of
 from replan.ports.failures import can_pass, describe
@@ -35,9 +36,6 @@ from replan.state.limits import LimitHit, Limits, OnDoubt
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
-
-MOST_RETRIES = 20
-"""Tries of a step beside the first, whatever its plan says: a model may have written it."""
 
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; what is larger belongs into a file."""

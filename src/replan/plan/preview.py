@@ -12,6 +12,9 @@ from replan.plan.width import width
 USUAL_RETRIES = 2
 """Further calls of a reply whose server is busy, where nothing else is configured."""
 
+MOST_RETRIES = 20
+"""Tries of a step beside the first, whatever its plan says: a model may have written it."""
+
 HOST_TRIES = 3
 """Tries of one question of the host."""
 
@@ -27,6 +30,15 @@ def calls_of_reply(retries: int) -> int:
 
 CALLS_PER_TRY = calls_of_reply(USUAL_RETRIES)
 """Calls of one try of a chat model."""
+
+
+class StepBounds(Protocol):
+    """What of a step's budget bounds its model calls; `Budget` has it."""
+
+    @property
+    def max_model_calls(self) -> int | None:
+        """Model calls of all tries of one step; none: no bound."""
+        ...
 
 
 class Bounds(Protocol):
@@ -55,6 +67,11 @@ class Bounds(Protocol):
     @property
     def step_retries(self) -> int:
         """Tries of a step beside the first."""
+        ...
+
+    @property
+    def per_step(self) -> StepBounds:
+        """What each step may spend."""
         ...
 
 
@@ -138,9 +155,10 @@ def worst_case_calls(
         seats + rounds * J + Q    and in separate calls J more, to think
 
     - seats: (1 + retries) * T for each specialist of each open step within `max_steps` that a
-      failed step does not block and no condition leaves out; T is what `per_try` says of the
-      specialist. A step ends in one way only, so of the steps that run if it failed and those
-      that run if it completed the dearer ones count;
+      failed step does not block and no condition leaves out, but no more for a step than its
+      budget; retries are at most `MOST_RETRIES`, T is what `per_try` says of the specialist. A
+      step ends in one way only, so of the steps that run if it failed and those that run if it
+      completed the dearer ones count;
     - rounds: the smaller one of `max_rounds` and (number of seats) + `max_stalls`: a round that
       can start anything settles a seat, and those that cannot end the run after `max_stalls`;
     - a question of the host is tried `HOST_TRIES` times: Q = 3 * `per_reply`;
@@ -206,9 +224,12 @@ def _calls_of_step(
     step: PlanStep, limits: Bounds, per_try: Mapping[str, int | None] | None
 ) -> int | None:
     retries = limits.step_retries if step.max_retries is None else step.max_retries
+    retries = min(retries, MOST_RETRIES)
     calls = [_calls_of_try(seat, per_try) for seat in _seats(step)]
     known = [number for number in calls if number is not None]
-    return (1 + retries) * sum(known) if len(known) == len(calls) else None
+    total = (1 + retries) * sum(known) if len(known) == len(calls) else None
+    bounds = [number for number in (total, limits.per_step.max_model_calls) if number is not None]
+    return min(bounds, default=None)
 
 
 def _seats(step: PlanStep) -> tuple[str, ...]:

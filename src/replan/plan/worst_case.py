@@ -4,6 +4,7 @@ from typing import Protocol
 
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import critical_length
+from replan.plan.preview import MOST_RETRIES
 from replan.plan.width import width
 
 
@@ -74,4 +75,6 @@ def _seconds(step: PlanStep, limits: Timing) -> float:
     if step.status is StepStatus.FAILED:
         return 0.0
     retries = limits.step_retries if step.max_retries is None else step.max_retries
-    return (1 + retries) * (limits.step_timeout if step.timeout is None else step.timeout)
+    return (1 + min(retries, MOST_RETRIES)) * (
+        limits.step_timeout if step.timeout is None else step.timeout
+    )

@@ -38,6 +38,11 @@ _WORDS = {
     "greater_than_equal": ("out_of_bounds", "This is too small.", "Write {ge} or more."),
     "greater_than": ("out_of_bounds", "This is too small.", "Write more than {gt}."),
     "less_than_equal": ("out_of_bounds", "This is too large.", "Write {le} or less."),
+    "finite_number": (
+        "out_of_bounds",
+        "This is no number that can be counted with.",
+        "Write a number, or leave the field out.",
+    ),
     "too_short": ("empty", "This is empty.", "Give at least one."),
     "string_too_short": ("empty", "This is empty.", "Write something, or leave the field out."),
 }

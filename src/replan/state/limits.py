@@ -103,7 +103,7 @@ class Limits(Value):
     max_parallel_steps: int = Field(default=16, ge=1)
     max_stalls: int = Field(default=2, ge=1)
     max_questions: int = Field(default=100, ge=0)
-    step_timeout: float = Field(default=300.0, gt=0)
+    step_timeout: float = Field(default=300.0, gt=0, allow_inf_nan=False)
     step_retries: int = Field(default=2, ge=0)
     per_step: Budget = Field(default_factory=Budget)
 

@@ -68,7 +68,7 @@ def test_with_a_team_its_limits_and_names_count(files):
     assert "unknown specialist: step 2 names @oracle; the team has @calculator, @editor" in lines
     assert "beyond max_steps=4, never started: step 5" in lines
     # No step that can start asks a model, so only the host does.
-    assert "model calls, merged: 1 if all goes well, at most 50" in lines
+    assert "model calls: 1 if all goes well, at most 50" in lines
     plan.write_text(PLAN.replace("@oracle", "@editor"))
     assert check(plan, "--team", team).exit_code == 0
 

@@ -93,6 +93,9 @@ def test_limits_are_read():
         ("max_rounds=0", "The limit max_rounds cannot be 0: "),
         ("max_rounds=many", "The limit max_rounds cannot be many: "),
         ("max_rounds=none", "The limit max_rounds cannot be None: "),
+        ("max_rounds=", "The limit max_rounds cannot be empty: "),
+        ("max_cost=nan", "The limit max_cost cannot be nan: Input should be a finite number"),
+        ("step_timeout=inf", "The limit step_timeout cannot be inf: Input should be a finite"),
     ],
 )
 def test_a_wrong_limit_is_said(text, complaint):

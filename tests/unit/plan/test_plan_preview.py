@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
-from replan import Host, Limits, MultiAgentConfig, Specialist, run_sync
+from replan import Budget, Host, Limits, MultiAgentConfig, Specialist, run_sync
 from replan.adapters.models import LangChainModels
 from replan.app import models_from_environment, services_of
 from replan.graph.build import host_graph
@@ -18,6 +18,7 @@ from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import (
     CALLS_PER_TRY,
     HOST_TRIES,
+    MOST_RETRIES,
     USUAL_RETRIES,
     calls_of_reply,
     preview,
@@ -138,6 +139,21 @@ def test_a_step_without_a_specialist_costs_as_much_as_the_dearest():
 @pytest.mark.parametrize("text", ["- [ ] 1. A @tools\n", "- [ ] 1. A @TOOLS\n"])
 def test_where_nobody_knows_only_the_limit_bounds(text):
     assert unrevised(text, per_try={"tools": None}) == LIMITS.max_model_calls
+
+
+def test_the_budget_of_a_step_bounds_its_tries_even_where_nobody_knows_their_calls():
+    text = "- [ ] 1. A @tools\n- [ ] 2. B @chat (retries 0)\n"
+    limits = LIMITS.replace(max_rounds=1, per_step=Budget(max_model_calls=3))
+    assert (
+        unrevised(text, limits, per_try={"tools": None, "chat": 2}) == 3 + 2 + JUDGEMENT + QUESTION
+    )
+
+
+def test_no_plan_can_ask_for_any_number_of_tries():
+    limits = LIMITS.replace(max_rounds=1)
+    asked = "- [ ] 1. A @a (retries 1000000)\n"
+    tries = (MOST_RETRIES + 1) * CALLS_PER_TRY
+    assert unrevised(asked, limits) == tries + JUDGEMENT + QUESTION
 
 
 def test_a_plan_that_may_be_revised_is_bounded_by_the_limit_alone():
