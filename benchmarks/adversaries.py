@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Any
@@ -25,6 +26,7 @@ from replan import (
     SpecialistResult,
     ask_user,
 )
+from replan.adapters.models import LangChainModels
 from replan.adapters.storage.serializer import strict_serializer
 from replan.app import models_from_environment, services_of
 from replan.errors import ModelCallError
@@ -32,12 +34,13 @@ from replan.graph.build import host_graph
 from replan.nodes.measure import Measure, measure
 from replan.nodes.run_start import recursion_limit
 from replan.plan import PlanDocument, TaskPlan
-from replan.plan.preview import worst_case_calls
+from replan.plan.preview import USUAL_RETRIES, calls_of_reply, worst_case_calls
 from replan.prompts.sections import call_of
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Approval, Question
 from replan.state.usage import Usage
 from replan.state.waiting import waiting_for
+from replan.testing import ChatRequest, HttpFault, OpenAIServer, Reply, Reset
 
 TEAM = ("ann", "bob")
 PATIENCE = 0.1
@@ -189,7 +192,8 @@ class AdversaryModel(BaseChatModel):
         """Do as if it cared for tools."""
         return self
 
-    async def _said(self, messages: list[BaseMessage]) -> AIMessage:
+    async def said(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        """Say something, raise, or never answer."""
         self.calls += 1
         call = call_of(messages)
         node = "specialist" if call is None or call.node not in HABITS else str(call.node)
@@ -209,15 +213,36 @@ class AdversaryModel(BaseChatModel):
     async def _agenerate(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=await self._said(messages))])
+        return ChatResult(generations=[ChatGeneration(message=await self.said(messages))])
 
     async def _astream(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        said = await self._said(messages)
+        said = await self.said(messages)
         yield ChatGenerationChunk(
             message=AIMessageChunk(said.content, tool_calls=said.tool_calls, id=said.id)
         )
+
+
+@dataclass
+class Wire:
+    """Puts a model behind an HTTP server, so that a real client asks it, and tries again.
+
+    Attributes:
+        model: Answers every request that arrives, and counts them.
+    """
+
+    model: AdversaryModel
+
+    async def __call__(self, request: ChatRequest) -> Reply:
+        """Answer one request, or fail as servers do."""
+        try:
+            said = await self.model.said(request.messages)
+        except RefusedError as error:
+            return Reply(fault=HttpFault(error.status_code, retry_after=0.0))
+        except Exception:  # noqa: BLE001 - whatever the habit raises
+            return Reply("Half of it", fault=Reset(1))
+        return Reply(said.text, tool_calls=said.tool_calls, chunks=(said.text,))
 
 
 def look(at: str) -> str:
@@ -233,6 +258,7 @@ class Adversary:
         seed: What everything is drawn from.
         config: The team.
         model: The model of the host, and of specialists that have one.
+        retries: Further calls of one reply, where a client asks the model.
         given: The input of the run.
         plan: The plan that is handed in, or none.
         habits: What it does, for people.
@@ -242,6 +268,7 @@ class Adversary:
     seed: int
     config: MultiAgentConfig
     model: AdversaryModel
+    retries: int
     given: dict[str, Any]
     plan: TaskPlan | None
     habits: Mapping[str, str]
@@ -262,11 +289,20 @@ class Adversary:
         return {question.key: "That one." for question in answered}
 
 
-def adversary(seed: int) -> Adversary:
-    """Draw a team."""
+def adversary(
+    seed: int, serve: Callable[[AdversaryModel], BaseChatModel] | None = None
+) -> Adversary:
+    """Draw a team.
+
+    Args:
+        seed: What it is drawn from.
+        serve: Puts its model behind a client, and gives what the team asks in its place.
+    """
     chance = random.Random(seed)  # noqa: S311 - the same draw on every run, no secret
     habits = {node: chance.choice(list(kinds)) for node, kinds in HABITS.items()}
-    model = AdversaryModel(chance, habits)
+    # A server answers in a thread of its own, with a chance of its own.
+    model = AdversaryModel(random.Random(-seed) if serve else chance, habits)  # noqa: S311 - as above
+    asked = serve(model) if serve else model
     workers = {name: chance.choice(["chat", "tools", *_FUNCTIONS]) for name in TEAM}
     calls = chance.choice(["merged", "separate"])
     document = dag(chance, chance.randint(1, 6)).replace("@nobody", "@ann")
@@ -284,8 +320,8 @@ def adversary(seed: int) -> Adversary:
         step_retries=chance.randint(0, 2),
     )
     config = MultiAgentConfig(
-        host=Host(tool_calling_model=model),
-        specialists=[_worker(name, kind, model, chance) for name, kind in workers.items()],
+        host=Host(tool_calling_model=asked),
+        specialists=[_worker(name, kind, asked, chance) for name, kind in workers.items()],
         limits=limits,
         round_scope=chance.choice(["plan", "ready", "step"]),
         on_failure=chance.choice(["finish", "halt"]),
@@ -298,6 +334,7 @@ def adversary(seed: int) -> Adversary:
         seed=seed,
         config=config,
         model=model,
+        retries=USUAL_RETRIES if serve else 0,
         given=given,
         plan=PlanDocument.parse(document).plan if is_handed else None,
         habits={**habits, **workers},
@@ -305,7 +342,7 @@ def adversary(seed: int) -> Adversary:
     )
 
 
-def _worker(name: str, kind: str, model: AdversaryModel, chance: random.Random) -> Specialist:
+def _worker(name: str, kind: str, model: BaseChatModel, chance: random.Random) -> Specialist:
     if kind in _FUNCTIONS:
         work = _FUNCTIONS[kind]
 
@@ -421,6 +458,17 @@ def play(seed: int) -> Ended:
     return asyncio.run(_play(adversary(seed)))
 
 
+def play_over_http(seed: int) -> Ended:
+    """Do the same with a model that a real client asks, so that its further tries count too."""
+    with ExitStack() as stack:
+
+        def serve(model: AdversaryModel) -> BaseChatModel:
+            server = stack.enter_context(OpenAIServer(Wire(model), models=("m",)))
+            return LangChainModels(base_url=server.base_url).chat_model("openai:m")
+
+        return asyncio.run(_play(adversary(seed, serve)))
+
+
 async def _play(one: Adversary) -> Ended:
     config, ended = one.config, Ended()
     services = replace(services_of(config, models_from_environment()), retry_wait=0.0)
@@ -477,11 +525,16 @@ def _bound(one: Adversary) -> int:
     limits = one.config.limits
     if one.plan is None:
         return limits.max_model_calls
-    per_try = {each.name: None if each.tools else 2 for each in one.config.specialists}
+    reply = calls_of_reply(one.retries)
+    per_try = {
+        each.name: None if each.tools else reply if each.chat_model else 0
+        for each in one.config.specialists
+    }
     return worst_case_calls(
         one.plan,
         limits,
         merged=one.config.calls == "merged",
         revisable=one.config.allow_dynamic_update,
         per_try=per_try,
+        per_reply=reply,
     )

@@ -1,13 +1,14 @@
 """Whether every run ends within its bound: teams that try to keep it going, drawn from seeds.
 
 Each seed draws the habits of a host and of two specialists, the limits, and a person who often
-answers nonsense; see `adversaries.py`. Nothing is timed.
+answers nonsense; see `adversaries.py`. Nothing is timed. With `--http` the model stands behind an
+HTTP server, which counts what the client really asks.
 """
 
 from argparse import ArgumentParser, Namespace
 from collections import defaultdict
 
-from adversaries import Ended, adversary, play
+from adversaries import Ended, adversary, play, play_over_http
 from reporting import Row, options, publish
 
 
@@ -16,6 +17,7 @@ def arguments() -> ArgumentParser:
     parser = options(__doc__ or "")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--runs", type=int, help="default 1,000, and 10,000 with --long")
+    parser.add_argument("--http", action="store_true", help="ask the model by a real client")
     return parser
 
 
@@ -25,7 +27,7 @@ def main(args: Namespace) -> list[Row]:
     by_end: defaultdict[str, list[Ended]] = defaultdict(list)
     broken: list[Row] = []
     for seed in range(args.first, args.first + args.runs):
-        ended = play(seed)
+        ended = play_over_http(seed) if args.http else play(seed)
         by_end[_end_of(ended)].append(ended)
         broken += [
             {"table": "Broken laws", "seed": seed, "fault": fault}

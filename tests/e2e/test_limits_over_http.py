@@ -1,6 +1,7 @@
 """Limits against a real client: a server over HTTP that honours what it is told, or does not."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from langchain_openai import ChatOpenAI
@@ -10,11 +11,16 @@ from replan import (
     Host,
     Limits,
     MultiAgentConfig,
+    PlanDocument,
     Price,
     Specialist,
     build_graph,
     run,
 )
+from replan.adapters.models import LangChainModels
+from replan.app import services_of
+from replan.graph.build import host_graph
+from replan.plan.preview import worst_case_calls
 from replan.testing import HttpFault, OpenAIServer, Reply, Reset, Truncated
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -276,3 +282,31 @@ async def test_a_call_that_breaks_off_is_charged_whatever_the_server_did(fault):
         await go(server, limits, steps=60)
     assert len(counted) > 5
     assert sum(counted) <= 6_000
+
+
+async def test_the_worst_case_that_is_told_before_a_run_can_happen():
+    busy, no_stream, bad = HttpFault(429, retry_after=0.0), HttpFault(501), HttpFault(503)
+    refused = [busy, busy, no_stream]
+    question = [*refused, bad] * 3
+    script = [
+        *(*refused, HttpFault(400)),  # the step: busy twice, does not stream, refuses for good
+        *(*question[:10], ""),  # a judgement that cannot be read
+        *question,  # asked for again in vain
+        *question,  # and the answer, too
+    ]
+    async with OpenAIServer({"*": script}, models=("m",)) as server:
+        limits = Limits(max_rounds=1, step_retries=0)
+        config = MultiAgentConfig(
+            host=Host(tool_calling_model="openai:m"),
+            specialists=[Specialist(name="a", intended_use="Works.", chat_model="openai:m")],
+            limits=limits,
+            allow_dynamic_update=False,
+        )
+        models = LangChainModels(base_url=server.base_url)
+        graph = host_graph(replace(services_of(config, models), retry_wait=0)).compile()
+        plan = PlanDocument.parse(plan_of(1)).plan
+        state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(1)})
+    assert len(server.requests) == worst_case_calls(plan, limits, revisable=False)
+    assert len(server.requests) == state["usage"].calls == 4 + 23 + 12
+    assert state["outcome"] == "failed"
+    assert state["final_answer"].text

@@ -30,7 +30,7 @@ from replan.testing import Hang, ScriptedModel, always
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from adversaries import adversary, play
+from adversaries import adversary, play, play_over_http
 
 THREAD = {"configurable": {"thread_id": "t"}}
 COMPLETE = "---\nverdict: complete\n---\nDone."
@@ -62,6 +62,13 @@ def test_whatever_a_team_does_its_runs_end_within_their_bound(part):
     for seed in range(part, RUNS, PARTS):
         faults = play(seed).faults(adversary(seed).config.limits)
         assert not faults, f"{seed}: {faults}"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_with_a_real_client_the_calls_that_its_server_gets_stay_within_the_bound(seed):
+    ended = play_over_http(seed)
+    assert not ended.faults(adversary(seed).config.limits)
+    assert ended.calls <= ended.bound
 
 
 def test_the_adversaries_reach_all_ends():
