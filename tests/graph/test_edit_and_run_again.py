@@ -157,6 +157,9 @@ async def test_steps_that_run_again_get_whole_results_wherever_the_run_is_kept(t
             assert state["kept_results"]["1/researcher"].text == whole[1]
             assert LONG in team.model.calls[-1].messages[-1].text
             text = state["current_plan"].content
+        # Where nothing is done, nothing is written.
+        state = await run(team.graph(storage=storage), {"plan": text}, config=thread())
+        assert state["current_plan"].content == text
         # What a person writes in the place of a result counts.
         await again(text.replace("> head", "> my own head", 1), storage, ("again", "once more"))
         assert team.inputs[3][1].startswith("my own head")

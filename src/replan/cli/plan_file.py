@@ -16,15 +16,19 @@ from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 class PlanFile:
     """The plan's document on disk; it is whole at every moment."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, origin: str = "") -> None:
         """Prepare; without a path nothing is ever written.
+
+        Args:
+            path: The file.
+            origin: The run that has the whole results of the plan that was handed in.
 
         Raises:
             InputError: The file cannot be written where it is.
         """
         self.path = path
         self._plan: TaskPlan | None = None
-        self._run_id = ""
+        self._origin = origin
         self._results: dict[str, SpecialistResult] = {}
         self._written = ""
         if path is not None and not path.resolve().parent.is_dir():
@@ -35,7 +39,7 @@ class PlanFile:
     def follow(self, event: Event) -> None:
         """Take what an event says of the plan; a new state of the plan is written at once."""
         if isinstance(event, PlanCreated | PlanUpdated):
-            self._plan, self._run_id = event.plan, event.run_id
+            self._plan = event.plan
             is_open = {step.id for step in event.plan.open_steps()}
             # What one of several specialists has done well counts in a later round too.
             self._results = {
@@ -46,6 +50,7 @@ class PlanFile:
             self.write()
         elif isinstance(event, SpecialistCompleted):
             self._results[event.result.key] = event.result
+            self._origin = event.run_id
 
     def write(self) -> None:
         """Write the plan as it is now.
@@ -77,7 +82,7 @@ class PlanFile:
                 for name in names
             ],
         }
-        return sealed(settle_round(self._plan, state, datetime.now(UTC)), self._run_id)
+        return sealed(settle_round(self._plan, state, datetime.now(UTC)), self._origin)
 
     def _seats(self) -> dict[int, list[str]]:
         """The specialists of each step that has results: those who answered, and those named."""

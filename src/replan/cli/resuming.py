@@ -23,6 +23,7 @@ from replan.graph.branches import specialist_node
 from replan.nodes.rules import limit_value
 from replan.nodes.step_questions import ANSWERS
 from replan.plan.model import TaskPlan
+from replan.plan.seal import origin_of
 from replan.ports.runs import RunRecord
 from replan.running import raise_limits
 from replan.state.enhanced import EnhancedState
@@ -65,7 +66,7 @@ async def _carried_on(wish: Wish, site: Site) -> int:
                 run_id=record.run_id,
                 order=order,
                 ready=prepared(order, site.environment, storage=storage),
-                plan_file=PlanFile(order.plan_out),
+                plan_file=PlanFile(order.plan_out, origin_of(order.plan or "")),
                 storage=storage,
                 site=site,
             )

@@ -17,6 +17,7 @@ from replan.cli.plan_file import PlanFile
 from replan.cli.session import Case, Session, Site
 from replan.cli.telling import seconds, teller
 from replan.errors import ReplanError, UsageError
+from replan.plan.seal import origin_of
 from replan.ports.runs import RunRecord
 from replan.state.results import Artifact
 
@@ -45,7 +46,7 @@ def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
 
 
 async def _carried_out(order: Order, site: Site) -> int:
-    plan_file = PlanFile(order.plan_out)
+    plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
     async with opened(site.place) as storage:
         case = Case(
             run_id=uuid4().hex,

@@ -49,7 +49,7 @@ async def final_answer(
     await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
-    whole = sealed(whole, state.get("run_id", ""))
+    whole = sealed(whole, origin(state))
     return {
         "current_plan": plan_write(state.get("current_plan"), whole),
         "messages": [answer],
@@ -60,6 +60,12 @@ async def final_answer(
         "usage": usage,
         "event_seq": call.emitter.counter.value,
     }
+
+
+def origin(state: EnhancedState) -> str:
+    """The run that has the whole results of the plan; an earlier one if this one did nothing."""
+    did = state.get("current_specialist_results")
+    return state.get("run_id", "") if did else state.get("kept_from", "")
 
 
 def generate_final_answer(state: EnhancedState) -> str:

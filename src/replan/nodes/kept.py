@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from replan.nodes.contexts import joined_texts
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.statuses import excerpt, is_cut
+from replan.plan.statuses import excerpt
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
@@ -26,7 +26,7 @@ async def kept_results(
         state: The thread's state, perhaps of that very run.
         journal: Where results of other runs are.
     """
-    steps = [s for s in plan.steps if s.status is StepStatus.COMPLETED and is_cut(s.result)]
+    steps = [s for s in plan.steps if s.status is StepStatus.COMPLETED and s.is_cut]
     if not origin or not steps:
         return {}
     noted = await journal.notes(origin, KEPT)

@@ -73,7 +73,8 @@ async def start_run(
     update = fresh_run(await _run_id(state, config, services), settings)
     kept: dict[str, SpecialistResult] = {}
     if plan is not None:
-        kept = await kept_results(plan, origin_of(document), state, services.journal)
+        update["kept_from"] = origin_of(document)
+        kept = await kept_results(plan, update["kept_from"], state, services.journal)
         await note_kept(update["run_id"], kept.values(), services.journal)
     update["kept_results"] = Overwrite(kept)
     update["questions"] = Overwrite(given_answers(state.get("answers") or {}, services.clock()))

@@ -111,6 +111,11 @@ class PlanStep(Value):
         return (self.assigned_to, *self.joined_by) if self.assigned_to else ()
 
     @property
+    def is_cut(self) -> bool:
+        """Whether its result may be an excerpt of a longer one."""
+        return self.result.endswith("…")
+
+    @property
     def is_finished(self) -> bool:
         """Whether the step is immutable: completed or skipped."""
         return self.status in (StepStatus.COMPLETED, StepStatus.SKIPPED)

@@ -4,8 +4,9 @@
 
 The line stands at the end, where nobody who reads the document sees it. Each pair is the id of a
 settled step and a fingerprint of what it was asked, so that a later reader of the document alone
-can tell which steps were edited since; the last word is the run that wrote the document. The line
-is no part of the plan: who reads steps sees a blank line in its place.
+can tell which steps were edited since; where the document has excerpts of results, the last word is
+the run that has the whole ones. The line is no part of the plan: who reads steps sees a blank line
+in its place.
 """
 
 import hashlib
@@ -65,7 +66,7 @@ def read_seal(text: str) -> dict[int, str]:
 
 
 def origin_of(text: str) -> str:
-    """The run that wrote a document, as its last seal says; empty if none does."""
+    """The run that has the whole results of a document; empty if its last seal names none."""
     seals = (_SEAL.fullmatch(line.text) for line in reversed(split_lines(text)))
     return next((seal["run"] or "" for seal in seals if seal), "")
 
@@ -82,7 +83,7 @@ def sealed(plan: TaskPlan, run_id: str = "") -> TaskPlan:
     text = unsealed(plan.content)
     pairs = [f"{step.id}={fingerprint(step)}" for step in plan.steps if step.status not in _OPEN]
     run_id = run_id or origin_of(plan.content)
-    if pairs and _RUN.fullmatch(run_id):
+    if any(step.is_cut for step in plan.steps) and _RUN.fullmatch(run_id):
         pairs.append(f"run={run_id}")
     if pairs and text:
         lines = split_lines(text)

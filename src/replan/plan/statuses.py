@@ -20,11 +20,6 @@ def excerpt(text: str, limit: int = EXCERPT) -> str:
     return (shorter if len(shorter) > limit * 2 // 3 else cut.rstrip()) + "…"
 
 
-def is_cut(text: str) -> bool:
-    """Whether a text may be an excerpt of a longer one."""
-    return text.endswith("…")
-
-
 def update_step_status(  # noqa: PLR0913 - one name for each thing that a result says
     plan: TaskPlan,
     step_id: int,

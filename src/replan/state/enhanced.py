@@ -89,6 +89,7 @@ class EnhancedState(GraphInput, total=False):
         current_execution: The context of the step that leads the round, without the conversation.
         dispatched: Every step and specialist that the round sends.
         current_specialist_results: The newest result by `"<step id>/<specialist>"`, whole.
+        kept_from: The run that has the whole results of the plan that was handed in, or empty.
         kept_results: Whole results of an earlier run, of steps whose document has an excerpt.
         questions: What the steps asked, and the answers, by `"<step id>/<specialist>/<ordinal>"`.
         current_collected_results: The digest of the newest round.
@@ -119,6 +120,7 @@ class EnhancedState(GraphInput, total=False):
     current_execution: Annotated[ExecutionContext | None, CheckedDelta(latest)]
     dispatched: Annotated[list[Assignment], CheckedDelta(latest)]
     current_specialist_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
+    kept_from: Annotated[str, Checked]
     kept_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
     questions: Annotated[dict[str, Question], CheckedDelta(merged)]
     current_collected_results: Annotated[CollectedResults | None, CheckedDelta(latest)]
@@ -158,6 +160,7 @@ def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
         "current_execution": None,
         "dispatched": [],
         "current_specialist_results": Overwrite({}),
+        "kept_from": "",
         "kept_results": Overwrite({}),
         "questions": Overwrite({}),
         "current_collected_results": None,

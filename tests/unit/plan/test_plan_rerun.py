@@ -372,8 +372,11 @@ def test_sealing_touches_nothing_else_and_is_read_back(plan: TaskPlan, end: str,
     assert set(read_seal(written.content)) == settled
 
 
-def test_a_seal_names_the_run_that_wrote_it_until_another_one_writes():
-    plan = PlanDocument.parse(DONE).plan
+CUT = PlanDocument.parse(DONE.replace("38 boxes.", "38 boxes and…")).plan
+
+
+def test_a_seal_names_the_run_that_has_what_the_document_cuts_off():
+    plan = CUT
     written = sealed(plan, "5b0c-1.a:b_c")
     assert written.content.endswith(" run=5b0c-1.a:b_c -->\n")
     assert origin_of(written.content) == "5b0c-1.a:b_c"
@@ -386,5 +389,9 @@ def test_a_seal_names_the_run_that_wrote_it_until_another_one_writes():
 
 @pytest.mark.parametrize("run_id", ["two words", "a--b", "-", "a>", "ä", "a\n", "a-"])
 def test_a_run_whose_name_would_break_the_comment_is_not_named(run_id):
+    assert sealed(CUT, run_id) == sealed(CUT)
+
+
+def test_a_document_with_whole_results_names_no_run():
     plan = PlanDocument.parse(DONE).plan
-    assert sealed(plan, run_id) == sealed(plan)
+    assert sealed(plan, "5b0c") == sealed(plan)
