@@ -230,9 +230,10 @@ def is_locked(file: Path) -> bool:
 
 
 def is_in_transaction(address: str) -> bool:
-    """Whether a session of the database has a transaction open."""
+    """Whether a client of the database has a transaction open; the server itself tidies up, too."""
     asked = """select count(*) from pg_stat_activity where datname = current_database()
-        and pid <> pg_backend_pid() and xact_start is not null"""
+        and backend_type = 'client backend' and pid <> pg_backend_pid()
+        and xact_start is not null"""
     with psycopg.connect(address) as connection:
         row = connection.execute(asked).fetchone()
     return row is not None and row[0] > 0
