@@ -424,14 +424,10 @@ def test_a_changed_plan_is_handed_in_from_a_script(workshop):
 
 
 def test_nobody_else_does_the_work_of_a_specialist_who_has_left_the_team(workshop):
-    plan = workshop.write("plan.md", "- [ ] 1. Greet @greeter\n")
-    # A module of this process has the name that the others have.
-    workshop.write("leavers.py", WORKERS)
-    team = workshop.write("team.yaml", TEAM.replace("workers:", "leavers:"))
-    asked = workshop.look("run", plan, "--team", team)
-    assert asked.exit_code == 3, asked.output
-    smaller = workshop.write("smaller.yaml", team.read_text().replace("greeter", "other"))
-    refused = workshop.look("resume", "last", "--answer", "Ada", "--team", smaller)
+    assert workshop.carry_out("- [ ] 1. Greet @greeter\n").exit_code == 3
+    team = (workshop.folder / "team.yaml").read_text()
+    smaller = workshop.write("smaller.yaml", team.replace("greeter", "other"))
+    refused = workshop.do("resume", "last", "--answer", "Ada", "--team", smaller)
     assert refused.exit_code == 2, refused.output
     assert "Step 1 is for @greeter, whom the team does not have." in refused.stderr
     (listed,) = workshop.listed()
