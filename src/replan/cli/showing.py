@@ -167,12 +167,17 @@ def _event_line(event: JsonValue) -> str:
 
 
 def _usage_lines(whole: _Whole) -> list[str]:
-    usage = whole.run.state.get("usage", Usage())
-    if not usage.calls:
-        return []
-    lines = [_used("in all", usage.calls, usage.total_tokens)]
-    return lines + [_used(name, part.calls, part.total_tokens) for name, part in usage.by.items()]
+    usage, lines = whole.run.state.get("usage", Usage()), list[str]()
+    if usage.calls:
+        lines.append(_used("in all", usage.calls, usage.total_tokens, usage.cost))
+        lines += [_used(name, p.calls, p.total_tokens, p.cost) for name, p in usage.by.items()]
+    charged = whole.spent.get("run", Spending())
+    if charged.calls > usage.calls:
+        # The state knows of a round when it is over; what was cut off is charged in full.
+        lines.append(_used("charged to its limits", charged.calls, charged.tokens, charged.cost))
+    return lines
 
 
-def _used(name: str, calls: int, tokens: int) -> str:
-    return f"{name}: {counted(calls, 'model call')}, {counted(tokens, 'token')}"
+def _used(name: str, calls: int, tokens: int, cost: float) -> str:
+    money = f", {cost:g} of money" if cost else ""
+    return f"{name}: {counted(calls, 'model call')}, {counted(tokens, 'token')}{money}"

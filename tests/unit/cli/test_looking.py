@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from replan import open_storage
 from replan.cli.main import app
-from replan.ports.journal import Attempt
+from replan.ports.journal import Attempt, Bound, Reservation, Spending
 from replan.ports.runs import RunRecord
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -79,6 +79,23 @@ def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
     assert "used:" not in shown
     assert json.loads(replan("show", "aaaa", "--json"))["plan"] is None
     assert replan("resume", "last", "--quiet") == "2 + 2 = 4\n"
+
+
+def test_what_was_spent_on_a_round_that_was_cut_off_is_shown(replan, place):
+    record = RunRecord(run_id="a", thread_id="a", started_at=NOON, updated_at=NOON)
+    used = Spending(calls=1, tokens=1_200, cost=0.25)
+    one, other = (Reservation(id=name, run_id="a", amount=used + used) for name in "xy")
+
+    async def begin(storage):
+        await storage.runs.begin(record)
+        for reservation in (one, other):
+            await storage.journal.reserve(reservation, [Bound(scope="run")])
+        await storage.journal.settle(one, used)
+
+    change(place, begin)
+    assert (
+        "used:\n  charged to its limits: 3 model calls, 3600 tokens, 0.75 of money\n"
+    ) in replan("show", "a")
 
 
 def test_what_another_program_began_is_shown_and_cannot_be_resumed(place, replan):
