@@ -151,13 +151,13 @@ def test_a_team_file_says_who_works(replan, tmp_path, monkeypatch):
 
 
 def test_a_question_that_nobody_can_answer_exits_with_3(replan, tmp_path):
-    (tmp_path / "asking.py").write_text(
+    (tmp_path / "curious.py").write_text(
         "from langgraph.types import interrupt\ndef ask(context):\n    return interrupt('Who?')\n"
     )
     team, plan = tmp_path / "team.yaml", tmp_path / "plan.md"
     team.write_text(
         "host: {tool_calling_model: offline}\n"
-        "specialists: [{name: asker, intended_use: Asks., run: 'asking:ask'}]\n"
+        "specialists: [{name: asker, intended_use: Asks., run: 'curious:ask'}]\n"
     )
     plan.write_text("- [ ] 1. Ask @asker\n")
     result = replan(plan, "--team", team)
