@@ -15,6 +15,7 @@ from replan import (
     run,
     stream,
 )
+from replan.adapters.storage import advisory_holds, holding
 
 PLAN = {"plan": "- [ ] 1. First @worker\n- [ ] 2. Second @worker (after 1)\n"}
 
@@ -39,6 +40,13 @@ class Bench:
         team = [Specialist(name="worker", intended_use="Works.", run=self.work)]
         host = Host(tool_calling_model="offline")
         return build_graph(MultiAgentConfig(host=host, specialists=team), storage=storage)
+
+
+@pytest.fixture(autouse=True)
+def no_moment(monkeypatch):
+    """Nobody here was killed just now, so that nobody need wait for a hold to fall."""
+    for module in (holding, advisory_holds):
+        monkeypatch.setattr(module, "MOMENT", 0.01)
 
 
 @pytest.fixture

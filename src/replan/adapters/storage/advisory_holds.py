@@ -1,6 +1,7 @@
 """Threads that are worked on, as advisory locks of PostgreSQL."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import psycopg
 
 from replan.adapters.storage.database import Patience
-from replan.adapters.storage.holding import digest_of
+from replan.adapters.storage.holding import MOMENT, digest_of
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import ThreadBusyError
+
+_POLL = 0.05
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -29,10 +32,12 @@ class AdvisoryHolds:
     async def holding(self, thread_id: str) -> AsyncGenerator[None]:
         """Hold a thread while this lasts."""
         key = int.from_bytes(digest_of(thread_id)[:8], "big", signed=True)
-        owner = object()
+        owner, latest = object(), time.monotonic() + MOMENT
         try:
-            if not await self._patience.insist(lambda: self._take(key, owner)):
-                raise ThreadBusyError(thread_id)
+            while not await self._patience.insist(lambda: self._take(key, owner)):
+                if time.monotonic() > latest:
+                    raise ThreadBusyError(thread_id)
+                await asyncio.sleep(_POLL)
             yield
         finally:
             # A take that was cancelled went to its end.

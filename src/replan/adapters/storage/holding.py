@@ -13,8 +13,8 @@ from replan.adapters.storage.sqlite_file import file_errors
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import ThreadBusyError
 
-_MOMENT = 0.2
-"""Seconds: longer than it takes to let go."""
+MOMENT = 1.0
+"""Seconds: longer than the hold of a process takes to fall that was killed just now."""
 
 
 class Holds(Protocol):
@@ -41,7 +41,7 @@ class FileHolds:
     async def holding(self, thread_id: str) -> AsyncGenerator[None]:
         """Hold a thread while this lasts."""
         path = self._folder / f"{digest_of(thread_id).hex()}.lock"
-        lock = FileLock(path, timeout=_MOMENT, thread_local=False)
+        lock = FileLock(path, timeout=MOMENT, thread_local=False)
         try:
             with file_errors(self._path):
                 self._folder.mkdir(mode=0o700, exist_ok=True)
