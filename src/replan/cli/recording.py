@@ -7,12 +7,15 @@ from pydantic import JsonValue
 from replan.cli.keeping import now
 from replan.events.types import (
     AnswerToken,
+    ApprovalRequested,
     Event,
     FeedbackGenerated,
+    InputRequested,
     PlanCreated,
     PlanUpdated,
     SpecialistCompleted,
     SpecialistToken,
+    StepsReopened,
     ThinkingCompleted,
 )
 from replan.ports.runs import RunBook
@@ -26,6 +29,8 @@ _KEPT_ELSEWHERE = {
     "thinking",
     "feedback",
     "result",
+    "question",
+    "approval",
     "usage",
 }
 
@@ -79,12 +84,18 @@ def recorded(event: Event) -> JsonValue:
     return {"at": now().isoformat(timespec="milliseconds"), **fields, **_essence(event)}
 
 
-def _essence(event: Event) -> dict[str, JsonValue]:
+def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for each kind
     match event:
         case ThinkingCompleted(thinking=thought):
             return {"complexity": thought.complexity.value, "reasoning": thought.reasoning}
         case PlanCreated(plan=plan) | PlanUpdated(plan=plan):
             return {"version": plan.version, "steps": plan.total_steps}
+        case StepsReopened(reruns=reruns):
+            return {"reruns": [str(rerun) for rerun in reruns]}
+        case InputRequested(question=question):
+            return {"key": question.key, "question": question.text}
+        case ApprovalRequested(approval=approval):
+            return {"reason": approval.reason}
         case SpecialistCompleted(result=result):
             return {
                 "status": result.status.value,

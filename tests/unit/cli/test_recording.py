@@ -11,15 +11,20 @@ from replan.cli.recording import Recorder, recorded
 from replan.errors import StorageError
 from replan.events.types import (
     AnswerToken,
+    ApprovalRequested,
     FeedbackGenerated,
+    InputRequested,
     PlanCreated,
     RunStarted,
     SpecialistCompleted,
     SpecialistToken,
+    StepsReopened,
     TaskCompleted,
     ThinkingCompleted,
 )
 from replan.plan.document import PlanDocument
+from replan.plan.rerun import Rerun
+from replan.state.questions import Approval, Question
 from replan.state.results import (
     ActionType,
     ExecutionStatus,
@@ -70,9 +75,13 @@ def events():
     )
     feedback = FeedbackResult(feedback="Go on.", should_continue=True, final_answer=AIMessage(LONG))
     step = {"step_id": 1, "specialist": "writer"}
+    question = Question(key="1/writer/1", **step, text="Who?", details=LONG, asked_at=NOON)
     return [
         ThinkingCompleted(**NAMES, thinking=thinking),
         PlanCreated(**NAMES, plan=plan, markdown=plan.content),
+        ApprovalRequested(**NAMES, approval=Approval(approve=plan.content, reason="It is new.")),
+        StepsReopened(**NAMES, reruns=(Rerun(step=1, why="edited"),)),
+        InputRequested(**NAMES, **step, question=question),
         SpecialistCompleted(**NAMES, **step, result=result),
         FeedbackGenerated(**NAMES, feedback=feedback),
         TaskCompleted(**NAMES, outcome="completed", answer=AIMessage(LONG), usage=Usage()),
@@ -90,6 +99,9 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
     assert kept == [
         {"type": "thinking_completed", "complexity": "complex", "reasoning": "Two things."},
         {"type": "plan_created", "version": 1, "steps": 1},
+        {"type": "approval_requested", "reason": "It is new."},
+        {"type": "steps_reopened", "reruns": ["1 (edited)"]},
+        {"type": "input_requested", **step, "key": "1/writer/1", "question": "Who?"},
         {
             "type": "specialist_completed",
             **step,
