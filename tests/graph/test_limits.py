@@ -170,7 +170,12 @@ async def test_a_specialist_that_has_spent_its_budget_fails_and_others_go_on(
     free = Specialist(name="b", intended_use="Works.", chat_model=model)
     graph = team(model, narrow, free, prices=PRICES, limits=Limits(max_parallel_steps=1))
     plan = plan_of(4) + "- [ ] 5. Part 5 @b\n"
-    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan})
+    given = {"messages": [("user", "Go.")], "plan": plan}
+    parts = [part async for part in graph.astream(given, stream_mode=["custom", "values"])]
+    state = [part for mode, part in parts if mode == "values"][-1]
+    events = [part for mode, part in parts if mode == "custom"]
+    told = [(each.limit, each.scope) for each in events if each.type == "limit_reached"]
+    assert told == [(missing.partition("=")[0], "specialist/a")] * 2
     assert state["current_plan"].completed_steps == (1, 2, 5)
     failed = state["current_specialist_results"]["3/a"]
     assert failed.error == f"LimitReachedError: The limit {missing} of specialist a is reached."

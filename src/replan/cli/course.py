@@ -113,7 +113,7 @@ def _of_host(course: Course, event: Event) -> Course:
         case ThinkingCompleted(thinking=thinking) if not course.rows:
             is_simple = thinking.complexity is TaskComplexity.SIMPLE
             return replace(course, activity="answering" if is_simple else "planning")
-        case LimitReached():
+        case LimitReached(scope="run"):
             return replace(course, activity=f"ending: {event.limit} is reached")
         case TaskCompleted():
             return replace(course, outcome=event.outcome, answer=event.answer.text)

@@ -31,7 +31,8 @@ def notice(event: Event) -> str:
 def _trouble(event: Event) -> str:
     match event:
         case LimitReached():
-            return f"limit reached: {event.limit}={event.value:g}"
+            whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
+            return f"limit reached: {event.limit}={event.value:g}{whose}"
         case ReplyUnreadable():
             complaint = f"{one_line(event.complaint)} {one_line(event.fallback)}"
             return f"unreadable reply of {event.node}: {complaint}"

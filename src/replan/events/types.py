@@ -136,11 +136,16 @@ class FeedbackGenerated(BaseEvent):
 
 
 class LimitReached(BaseEvent):
-    """A limit of the run is reached; the run ends with what it has."""
+    """A limit is reached: one of the run, which ends with what it has, or a narrower one.
+
+    `scope` says whose it is: `run`, `specialist/<name>` or `step/<id>`. A step that meets one that
+    is not the run's has failed, and others go on.
+    """
 
     type: Literal["limit_reached"] = "limit_reached"
     limit: str
     value: float
+    scope: str = "run"
 
 
 class AnswerToken(BaseEvent):

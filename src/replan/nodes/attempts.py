@@ -15,7 +15,7 @@ from tenacity.wait import wait_exponential_jitter
 
 from replan.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
 from replan.events.emitter import Emitter
-from replan.events.types import SpecialistInvoked, SpecialistRetried, SpecialistToken
+from replan.events.types import LimitReached, SpecialistInvoked, SpecialistRetried, SpecialistToken
 from replan.nodes.deadline import StepTimeoutError, in_time
 from replan.nodes.meter import Meter
 from replan.nodes.scopes import step_scopes
@@ -23,7 +23,7 @@ from replan.nodes.step_questions import StepQuestions
 from replan.nodes.superstep import to_its_end
 from replan.nodes.tried import failures, left_in_doubt, newest_number
 from replan.plan.preview import MOST_RETRIES
-from replan.ports.account import Account
+from replan.ports.account import RUN, Account
 from replan.ports.doubt import Verdict, ask_what_became_of
 from replan.ports.failures import can_pass, describe
 from replan.ports.journal import Attempt, AttemptOutcome, LedgerEntry
@@ -188,17 +188,30 @@ class Tries:
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code; its failure is a result
-            # It may have made another error of a limit that it met.
-            limit = error if isinstance(error, LimitReachedError) else meter.refused or error
-            if isinstance(limit, LimitReachedError) and limit.scope == "run":
-                raise limit from (None if limit is error else error)
-            result = _failure(limit, again=not self._is_doubtful(limit))
+            reason = await self._limit_behind(error, meter) or error
+            result = _failure(reason, again=not self._is_doubtful(reason))
         finally:
             self.used += meter.count
         if result is None or asker.asked:
             # A question that was asked is asked, even if the code around it made a failure of it.
             raise _Asked(await self._waiting(asker))
         return self._completed(result, time.monotonic() - started)
+
+    async def _limit_behind(self, error: Exception, meter: Meter) -> LimitReachedError | None:
+        """The limit that a try failed at, told; the work may have made another error of it.
+
+        Raises:
+            LimitReachedError: It is one of the run, which ends all tries.
+        """
+        limit = error if isinstance(error, LimitReachedError) else meter.refused
+        if limit is None:
+            return None
+        if limit.scope == RUN:
+            raise limit from (None if limit is error else error)
+        await self.emitter.emit(
+            LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope
+        )
+        return limit
 
     async def _begin(self) -> None:
         self.number += 1

@@ -106,6 +106,7 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         done(ExecutionStatus.PARTIAL, error="half"),
         SpecialistParked(**STEP, waiting_for=(1, 3)),
         SpecialistParked(**STEP, waiting_for=()),
+        LimitReached(**RUN, limit="max_cost", value=0.5, scope="specialist/clerk"),
         LimitReached(**RUN, limit="max_rounds", value=3),
         ReplyUnreadable(**RUN, node="think", complaint="No key.", fallback="Asked again."),
     ) == (
@@ -114,6 +115,7 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         "[~] step 2 clerk: half (0.4 s)\n"
         "[ ] step 2 clerk: waits for 1, 3\n"
         "[ ] step 2 clerk: waits for another round\n"
+        "limit reached: max_cost=0.5 of specialist clerk\n"
         "limit reached: max_rounds=3\n"
         "unreadable reply of think: No key. Asked again.\n"
     )
