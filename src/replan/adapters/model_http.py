@@ -39,6 +39,11 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
     async def send(self, request: Any, **options: Any) -> Any:
         """Send a request over the connections of the running loop."""
         client = await self._of_this_loop()
+        if not options.get("stream"):
+            # Nothing comes before a whole reply does. Whoever calls bounds the time of the call;
+            # to bound the silence, too, would break off every long reply.
+            timeout = request.extensions.get("timeout", {})
+            request.extensions["timeout"] = {**timeout, "read": None}
         return await client.send(request, **options)
 
     async def aclose(self) -> None:

@@ -118,7 +118,7 @@ class Meter(AsyncCallbackHandler):
             scopes: What its calls are charged to.
             new_id: Names reservations.
             prices: What models cost, by name.
-            on_token: Gets the pieces of text as they come.
+            on_token: Gets the pieces of text as they come; None where nobody hears them.
         """
         self.count = TokenCount()
         self.waiting = Stopwatch()
@@ -155,6 +155,11 @@ class Meter(AsyncCallbackHandler):
         self._calls.clear()
         if self._written is not None:
             await self._written
+
+    @property
+    def hears_tokens(self) -> bool:
+        """Whether a reply is to be streamed for it."""
+        return self._on_token is not None
 
     @asynccontextmanager
     async def allowed(self, request: Request) -> AsyncGenerator[int | None]:
