@@ -140,7 +140,7 @@ class Tries:
             case "fail":
                 result = _failure(InDoubtError(what, doubt.number))
                 result = result.replace(error=verdict.text or result.error)
-        before = attempt_of(self.context.replace(attempt=doubt.number), self.name, self.services)
+        before = attempt_of(self.context, doubt.number, self.name, self.services)
         self._attempt = before.replace(started_at=doubt.started_at)
         return await self._finish(self._completed(result, 0.0))
 
@@ -216,9 +216,7 @@ class Tries:
 
     async def _begin(self) -> None:
         self.number += 1
-        self._attempt = attempt_of(
-            self.context.replace(attempt=self.number), self.name, self.services
-        )
+        self._attempt = attempt_of(self.context, self.number, self.name, self.services)
         await self.services.journal.started(self._attempt)
         await self.emitter.emit(
             SpecialistInvoked, **self._names, task=self.context.task_description
@@ -337,13 +335,15 @@ def _failure(error: Exception, *, again: bool = True) -> SpecialistResult:
     )
 
 
-def attempt_of(context: ExecutionContext, specialist: str, services: Services) -> Attempt:
-    """The journal's row of a try."""
+def attempt_of(
+    context: ExecutionContext, number: int, specialist: str, services: Services
+) -> Attempt:
+    """The journal's row of an attempt."""
     return Attempt(
         run_id=context.run_id,
         step_id=context.plan_step.id,
         specialist=specialist,
-        number=context.attempt,
+        number=number,
         key=context.idempotency_key,
         started_at=services.clock(),
     )

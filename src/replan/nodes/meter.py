@@ -29,7 +29,7 @@ from replan.errors import LimitReachedError, UnpricedModelError
 from replan.nodes.charging import announced, charged_for_error, charged_for_reply
 from replan.ports.account import Account
 from replan.ports.asking import Ask, Permit, Scope
-from replan.ports.chat import Request, well_formed
+from replan.ports.chat import Allowance, Request, well_formed
 from replan.ports.journal import Spending
 from replan.ports.prices import price_of
 from replan.ports.request_size import likely_tokens, most_tokens
@@ -86,7 +86,7 @@ class _Either:
         return (self._awaited if is_awaited else self._plain).__get__(meter, owner)
 
 
-class Meter(AsyncCallbackHandler):
+class Meter(AsyncCallbackHandler, Allowance):
     """A LangChain callback that goes wherever the caller's config goes, also into tool loops.
 
     What it counts and charges happens on the event loop that made it, wherever a call is made: on
