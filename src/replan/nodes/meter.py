@@ -101,6 +101,8 @@ class Meter(AsyncCallbackHandler, Allowance):
 
     # An error raised here must stop the call instead of being logged.
     raise_error = True
+    # Else LangChain makes a task of it for each token.
+    run_inline = True
 
     def __init__(
         self,
