@@ -248,10 +248,13 @@ class Meter(AsyncCallbackHandler, Allowance):
         **kwargs: Any,
     ) -> None:
         """Pass a piece of text on; of a piece that is more than text, its text."""
-        text = chunk.message.text if isinstance(chunk, ChatGenerationChunk) else token
-        if self._on_token is not None and isinstance(text, str) and text:
+        if self._on_token is None:
+            return
+        if not isinstance(token, str) and isinstance(chunk, ChatGenerationChunk):
+            token = chunk.message.text
+        if isinstance(token, str) and token:
             self._has_spoken = True
-            self._on_token(well_formed(text))
+            self._on_token(well_formed(token))
 
     async def on_custom_event(
         self,
