@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from postgres import fresh_database
 from replan import ConfigurationError, SpecialistResult, StorageError, open_storage
-from replan.adapters.storage import schema
+from replan.adapters.storage.formats import FORMAT
 from replan.ports.journal import Attempt
 
 FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")
@@ -101,7 +101,7 @@ async def test_a_newer_format_is_left_alone(tmp_path):
     path = tmp_path / "runs.sqlite"
     await made(path)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
     await refused(path, match="newer version of Replan")
 
 

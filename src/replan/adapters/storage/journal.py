@@ -25,6 +25,7 @@ from replan.ports.journal import (
 )
 from replan.ports.spending import ROUNDING, first_refusal
 from replan.state.results import SpecialistResult
+from replan.values import restored
 
 T = TypeVar("T")
 
@@ -121,7 +122,7 @@ class SqlJournal:
         query = select(table.c.key, table.c.result).where(table.c.run_id == run_id)
 
         def read(row: Any) -> tuple[str, SpecialistResult]:
-            return row.key, SpecialistResult.model_validate(self._seal.open(row.result))
+            return row.key, restored(SpecialistResult, self._seal.open(row.result))
 
         return dict(await self._rows(query, read))
 
