@@ -87,14 +87,16 @@ def fitted(kind: Any, stored: Any) -> Any:
 
 def _fitted_mapping(kind: Any, stored: Mapping[Any, Any]) -> Mapping[Any, Any]:
     if isinstance(kind, type) and issubclass(kind, Value):
-        return fitted_fields(kind, stored)
+        known = known_fields(kind, stored)
+        # What has little in common with the value is something else, and is refused for it.
+        return known if 2 * len(known) >= len(stored) else stored
     if get_origin(kind) is dict:
         return {key: fitted(get_args(kind)[1], each) for key, each in stored.items()}
     return stored
 
 
-def fitted_fields(kind: type[Value], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Shape stored fields of a value: those that this version knows, under its names."""
+def known_fields(kind: type[Value], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Give those stored fields of a value that this version knows, under its names."""
     fields = kind.model_fields
     return {
         name: fitted(fields[name].annotation, each)

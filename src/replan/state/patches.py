@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.channels import CheckedDelta, Take, checked
-from replan.values import fitted_fields
+from replan.values import known_fields
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class PlanPatch(Value):
     @classmethod
     def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:
         """Leave the fields out that a plan has no more."""
-        return {**stored, "fields": fitted_fields(TaskPlan, stored.get("fields", {}))}
+        return {**stored, "fields": known_fields(TaskPlan, stored.get("fields", {}))}
 
     def applied_to(self, plan: TaskPlan) -> TaskPlan:
         """Give the patched plan.
