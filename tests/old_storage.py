@@ -15,7 +15,7 @@ TEAM = SAMPLES / "team.yaml"
 FORMATS = sorted(int(each.name.partition("_")[2]) for each in SAMPLES.glob("format_*"))
 KINDS = {"plain": None, "encrypted": KEY}
 
-__all__ = ["FORMATS", "KEY", "KINDS", "PLANS", "TEAM", "changing", "lay_out", "picture", "schema"]
+__all__ = ["FORMATS", "KINDS", "PLANS", "SAMPLES", "TEAM", "changing", "lay_out", "picture"]
 
 
 def lay_out(number: int, kind: str, where: str) -> None:

@@ -2,9 +2,10 @@
 
 Usage: python tests/samples/make.py NUMBER [FOLDER]
 
-Run it at the end of a change that raised the format, with the code that raised it: `format_NUMBER`
-then holds a SQLite file and a PostgreSQL dump, each plain and encrypted. The tests open and upgrade
-every one. FOLDER is where the runs work; the samples name it, so choose one that tells nothing.
+Run it at the end of a change that raised the format, with the code that raised it. `format_NUMBER`
+then holds a SQLite file and a PostgreSQL dump, each plain and encrypted, and the names of the
+classes that checkpoints may hold; the tests open and upgrade every one. FOLDER is where the runs
+work. The samples name it, so choose one that tells nothing.
 """
 
 import gzip
@@ -22,6 +23,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from postgres import fresh_database, running_server, server_programs  # noqa: E402 - stands beside
+from replan.adapters.storage.serializer import state_types  # noqa: E402
 
 KEY = "the key of the samples"
 PLANS = {
@@ -48,6 +50,8 @@ def main(number: str, folder: Path) -> None:
         with closing(sqlite3.connect(where)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         keep(target / f"{kind}.sqlite.gz", where.read_bytes())
+    names = sorted(f"{kind.__module__}.{kind.__name__}" for kind in state_types())
+    (target / "classes").write_text("".join(f"{name}\n" for name in names))
     with running_server() as server:
         for kind, key in {"plain": "", "encrypted": KEY}.items():
             with fresh_database(server.dsn) as address:

@@ -158,6 +158,16 @@ async def test_the_end_of_a_try_leaves_its_beginning_as_it_was(storage):
     ]
 
 
+async def test_the_first_end_of_a_try_stays(storage):
+    journal = storage.journal
+    await journal.finished(attempt(), SpecialistResult(step_id=1), LATER)
+    await journal.ended(attempt(), "cancelled", NOON, "too late")
+    await journal.started(attempt(at=LATER))
+    assert await journal.ledger("r") == [
+        LedgerEntry(**dict(attempt()), ended_at=LATER, outcome="done")
+    ]
+
+
 async def test_a_try_may_end_that_nobody_saw_begin(storage):
     await storage.journal.ended(attempt(), "waiting", LATER)
     assert [each.outcome for each in await storage.journal.ledger("r")] == ["waiting"]

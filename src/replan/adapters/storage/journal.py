@@ -195,7 +195,9 @@ class SqlJournal:
         statement = self._insert(schema.attempts).values(**dict(attempt), **changes)
         await connection.execute(
             statement.on_conflict_do_update(
-                index_elements=["run_id", "key", "number"], set_=changes
+                index_elements=["run_id", "key", "number"],
+                set_=changes,
+                where=schema.attempts.c.ended_at.is_(None),
             )
         )
 
