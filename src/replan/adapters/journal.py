@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from replan.ports.account import TIMES
 from replan.ports.journal import (
+    UNKNOWN_ENDS,
     Attempt,
     AttemptOutcome,
     Bound,
@@ -126,7 +127,7 @@ class MemoryJournal:
     def _end(self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) -> None:
         attempts = self._run(attempt.run_id).attempts
         begun = attempts.get((attempt.key, attempt.number), LedgerEntry(**dict(attempt)))
-        if begun.ended_at is None:
+        if begun.outcome in UNKNOWN_ENDS:
             attempts[attempt.key, attempt.number] = begun.replace(
                 ended_at=at, outcome=outcome, error=error
             )
