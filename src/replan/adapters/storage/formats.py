@@ -5,11 +5,11 @@ killed leaves what was there before.
 """
 
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 
 from sqlalchemy import Connection, insert, inspect, literal, select, update
 from sqlalchemy.schema import CreateIndex, CreateTable, DropTable
 
-from replan import __version__
 from replan.adapters.storage.faults import DAMAGED
 from replan.adapters.storage.migrations import MIGRATIONS, Migration
 from replan.adapters.storage.schema import facts as facts_table, metadata
@@ -92,7 +92,7 @@ def format_of(connection: Connection) -> int:
 
 def _sign(connection: Connection, number: int) -> None:
     """Write which format it is, and which release wrote it."""
-    written = {"release": __version__}
+    written = {"release": _release()}
     if _is_sqlite(connection):
         connection.exec_driver_sql(f"PRAGMA user_version = {number}")
     else:
@@ -116,6 +116,13 @@ def _drop_remains(connection: Connection, where: str) -> None:
             if connection.scalar(select(literal(1)).select_from(table).limit(1)):
                 raise StorageError(where, DAMAGED.problem, DAMAGED.mend)
             connection.execute(DropTable(table))
+
+
+def _release() -> str:
+    try:
+        return version("replan")
+    except PackageNotFoundError:
+        return "0+source"
 
 
 def _is_sqlite(connection: Connection) -> bool:

@@ -195,7 +195,7 @@ class SqlJournal:
         at: datetime,
         error: str,
     ) -> None:
-        """Write the end of a try; one that is there keeps its beginning, and an end that is final."""
+        """Write the end of a try; its beginning stays, and so does an end that is final."""
         end = {"ended_at": at, "outcome": outcome, "error": self._seal.close(error)}
         statement = self._insert(schema.attempts).values(**dict(attempt), **end)
         await connection.execute(
