@@ -71,7 +71,7 @@ def _until(work, where: str, key: str | None, at: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def statement(_c: object, _cu: object, said: str, *_: object) -> None:
-        if said.startswith(_CHANGES):
+        if said.lstrip().startswith(_CHANGES):
             changed.append(said)
             strike()
 

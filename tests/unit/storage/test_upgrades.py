@@ -3,6 +3,8 @@
 from itertools import count
 
 import pytest
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from old_storage import FORMATS, KINDS, changing, lay_out, picture
@@ -112,3 +114,51 @@ def test_a_migration_that_fails_leaves_the_old_format_whole(number, where):
     with pytest.raises(DBAPIError), changing(where) as connection:
         formats.upgrade(connection, where, (*MIGRATIONS, failing))
     assert picture(where) == before
+
+
+@pytest.mark.parametrize("at", [1, 9, 15])
+async def test_a_process_killed_while_it_makes_storage_leaves_none(at, where):
+    assert killed(open_it, where, None, at)
+    with changing(where) as connection:
+        assert inspect(connection).get_table_names() == []
+    assert await opened(where) == []
+
+
+async def test_langgraphs_own_upgrade_that_was_cut_off_is_done_again(postgres_database):
+    """As a process leaves it that is killed between a change and the record of it."""
+    lay_out(1, "plain", postgres_database)
+    with changing(postgres_database) as connection:
+        connection.execute(text("DELETE FROM checkpoint_migrations WHERE v > 5"))
+    assert len(await opened(postgres_database)) == 4
+    with changing(postgres_database) as connection:
+        query = text("SELECT max(v) FROM checkpoint_migrations")
+        assert connection.scalar(query) == len(AsyncPostgresSaver.MIGRATIONS) - 1
+
+
+async def test_a_newer_version_is_named(where):
+    await opened(where)
+    with changing(where) as connection:
+        name = {"name": "release", "value": b"7.8.9"}
+        connection.execute(text("UPDATE replan_facts SET value = :value WHERE name = :name"), name)
+        if connection.dialect.name == "sqlite":
+            connection.execute(text("PRAGMA user_version = 99"))
+        else:
+            newer = {"name": "version", "value": b"99"}
+            connection.execute(
+                text("UPDATE replan_facts SET value = :value WHERE name = :name"), newer
+            )
+    before = picture(where)
+    with pytest.raises(StorageError, match=r"newer version of Replan \(7\.8\.9, format 99"):
+        await opened(where)
+    assert picture(where) == before
+
+
+async def test_rows_without_what_storage_keeps_about_itself_are_left_alone(postgres_database):
+    """A new salt would make all that is encrypted there unreadable for ever."""
+    lay_out(1, "plain", postgres_database)
+    with changing(postgres_database) as connection:
+        connection.execute(text("DELETE FROM replan_facts"))
+    before = picture(postgres_database)
+    with pytest.raises(StorageError, match="damaged"):
+        await opened(postgres_database)
+    assert picture(postgres_database) == before
