@@ -120,7 +120,7 @@ def running_server() -> Iterator[PostgresServer]:
     folder = Path(tempfile.mkdtemp(prefix="replan-pg-"))
     user = _ORDINARY if os.getuid() == 0 else None
     try:
-        programs = _reachable(_programs(), folder, user)
+        programs = _reachable(server_programs(), folder, user)
         data = folder / "data"
         data.mkdir(mode=0o700)
         if user is not None:
@@ -169,7 +169,7 @@ def _named(dsn: str, name: str) -> str:
     return f"postgresql://{user}{password}@{host}:{parts.get('port', 5432)}/{name}"
 
 
-def _programs() -> Path:
+def server_programs() -> Path:
     """Where `initdb` and `postgres` are."""
     if named := os.environ.get(PROGRAMS):
         return Path(named)

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from replan.ports.account import TIMES
 from replan.ports.journal import (
+    UNKNOWN_ENDS,
     Attempt,
     AttemptOutcome,
     Bound,
@@ -76,7 +77,7 @@ class MemoryJournal:
     async def started(self, attempt: Attempt) -> None:
         """Record that a try begins."""
         attempts = self._run(attempt.run_id).attempts
-        attempts[attempt.key, attempt.number] = LedgerEntry(**dict(attempt))
+        attempts.setdefault((attempt.key, attempt.number), LedgerEntry(**dict(attempt)))
 
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
@@ -126,9 +127,10 @@ class MemoryJournal:
     def _end(self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) -> None:
         attempts = self._run(attempt.run_id).attempts
         begun = attempts.get((attempt.key, attempt.number), LedgerEntry(**dict(attempt)))
-        attempts[attempt.key, attempt.number] = begun.replace(
-            ended_at=at, outcome=outcome, error=error
-        )
+        if begun.outcome in UNKNOWN_ENDS:
+            attempts[attempt.key, attempt.number] = begun.replace(
+                ended_at=at, outcome=outcome, error=error
+            )
 
     def _run(self, run_id: str) -> _Run:
         run = self._runs.setdefault(run_id, _Run())

@@ -16,6 +16,7 @@ from replan.plan.document import PlanDocument
 from replan.plan.model import Value
 from replan.settings.team_file import read_team_file
 from replan.state.limits import Budget, Limits, RunSettings
+from replan.values import restored
 
 
 class Order(Value):
@@ -104,7 +105,7 @@ def order_from(record: JsonValue, run_id: str) -> Order:
         InputError: It was not kept by this version of the terminal.
     """
     try:
-        return Order.model_validate(record)
+        return restored(Order, record)
     except ValidationError as error:
         raise InputError(
             f"The run {run_id} was not begun by this version of `replan run`, "

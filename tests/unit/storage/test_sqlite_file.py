@@ -14,8 +14,14 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 from postgres import fresh_database
-from replan import ConfigurationError, SpecialistResult, StorageError, open_storage
-from replan.adapters.storage import schema
+from replan import (
+    ConfigurationError,
+    SpecialistResult,
+    StorageError,
+    ThreadBusyError,
+    open_storage,
+)
+from replan.adapters.storage.formats import FORMAT
 from replan.ports.journal import Attempt
 
 FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")
@@ -101,7 +107,7 @@ async def test_a_newer_format_is_left_alone(tmp_path):
     path = tmp_path / "runs.sqlite"
     await made(path)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
     await refused(path, match="newer version of Replan")
 
 
@@ -224,6 +230,57 @@ def test_many_processes_start_on_one_fresh_file(tmp_path):
 def test_many_processes_start_on_one_fresh_database(postgres_dsn):
     with ExitStack() as stack:
         start_at_once([stack.enter_context(fresh_database(postgres_dsn)) for _ in range(4)])
+
+
+async def test_a_file_that_was_killed_in_its_first_commit_can_be_made_anew(tmp_path):
+    """SQLite takes back all that was written of it, so that nothing is left."""
+    path = tmp_path / "runs.sqlite"
+    with closing(sqlite3.connect(tmp_path / "other", isolation_level=None)) as connection:
+        # So much that it is written before the commit, as it is in the middle of one.
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("PRAGMA cache_spill = 1")
+        connection.execute("BEGIN IMMEDIATE")
+        for number in range(30):
+            connection.execute(f"CREATE TABLE t{number} (x)")
+        for end in ("", "-journal"):
+            path.with_name(path.name + end).write_bytes((tmp_path / f"other{end}").read_bytes())
+    assert path.stat().st_size > 0
+    await made(path)
+    async with open_storage(path) as storage:
+        assert len(await storage.journal.notes("r")) == 30
+
+
+async def test_a_journal_without_its_file_is_no_file(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    (tmp_path / "runs.sqlite-journal").write_bytes(b"x" * 600)
+    await made(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def busy_under(name, storage):
+    """Hold a thread in storage, and try to hold it in the storage of another name."""
+    async with storage.checkpointer.holding("t"), open_storage(name) as other:
+        with pytest.raises(ThreadBusyError):
+            async with other.checkpointer.holding("t"):
+                pytest.fail("it is held twice")
+
+
+async def test_a_thread_is_held_under_every_name_of_a_file(tmp_path, monkeypatch):
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "runs.sqlite")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    async with open_storage("runs.sqlite") as storage:
+        await busy_under("link.sqlite", storage)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        await busy_under(tmp_path / "runs.sqlite", storage)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+async def test_a_link_that_leads_to_itself_is_told(tmp_path):
+    (tmp_path / "runs.sqlite").symlink_to(tmp_path / "runs.sqlite")
+    with pytest.raises(StorageError, match="symbolic links"):
+        async with open_storage(tmp_path / "runs.sqlite"):
+            pytest.fail("it was opened")
 
 
 MAKER = """
