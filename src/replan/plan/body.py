@@ -84,7 +84,7 @@ def _read_body(lines: tuple[str, ...]) -> Body:
 
 
 # A change of one step leaves the others as they were; who reads a body does not change it.
-_kept_body = lru_cache(maxsize=1_024)(_read_body)
+_kept_body = lru_cache(maxsize=4_096)(_read_body)
 
 
 def write_body(step: PlanStep) -> list[str]:

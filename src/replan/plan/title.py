@@ -71,7 +71,7 @@ def _read_title(text: str, numbered: str | None) -> Title:
 
 
 # A change of one step leaves the others as they were, and its own line changes by its mark.
-_kept_title = lru_cache(maxsize=1_024)(_read_title)
+_kept_title = lru_cache(maxsize=4_096)(_read_title)
 
 
 def own_number(text: str) -> str | None:
