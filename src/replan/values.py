@@ -29,7 +29,7 @@ class Value(BaseModel):
         Raises:
             pydantic.ValidationError: A name is no field, or a value does not fit its field.
         """
-        return type(self)(**{**dict(iter(self)), **changes})
+        return type(self)(**{**self.__dict__, **changes})
 
     @classmethod
     def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:

@@ -191,8 +191,8 @@ class TaskPlan(Value):
             UnknownStepError: A changed step is not in the plan.
         """
         new = {step.id: step for step in changed}
-        for step_id in new:
-            self.step(step_id)
+        for step_id in new.keys() - self.by_id.keys():
+            raise UnknownStepError(step_id, self.by_id)
         return self.replace(steps=tuple(new.get(step.id, step) for step in self.steps))
 
     def open_steps(self) -> Iterator[PlanStep]:
