@@ -46,6 +46,14 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """One server of warm processes for all workers; a worker finds it in its environment."""
+    import warm  # noqa: PLC0415 - it stands beside the tests
+
+    if warm.ADDRESS not in os.environ:
+        config.add_cleanup(warm.started_server())
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """LangGraph runs on asyncio, so the tests do."""
@@ -55,10 +63,11 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def postgres_dsn() -> Iterator[str]:
     """The address of a real PostgreSQL: the one that the environment names, or one of our own."""
-    from postgres import DSN, running_server  # noqa: PLC0415 - most tests need none
+    from postgres import DSN, drop_databases, running_server  # noqa: PLC0415 - most need none
 
     if named := os.environ.get(DSN):
         yield named
+        drop_databases(named)
         return
     with running_server() as server:
         yield server.dsn
