@@ -1,4 +1,4 @@
-"""A run that asks, killed after any of its writes, on SQLite and PostgreSQL: nobody is asked twice."""
+"""A run that asks, killed after any of its writes: nobody is asked twice, nothing is done again."""
 
 import json
 from pathlib import Path
