@@ -21,6 +21,11 @@ os.environ["LANGSMITH_TRACING"] = "false"
 for _name in ("NO_PROXY", "no_proxy"):
     os.environ[_name] = "127.0.0.1,localhost,::1"
 
+# Each client of a model reads all authorities that the system trusts, which takes longer than most
+# tests; nobody on loopback shows a certificate.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = os.devnull
+
 # What tests share stands beside them.
 sys.path.insert(0, str(Path(__file__).parent))
 if TYPE_CHECKING:
