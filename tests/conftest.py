@@ -59,6 +59,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(warm.started_server())
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are processors: tests also wait for each other's processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """LangGraph runs on asyncio, so the tests do."""
