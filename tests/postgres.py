@@ -35,7 +35,6 @@ _SETTINGS = {
     "full_page_writes": "off",
     "max_connections": "200",
     "shared_buffers": "32MB",
-    "synchronous_commit": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "autovacuum": "off",
