@@ -19,6 +19,9 @@ PYVERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_inf
 PIP := -m pip -qq --disable-pip-version-check
 PINNED := $(BIN)/python $(PIP) install --constraint requirements.lock
 
+# On all processors. Without compiled modules each program that a test starts would compile them.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q -n auto --dist worksteal
+
 # Stamps inside the environment: which Python made it, and what was installed into it.
 MADE := $(VENV)/.python-$(PYVERSION)
 RUNTIME := $(VENV)/.installed-runtime
@@ -34,19 +37,15 @@ demo: $(RUNTIME) ## Run a small job on examples/data (MODEL=openai:... BASE_URL=
 	@$(BIN)/replan run "$(DEMO_TASK)" --dir examples/data --out demo-output \
 	  $(if $(MODEL),--model "$(MODEL)") $(if $(BASE_URL),--base-url "$(BASE_URL)")
 
-# Those that start processes wait much, so they run beside the others; ARGS runs what it names.
 test: $(DEV) ## Run all tests
-	@if [ -n "$(ARGS)" ]; then exec $(BIN)/pytest -q $(ARGS); fi; \
-	  mkdir -p build; $(BIN)/pytest -q tests/e2e > build/e2e.txt 2>&1 & e2e=$$!; \
-	  $(BIN)/pytest -q src README.md tests/unit tests/graph; unit=$$?; \
-	  wait $$e2e; e2e=$$?; cat build/e2e.txt; [ $$unit -eq 0 ] && [ $$e2e -eq 0 ]
+	@$(PYTEST) $(ARGS)
 
 check: $(DEV) ## Run what a change must pass: format, lint, types, imports, tests with coverage
 	@echo "ruff format"; $(BIN)/ruff format --check --quiet .
 	@echo "ruff check"; $(BIN)/ruff check --quiet .
 	@echo "pyright"; $(BIN)/pyright --pythonpath $(BIN)/python
 	@echo "lint-imports"; $(BIN)/lint-imports --no-logo
-	@echo "pytest"; HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -q --cov --cov-report=term-missing:skip-covered
+	@echo "pytest"; HYPOTHESIS_PROFILE=thorough $(PYTEST) --cov --cov-report=term-missing:skip-covered
 
 docs: $(DOCS) ## Build the documentation, with the reference from the docstrings, into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,11 +1,9 @@
 """A SQLite file is made once, looked at before it is used, and left alone if it is not ours."""
 
 import asyncio
-import os
 import sqlite3
 import stat
 import subprocess
-import sys
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
+import warm
 from postgres import fresh_database
 from replan import (
     ConfigurationError,
@@ -25,9 +24,7 @@ from replan.adapters.storage.formats import FORMAT
 from replan.ports.journal import Attempt
 
 FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")
-ROOT = Path(__file__).parents[3]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
 async def made(path, **options):
@@ -218,8 +215,7 @@ async def test_an_unknown_kind_of_storage_is_refused():
 
 
 def start_at_once(places):
-    command = [sys.executable, FRESH_STARTS, "6", *places]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    done = warm.run(FRESH_STARTS, "6", *places)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -300,12 +296,8 @@ for number in range(1_000):
 
 @pytest.mark.parametrize("files", [1, 3, 9, 14])
 def test_a_process_killed_while_it_makes_a_file_leaves_one_that_can_be_used(tmp_path, files):
-    command = [sys.executable, "-c", MAKER, tmp_path]
-    maker = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
-    assert maker.stdout is not None
-    for _ in range(files):
-        maker.stdout.readline()
-    maker.kill()
-    maker.wait()
-    maker.stdout.close()
+    with warm.Process(["-c", MAKER, tmp_path], stdout=subprocess.PIPE) as maker:
+        for _ in range(files):
+            maker.stdout.readline()
+        maker.kill()
     asyncio.run(made(tmp_path / str(files - 1)))
