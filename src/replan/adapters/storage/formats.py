@@ -42,8 +42,9 @@ def known(connection: Connection, where: str) -> Facts:
             f"knows format {FORMAT}).",
             "It was left as it was: upgrade Replan, or name another place.",
         )
-    is_whole = found < FORMAT or tables >= metadata.tables.keys()
-    if facts and not (is_whole and facts.keys() >= _NEEDED):
+    # What tables an older format has, its migrations know.
+    has_tables = 0 < found < FORMAT or (found == FORMAT and tables >= metadata.tables.keys())
+    if facts and not (has_tables and facts.keys() >= _NEEDED):
         raise StorageError(where, DAMAGED.problem, DAMAGED.mend)
     return facts
 
