@@ -28,11 +28,12 @@ def known(connection: Connection, where: str) -> Facts:
     Raises:
         StorageError: It is damaged, or of a newer format.
     """
-    if not inspect(connection).has_table(facts_table.name):
+    tables = _tables_in(connection)
+    if facts_table.name not in tables:
         return {}
     rows = connection.execute(select(facts_table))
     facts = {str(row.name): bytes(row.value) for row in rows}
-    found = format_of(connection)
+    found = _format_of(connection)
     if found > FORMAT:
         release = facts.get("release", b"").decode() or "a newer release"
         raise StorageError(
@@ -41,10 +42,10 @@ def known(connection: Connection, where: str) -> Facts:
             f"knows format {FORMAT}).",
             "It was left as it was: upgrade Replan, or name another place.",
         )
-    if facts and not facts.keys() >= _NEEDED:
+    # What tables an older format has, its migrations know.
+    has_tables = 0 < found < FORMAT or (found == FORMAT and tables >= metadata.tables.keys())
+    if facts and not (has_tables and facts.keys() >= _NEEDED):
         raise StorageError(where, DAMAGED.problem, DAMAGED.mend)
-    if found == FORMAT:
-        _check_tables(connection, where)
     return facts
 
 
@@ -74,15 +75,16 @@ def upgrade(
     Raises:
         StorageError: It lacks a table.
     """
-    found = format_of(connection)
+    found = _format_of(connection)
     for migrate in migrations[found - 1 :]:
         migrate(connection)
     if found <= len(migrations):
         _sign(connection, len(migrations) + 1)
-    _check_tables(connection, where)
+    if not _tables_in(connection) >= metadata.tables.keys():
+        raise StorageError(where, DAMAGED.problem, DAMAGED.mend)
 
 
-def format_of(connection: Connection) -> int:
+def _format_of(connection: Connection) -> int:
     """The number of the format; 0 before it is made."""
     if _is_sqlite(connection):
         return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
@@ -102,17 +104,15 @@ def _sign(connection: Connection, number: int) -> None:
         connection.execute(row.values(value=value.encode()))
 
 
-def _check_tables(connection: Connection, where: str) -> None:
-    there = inspect(connection)
-    if not all(there.has_table(name) for name in metadata.tables):
-        raise StorageError(where, DAMAGED.problem, DAMAGED.mend)
+def _tables_in(connection: Connection) -> frozenset[str]:
+    return frozenset(inspect(connection).get_table_names())
 
 
 def _drop_remains(connection: Connection, where: str) -> None:
     """Drop the empty tables that a killed process left; format 1 was made one table at a time."""
-    there = inspect(connection)
+    there = _tables_in(connection)
     for table in metadata.sorted_tables:
-        if there.has_table(table.name):
+        if table.name in there:
             if connection.scalar(select(literal(1)).select_from(table).limit(1)):
                 raise StorageError(where, DAMAGED.problem, DAMAGED.mend)
             connection.execute(DropTable(table))

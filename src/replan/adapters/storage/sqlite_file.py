@@ -102,8 +102,8 @@ def upgrade(path: Path) -> None:
     Raises:
         StorageError: It lacks a table; it was left as it was.
     """
-    with connected(path, _untouched(path)) as connection:
-        if formats.format_of(connection) == formats.FORMAT:
+    with closing(_opened(path, _untouched(path))) as reading:
+        if reading.execute("PRAGMA user_version").fetchone() == (formats.FORMAT,):
             return
     with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
         formats.upgrade(connection, str(path))
