@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,12 +52,26 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+_started = pytest.StashKey[ExitStack]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """One server of warm processes for all workers; a worker finds it in its environment."""
     import warm  # noqa: PLC0415 - it stands beside the tests
 
+    started = config.stash[_started] = ExitStack()
+    config.add_cleanup(started.close)
     if warm.ADDRESS not in os.environ:
-        config.add_cleanup(warm.started_server())
+        started.callback(warm.started_server())
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """End the server before coverage puts together what was measured."""
+    try:
+        return (yield)
+    finally:
+        session.config.stash[_started].close()
 
 
 @pytest.hookimpl(optionalhook=True)

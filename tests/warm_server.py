@@ -45,7 +45,8 @@ class Server:
     def __init__(self, listener):
         self._listener = listener
         self._asked = {}
-        self._ends, self._ended = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._ends, self._ended = os.pipe()
+        os.set_blocking(self._ended, False)
 
     def serve(self):
         """Give the words of a program in the fork that is to run them; none at the end."""
