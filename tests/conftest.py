@@ -32,10 +32,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 if TYPE_CHECKING:
     from postgres import PostgresServer
 
-pytest_plugins = ["replan.testing.fixtures"]
-
 # `default` draws the same examples on every run, so `make test` has one answer for one commit;
-# `thorough` (make check) draws new ones. A slow machine is not a failure, hence no deadline.
+# `fuzz` (make check) draws new ones. A slow machine is not a failure, hence no deadline.
 settings.register_profile(
     "default",
     max_examples=60,
@@ -44,12 +42,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
-    "thorough",
-    max_examples=400,
+    "fuzz",
+    max_examples=100,
     deadline=None,
+    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+settings.load_profile(_PROFILE)
+
+pytest_plugins = ["replan.testing.fixtures"] + ["fuzzing"] * (_PROFILE == "fuzz")
 
 
 _started = pytest.StashKey[ExitStack]()

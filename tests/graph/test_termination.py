@@ -1,6 +1,5 @@
 """Every run ends, within the bound that is known before it starts, and with an answer."""
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +34,7 @@ from adversaries import adversary, play, play_over_http
 THREAD = {"configurable": {"thread_id": "t"}}
 COMPLETE = "---\nverdict: complete\n---\nDone."
 PARTS = 50
-RUNS = 2_500 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 150
+RUNS = 150
 
 
 def team(model, *specialists, **options):

@@ -216,4 +216,5 @@ def _other_model(name: str, provider: str, model: str) -> BaseChatModel:
 def _missing(name: str, package: str) -> ConfigurationError:
     package = package.replace("_", "-")
     problem = f"the package {package} is not installed"
-    return ConfigurationError("model", name, problem, f"Install it: pip install {package}.")
+    wanted = '"replan[tools]"' if package == "langchain" else package
+    return ConfigurationError("model", name, problem, f"Install it: pip install {wanted}.")
