@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from replan import Limits, open_storage, run
+from replan import Limits, Specialist, open_storage, run
 from replan.prompts.sections import call_of
 from replan.testing import ScriptedModel, always
 
@@ -57,13 +57,19 @@ async def test_a_prompt_has_the_results_that_its_call_needs_once_each_and_no_oth
         assert shown == {step: int(step in needed) for step in CROSSED}
 
 
+def found(context):
+    return result_text(context.plan_step.id)
+
+
 async def bytes_after(rounds, team, path):
     """What a run stores that does a step in each round, and adds the next by a revision."""
     lines = list(lines_of({step: (step - 1,) if step > 1 else () for step in range(1, rounds + 1)}))
     revisions = [*(GO_ON + line for line in lines[1:]), COMPLETE]
     async with open_storage(path) as storage:
-        with ScriptedModel({"specialist": always(result), "feedback": revisions}) as model:
-            graph = team(model, limits=LIMITS, checkpointer=storage.checkpointer)
+        with ScriptedModel({"feedback": revisions}) as model:
+            works = Specialist(name="researcher", intended_use="Works.", run=found)
+            options = {"limits": LIMITS, "checkpointer": storage.checkpointer}
+            graph = team(model, specialists=[works], **options)
             state = await run(graph, {"plan": lines[0]}, config=THREAD)
     assert (state["outcome"], state["current_round"]) == ("completed", rounds)
     with closing(sqlite3.connect(path)) as file:
