@@ -21,7 +21,7 @@ from http_many import SIDES, many
 from http_model import serving
 from http_runs import Begin, bare_run, calls_alone, replan_run
 from http_workloads import WORKLOADS, Workload
-from profiling import profiled
+from profiling import functions_called, profiled
 from reporting import Row, options, publish
 from starting import starting
 
@@ -87,7 +87,9 @@ def _cpu(base_url: str, args: Namespace) -> list[Row]:
 async def _cpu_rows(base_url: str, args: Namespace) -> list[Row]:
     rows: list[Row] = []
     for workload in _asked(args):
-        taken = await in_turns(_both_sides(workload, base_url), args.repeat)
+        kinds = _both_sides(workload, base_url)
+        taken = await in_turns(kinds, args.repeat)
+        called = {kind: await functions_called(begin) for kind, begin in kinds.items()}
         for how in HOW:
             bare, ours = taken["LangGraph", how], taken["Replan", how]
             rows.append(
@@ -98,6 +100,7 @@ async def _cpu_rows(base_url: str, args: Namespace) -> list[Row]:
                     "calls": workload.calls,
                     "tokens heard: LangGraph": bare[0].tokens,
                     "tokens heard: Replan": ours[0].tokens,
+                    "function calls": called["Replan", how] / called["LangGraph", how],
                     **_judged(_over(ours, bare, _cpu_of), most=MOST_CPU.get(workload.model)),
                 }
             )
