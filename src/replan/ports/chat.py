@@ -23,7 +23,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import ReplyTooLongError
 from replan.ports.failures import broke_off, is_busy
-from replan.ports.listening import handlers_of, has_listener
+from replan.ports.listening import handlers_of, has_listener, makes_langchain_stream
 from replan.ports.pauses import error_raised, pause_if_busy
 
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
@@ -194,11 +194,9 @@ class Chat:
         *,
         is_refused: bool,
     ) -> AIMessage:
-        """Ask for a reply in one piece.
-
-        Where streaming `is_refused`, LangChain must not stream for a callback that listens.
-        """
-        changes = {"disable_streaming": True} if is_refused else {}
+        """Ask for a reply in one piece, also where LangChain would stream for a callback."""
+        streams_all_the_same = is_refused and makes_langchain_stream(config)
+        changes = {"disable_streaming": True} if streams_all_the_same else {}
         async with self._allowed(messages, config, toolset, changes) as model:
             try:
                 message: AIMessage = _well_formed(await model.ainvoke(list(messages), config))

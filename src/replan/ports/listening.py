@@ -39,6 +39,11 @@ def has_listener(config: RunnableConfig) -> bool:
     return any(_listens(handler) for handler in handlers_of(config))
 
 
+def makes_langchain_stream(config: RunnableConfig) -> bool:
+    """Whether a callback is of the kind for which LangChain streams a call for the whole, too."""
+    return any(_is_fed_by_streams(handler) for handler in handlers_of(config))
+
+
 def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
     """The callbacks of a configuration, or of what runs right now."""
     callbacks = ensure_config(config).get("callbacks") or []
@@ -49,11 +54,15 @@ def _listens(handler: BaseCallbackHandler) -> bool:
     own = getattr(handler, "hears_tokens", None)
     if own is not None:
         return bool(own)
-    # LangChain's mark of what takes the pieces of a stream, whatever else it is.
-    if hasattr(handler, "tap_output_aiter"):
+    if _is_fed_by_streams(handler):
         return True
     takes = type(handler).on_llm_new_token
     return all(takes is not kind.on_llm_new_token for kind in _NOT_LISTENING)
+
+
+def _is_fed_by_streams(handler: BaseCallbackHandler) -> bool:
+    # LangChain's mark of what takes the pieces of a stream, whatever else it is.
+    return hasattr(handler, "tap_output_aiter")
 
 
 def _nothing(_: Any) -> None:
