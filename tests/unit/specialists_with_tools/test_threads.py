@@ -209,3 +209,21 @@ def test_the_running_loop_gets_threads_that_can_be_given_up():
         return await asyncio.to_thread(lambda: threading.current_thread().daemon)
 
     assert asyncio.run(whose())
+
+
+def test_a_thread_that_is_done_takes_the_next_work():
+    pool = Threads()
+    used = {pool.submit(threading.get_ident).result() for _ in range(20)}
+    pool.shutdown()
+    # The next work may come a moment before the thread is back.
+    assert len(used) <= 2
+
+
+def test_a_pool_that_is_shut_ends_its_threads_and_takes_nothing_more():
+    pool = Threads()
+    thread = pool.submit(threading.current_thread).result()
+    pool.shutdown()
+    thread.join(10)
+    assert not thread.is_alive()
+    with pytest.raises(RuntimeError, match="shutdown"):
+        pool.submit(threading.get_ident)
