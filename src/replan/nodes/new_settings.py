@@ -1,6 +1,7 @@
 """Settings that come with a call that goes on with a run: they hold from its first node on."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -46,15 +47,21 @@ def with_new_settings(node: Node, services: Services) -> Node:
     `replan.run` puts them there itself; LangGraph's own methods and its server hand them on as
     `context`, which no checkpoint keeps.
     """
-    wanted = signature(node).parameters
+    wanted = frozenset(signature(node).parameters)
+    return partial(_settled, node=node, wanted=wanted, services=services)
 
-    async def settled(
-        state: EnhancedState, runtime: Runtime[RunSettings], config: RunnableConfig
-    ) -> EnhancedState:
-        changes = resumed_with(state, runtime.context, config)
-        given = {"runtime": runtime, "config": config}
-        asked = {name: value for name, value in given.items() if name in wanted}
-        update: EnhancedState = await node({**state, **changes}, services=services, **asked)
-        return {**changes, **update}
 
-    return settled
+async def _settled(
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    node: Node,
+    wanted: frozenset[str],
+    services: Services,
+) -> EnhancedState:
+    changes = resumed_with(state, runtime.context, config)
+    given = {"runtime": runtime, "config": config}
+    asked = {name: value for name, value in given.items() if name in wanted}
+    update: EnhancedState = await node({**state, **changes}, services=services, **asked)
+    return {**changes, **update}

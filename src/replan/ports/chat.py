@@ -19,6 +19,7 @@ from langchain_core.messages.tool import (
 )
 from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import ReplyTooLongError
@@ -156,26 +157,35 @@ class Chat:
         """
         chunks: list[AIMessageChunk] = []
         is_heard = on_text is not None or has_listener(config)
-        is_refused = not self._can_stream
+        is_refused, is_unreadable = not self._can_stream, False
+
+        async def streamed() -> AIMessage:
+            async with self._allowed(messages, config, toolset, {}) as model:
+                stream = model.astream(list(messages), config)
+                await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
+            return self._joined(chunks)
 
         async def once() -> AIMessage:
-            nonlocal is_refused
-            if not is_refused and (is_heard or not self._sends_whole):
+            nonlocal is_refused, is_unreadable
+            if not is_refused and (is_heard or is_unreadable or not self._sends_whole):
                 try:
-                    async with self._allowed(messages, config, toolset, {}) as model:
-                        stream = model.astream(list(messages), config)
-                        await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
-                    return self._joined(chunks)
+                    return await streamed()
                 except Exception as error:
-                    if chunks or not _may_be_refusal(error):
+                    if chunks or is_unreadable or not _may_be_refusal(error):
                         raise
-                    is_refused = True
-            message = await self._whole(messages, config, toolset, is_refused=is_refused)
+                is_refused = True
+            try:
+                message = await self._whole(messages, config, toolset, is_refused=is_refused)
+            except ValidationError:
+                if is_refused:
+                    raise
+                # LangChain makes no message of a tool call whose arguments are no object. Of the
+                # pieces of such a call, one can be made that says so.
+                is_unreadable = True
+                return await streamed()
             # A refusal of streaming looks like any other bad request, so the whole call decides.
             self._can_stream = not is_refused
-            if on_text is not None and not message.tool_calls:
-                on_text(message.text)
-            return message
+            return _shown(message, on_text)
 
         trying = AsyncRetrying(
             # Of a reply that has begun, nobody may see the beginning twice.
@@ -324,6 +334,13 @@ async def _read(
         text = take(chunk)
         if on_text is not None and text:
             on_text(text)
+
+
+def _shown(message: AIMessage, on_text: OnText | None) -> AIMessage:
+    """Show a whole reply that is an answer."""
+    if on_text is not None and not message.tool_calls:
+        on_text(message.text)
+    return message
 
 
 def _check_length(length: int) -> None:

@@ -20,18 +20,19 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def open_questions(state: EnhancedState) -> tuple[Question, ...]:
-    """The questions that nobody has answered, of steps that are still to be done."""
+    """The questions that nobody has answered, of steps still to be done, by step."""
     questions = state.get("questions", {})
     if not questions:
         return ()
     steps = (state.get("current_plan") or TaskPlan()).by_id
-    return tuple(
+    found = (
         question
         for question in questions.values()
         if question.is_open
         and question.step_id in steps
         and steps[question.step_id].status in _OPEN
     )
+    return tuple(sorted(found, key=lambda question: question.step_id))
 
 
 def waiting_steps(state: EnhancedState) -> frozenset[int]:
