@@ -80,11 +80,15 @@ def output(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 def install(versions: str, base: Path, home: Path) -> str:
     """Make an environment with Replan and everything that its tests need; tell what is wrong."""
-    made = output(UV, "venv", "--quiet", "--clear", "--python", base, home)
-    if made.returncode:
-        return made.stderr
-    choice = (*WHEELS, *CHOICES[versions], "--editable", f"{ROOT}[dev]")
-    return output(UV, "pip", "install", "--quiet", "--python", home, *choice).stderr
+    packages = (*WHEELS, *CHOICES[versions], "--editable", f"{ROOT}[dev]")
+    for command in (
+        ("venv", "--quiet", "--clear", "--python", base, home),
+        ("pip", "install", "--quiet", "--python", home, *packages),
+    ):
+        ended = output(UV, *command)
+        if ended.returncode:
+            return ended.stderr
+    return ""
 
 
 def installed(home: Path) -> str:
