@@ -17,14 +17,22 @@ endif
 PYVERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 
 # pip brings uv, and uv everything else: in a tenth of the time. Whatever is downloaded must
-# have a hash of its lock; only what has no wheel is built, with the tools of the lock.
+# have a hash of its lock; only what has no wheel is built, with the tools of the lock. uv does not
+# read pip's settings, so it is told from where pip takes packages, and whom it trusts.
 UV := $(BIN)/uv
+AS_PIP := index="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}"; \
+  [ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; \
+  [ -z "$$PIP_CERT" ] || export SSL_CERT_FILE="$${SSL_CERT_FILE:-$$PIP_CERT}";
 define install
-@$(UV) pip install --quiet --python $(BIN)/python --require-hashes --build-constraints $(1) \
-  --only-binary :all: --no-binary forbiddenfruit --requirements $(1)
-@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-@$(UV) pip check --quiet --python $(BIN)/python
+@$(AS_PIP) \
+  $(UV) pip install --quiet --python $(BIN)/python --require-hashes --build-constraints $(1) \
+    --only-binary :all: --no-binary forbiddenfruit --requirements $(1) && \
+  $(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . && \
+  $(UV) pip check --quiet --python $(BIN)/python
 endef
+
+# On all processors. Without compiled modules each program that a test starts would compile them.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q -n auto --dist worksteal
 
 # Stamps inside the environment: which Python made it, and what was installed into it.
 MADE := $(VENV)/.python-$(PYVERSION)
@@ -42,12 +50,8 @@ demo: $(RUNTIME) ## Run a small job on examples/data (MODEL=openai:... BASE_URL=
 	@$(BIN)/replan run "$(DEMO_TASK)" --dir examples/data --out demo-output \
 	  $(if $(MODEL),--model "$(MODEL)") $(if $(BASE_URL),--base-url "$(BASE_URL)")
 
-# Those that start processes wait much, so they run beside the others; ARGS runs what it names.
 test: $(DEV) ## Run all tests
-	@if [ -n "$(ARGS)" ]; then exec $(BIN)/pytest -q $(ARGS); fi; \
-	  mkdir -p build; $(BIN)/pytest -q tests/e2e > build/e2e.txt 2>&1 & e2e=$$!; \
-	  $(BIN)/pytest -q src README.md tests/unit tests/graph; unit=$$?; \
-	  wait $$e2e; e2e=$$?; cat build/e2e.txt; [ $$unit -eq 0 ] && [ $$e2e -eq 0 ]
+	@$(PYTEST) $(ARGS)
 
 # What reads the texts of others: replies, plans, answers, team files, formulas and notes.
 FUZZED := $(addprefix tests/unit/,replies settings plan/test_plan_document_properties.py \
@@ -58,7 +62,7 @@ check: $(DEV) ## Run what a change must pass: format, lint, types, imports, test
 	@echo "ruff check"; $(BIN)/ruff check --quiet .
 	@echo "pyright"; $(BIN)/pyright --pythonpath $(BIN)/python
 	@echo "lint-imports"; $(BIN)/lint-imports --no-logo
-	@echo "pytest"; $(BIN)/pytest -q --cov --cov-report=term-missing:skip-covered
+	@echo "pytest"; $(PYTEST) --cov --cov-report=term-missing:skip-covered
 	@echo "fuzzing"; HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q $(FUZZED)
 
 docs: $(DOCS) ## Build the documentation, with the reference from the docstrings, into site/
@@ -70,10 +74,10 @@ format: $(DEV) ## Format the code and fix what the linter can fix
 	@$(BIN)/ruff format --quiet .
 
 versions: $(UV_READY) ## Run the tests with the lowest, newest and pre-release versions on all Pythons
-	@$(BIN)/python .ci/versions.py $(ARGS)
+	@$(AS_PIP) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python .ci/versions.py $(ARGS)
 
 # Resolved for every platform, and for all Pythons from the lowest on.
-LOCK = $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+LOCK = $(AS_PIP) $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
   --no-annotate --no-emit-index-url --custom-compile-command "make lock"
 
 lock: $(UV_READY) ## Write the four requirements*.lock anew, with the newest versions

@@ -21,6 +21,8 @@ FLOORS = BUILD / "floors.txt"
 UV = Path(sys.executable).with_name("uv")
 # Nobody can be asked to build a package; the one exception has never had a wheel.
 WHEELS = ("--only-binary", ":all:", "--no-binary", "forbiddenfruit")
+# On all processors, as `make test` does.
+PYTEST = ("-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal")
 # A warning about versions that are old, or not out yet, is no error of ours.
 LENIENT = ("-o", "filterwarnings=default")
 COUNTS = re.compile(r"^(?:=+ )?(\d+ [a-z].*) in \d+\.\d+s", re.MULTILINE)
@@ -106,7 +108,7 @@ def test(versions: str, python: str, base: Path, arguments: list[str]) -> Tested
     if versions == "pre-release" and made_of == installed(BUILD / f"newest-{python}"):
         return Tested(versions, python, "passed", "there is none: the same as the newest")
     lenient = () if versions == "newest" else LENIENT
-    ended = output(home / "bin" / "python", "-m", "pytest", "-q", *lenient, *arguments)
+    ended = output(home / "bin" / "python", *PYTEST, *lenient, *arguments)
     log = BUILD / f"{versions}-{python}.txt"
     log.write_text(f"{made_of}\n{ended.stdout}{ended.stderr}", encoding="utf-8")
     counts = COUNTS.findall(ended.stdout)

@@ -27,10 +27,8 @@ from replan.ports.services import HostModels, Services
 from replan.ports.specialist import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
-from replan.settings.team_file import read_team_file
 from replan.specialists.effects import effects_of_work
 from replan.specialists.function import FunctionSpecialist
-from replan.specialists.local import local_specialists
 from replan.specialists.prompted import PromptedSpecialist
 from replan.specialists.runnable import RunnableAnswer
 from replan.specialists.tools import chat_with_tools
@@ -194,6 +192,8 @@ def local_config(
     *, directory: Path, out: Path | None = None, model: str = "offline"
 ) -> MultiAgentConfig:
     """The configuration of the local team; see `local_graph`."""
+    from replan.specialists.local import local_specialists  # noqa: PLC0415 - few teams have it
+
     team = [
         Specialist(
             name=port.card.name,
@@ -273,6 +273,8 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
     Raises:
         TeamFileError: The file has mistakes, or a model's key is missing.
     """
+    from replan.settings.team_file import read_team_file  # noqa: PLC0415 - a team in code has none
+
     team = read_team_file(path, environment, directory=directory, out=out)
     team = team.with_model(model, base_url)
     return build_graph(team.config, storage=storage, models=team.models)

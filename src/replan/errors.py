@@ -16,6 +16,7 @@ ReplanError
 ├── DeserializationError         a text is not the value it should be
 ├── StorageError                 what is recorded of runs cannot be read or written
 ├── ModelCallError               a model could not be reached or refused the call
+├── ReplyTooLongError            a model's reply does not end
 ├── LimitReachedError            a limit of the run leaves no room for another call
 └── InDoubtError                 nobody knows whether something that must not be done twice was done
 ```
@@ -229,6 +230,13 @@ class ModelCallError(ReplanError):
             "Nothing of this call was kept; finished steps stay finished. "
             "Check the model's name, its base URL and its key, then run again."
         )
+
+
+class ReplyTooLongError(ReplanError):
+    """A model's reply is longer than any answer is; the rest of it was not read."""
+
+    def __init__(self, longest: int) -> None:
+        super().__init__(f"the reply of the model is longer than {longest:,} characters")
 
 
 class LimitReachedError(ReplanError):

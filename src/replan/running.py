@@ -21,6 +21,7 @@ from replan.graph.branches import specialist_node
 from replan.nodes.new_settings import resumed_with
 from replan.nodes.rules import limit_value
 from replan.nodes.run_start import recursion_limit
+from replan.ports.listening import without_tokens
 from replan.specialists.threads import use_threads
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -120,10 +121,12 @@ async def stream(  # noqa: PLR0913 - what a run can be told
     run_id: str | None = None,
     stop: asyncio.Event | None = None,
     grace: float = GRACE,
+    tokens: bool = True,
 ) -> AsyncIterator[Event]:
     """Run a graph and give its events as they happen; closing the iterator cancels the run.
 
-    Setting `stop` ends the events early; see `run`.
+    Setting `stop` ends the events early; see `run`. Without `tokens` replies are asked for as a
+    whole, which costs a fraction of the CPU, and each answer is one `answer_token`.
 
     Raises:
         UsageError: The input cannot be used, or another run works on the thread.
@@ -131,6 +134,8 @@ async def stream(  # noqa: PLR0913 - what a run can be told
     """
     use_threads()
     prepared = _prepared(settings, config, run_id)
+    if not tokens:
+        prepared = without_tokens(prepared)
     options = _options(graph, settings)
     async with _alone(graph, prepared):
         resumed = await _given(graph, input, settings, prepared)

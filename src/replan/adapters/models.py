@@ -62,7 +62,8 @@ class LangChainModels:
             environment, else OpenAI's own.
         api_key: The key for it; none: `OPENAI_API_KEY` of the environment.
         environment: The variables to look in, handed in by the caller.
-        timeout: Seconds to wait for the next bytes of a reply.
+        timeout: Seconds to wait for the next bytes of a reply that is streamed. One that comes as
+            a whole is bounded by whoever calls: a step's `timeout`, `Limits.step_timeout`.
         max_retries: Further tries after busy or failing servers, as long after as a `Retry-After`
             says.
         streaming: Whether the server can stream; if not, replies come in one piece.

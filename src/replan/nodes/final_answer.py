@@ -11,6 +11,7 @@ from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.rules import is_rejected, missing_from, outcome_of
 from replan.plan.model import TaskPlan
 from replan.plan.seal import sealed
+from replan.ports.listening import has_listener
 from replan.ports.services import Services
 from replan.prompts.host import build_final_answer_prompt
 from replan.replies.readings import read_answer
@@ -116,5 +117,5 @@ def _with_missing(answer: AIMessage, state: EnhancedState, call: HostCall) -> AI
     if not missing:
         return answer
     note = f"\n\n**Not done:**\n\n{missing}"
-    show(call.emitter, note, str(answer.id))
+    show(call.emitter, note, str(answer.id), is_pushed=has_listener(call.config))
     return AIMessage(answer.text + note, id=answer.id)

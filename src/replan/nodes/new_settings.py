@@ -26,6 +26,8 @@ def resumed_with(
         asked: The new settings; fields that are left out stay as they are.
         config: The caller's configuration; no more rounds are added than its bound has room for.
     """
+    if asked is None:
+        return {}
     old = settings_of(state)
     new = old.overridden_by(asked)
     if new == old:
@@ -38,21 +40,21 @@ def resumed_with(
     return {"settings": new, "max_rounds": max(1, more)}
 
 
-async def with_new_settings(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    node: Node,
-    services: Services,
-) -> EnhancedState:
+def with_new_settings(node: Node, services: Services) -> Node:
     """Let a node see the settings that came with the call, and put them into the state.
 
     `replan.run` puts them there itself; LangGraph's own methods and its server hand them on as
     `context`, which no checkpoint keeps.
     """
-    changes = resumed_with(state, runtime.context, config)
-    given = {"runtime": runtime, "config": config}
-    wanted = {name: given[name] for name in given if name in signature(node).parameters}
-    update: EnhancedState = await node({**state, **changes}, services=services, **wanted)
-    return {**changes, **update}
+    wanted = signature(node).parameters
+
+    async def settled(
+        state: EnhancedState, runtime: Runtime[RunSettings], config: RunnableConfig
+    ) -> EnhancedState:
+        changes = resumed_with(state, runtime.context, config)
+        given = {"runtime": runtime, "config": config}
+        asked = {name: value for name, value in given.items() if name in wanted}
+        update: EnhancedState = await node({**state, **changes}, services=services, **asked)
+        return {**changes, **update}
+
+    return settled

@@ -110,10 +110,13 @@ async def _revised(
     is_asked = not text and judged.plan_update_suggestion != "" and not has_said
     if not text.strip() and not is_asked:
         return Revision(old)
-    prompt: list[BaseMessage] = build_plan_update_prompt(judged, state, services.prompts)
+
+    def prompt() -> list[BaseMessage]:
+        return build_plan_update_prompt(judged, state, services.prompts)
+
     try:
         if is_asked:
-            text = plan_text(await call.ask(services.models.planning, prompt))
+            text = plan_text(await call.ask(services.models.planning, prompt()))
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
     if not text.strip():
@@ -124,7 +127,7 @@ async def _revised(
     problem = "These changes cannot be taken:\n" + "\n".join(revision.complaints)
     problem += "\nWrite the whole revised plan again, mended."
     try:
-        reply = await call.ask_again(services.models.planning, prompt, text, problem)
+        reply = await call.ask_again(services.models.planning, prompt(), text, problem)
     except (ModelCallError, LimitReachedError):
         return revision
     second = _applied(old, plan_text(reply), judged, services)

@@ -16,6 +16,7 @@ from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.questions import Question, questions_of
 from replan.state.usage import TokenCount
+from replan.values import restored
 
 ANSWERS = "answer/"
 """What the notes of a run begin with that hold answers; the question's key follows."""
@@ -48,7 +49,7 @@ class StepQuestions:
         known = {question.key: question for question in stated}
         for key, value in (await board.recall_questions(services.journal, run_id)).items():
             if key.startswith(f"{QUESTIONS}{step_id}/{specialist}/"):
-                question = Question.model_validate(value)
+                question: Question = restored(Question, value)
                 known.setdefault(question.key, question)
         if any(question.is_open for question in known.values()):
             known = await _with_answers(known, services.journal, run_id)

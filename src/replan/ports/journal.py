@@ -38,6 +38,9 @@ class Attempt(Value):
 AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "in doubt"]
 """How a try ended; one that began and has no end on record is in doubt."""
 
+UNKNOWN_ENDS: tuple[AttemptOutcome, ...] = ("in doubt", "cancelled")
+"""Outcomes that say nothing of what was done; any other one is final."""
+
 
 class LedgerEntry(Attempt):
     """A try, and what came of it.
@@ -143,13 +146,13 @@ class Journal(Protocol):
         ...
 
     async def started(self, attempt: Attempt) -> None:
-        """Record that a try begins, before its first effect."""
+        """Record that a try begins, before its first effect; one that is on record stays so."""
         ...
 
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
     ) -> None:
-        """Record how a try ended that brought no final result."""
+        """Record how a try ended that brought no final result; what is final stays."""
         ...
 
     async def finished(self, attempt: Attempt, result: SpecialistResult, at: datetime) -> None:

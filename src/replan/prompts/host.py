@@ -247,8 +247,11 @@ def _data(
 def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[SpecialistResult]:
     """The results by round, then by the plan; of a step done before, what its document keeps."""
     ordered: list[SpecialistResult] = []
+    by_step: dict[int, list[SpecialistResult]] = {}
+    for result in results.values():
+        by_step.setdefault(result.step_id, []).append(result)
     for step in plan.steps:
-        found = [result for result in results.values() if result.step_id == step.id]
+        found = by_step.get(step.id, [])
         if not found and step.result:
             kept = AIMessage(step.result)
             found = [

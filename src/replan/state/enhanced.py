@@ -130,12 +130,13 @@ class EnhancedState(GraphInput, total=False):
 
 def settings_of(state: EnhancedState) -> RunSettings:
     """What the run may do; `think` resolves it before anything else."""
-    return state.get("settings", RunSettings())
+    return state["settings"] if "settings" in state else RunSettings()
 
 
 def rounds_of(state: EnhancedState) -> int:
     """The bound of the run's rounds."""
-    return state.get("max_rounds", settings_of(state).limits.max_rounds)
+    known = state.get("max_rounds")
+    return settings_of(state).limits.max_rounds if known is None else known
 
 
 def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:

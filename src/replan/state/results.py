@@ -4,7 +4,7 @@ The names follow the Eino host multi-agent design that this project grew from.
 """
 
 from datetime import datetime
-from enum import StrEnum
+from enum import StrEnum, nonmember
 from typing import Literal
 
 from langchain_core.messages import AIMessage, AnyMessage
@@ -25,6 +25,8 @@ class TaskComplexity(StrEnum):
     MODERATE = "moderate"
     COMPLEX = "complex"
 
+    unknown = nonmember("complex")
+
 
 class ActionType(StrEnum):
     """What the host means to do next."""
@@ -42,6 +44,9 @@ class ExecutionStatus(StrEnum):
     SUCCESS = "success"
     FAILED = "failed"
     PARTIAL = "partial"
+
+    # Nothing counts as done that may not be.
+    unknown = nonmember("failed")
 
 
 class ThinkingResult(Value):

@@ -172,10 +172,10 @@ HUGE = {
 
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
 def test_a_huge_reply_is_read_in_a_moment(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     read_reply(text, HOST_KEYS)
     # About a tenth of it is usual; a reader that is not linear takes minutes.
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_huge_reply_streams_in_a_moment() -> None:
@@ -187,8 +187,8 @@ def test_a_huge_reply_streams_in_a_moment() -> None:
         + "\n---\n"
         + " `\n word" * 50_000
     )
-    start = time.perf_counter()
+    start = time.process_time()
     stream = BodyStream()
     shown = "".join(map(stream.feed, [thinking, *text.removeprefix(thinking)]))
     assert shown == read_reply(text, HOST_KEYS).body
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

@@ -158,6 +158,25 @@ async def test_the_end_of_a_try_leaves_its_beginning_as_it_was(storage):
     ]
 
 
+async def test_an_end_that_is_final_stays(storage):
+    journal = storage.journal
+    await journal.finished(attempt(), SpecialistResult(step_id=1), LATER)
+    await journal.ended(attempt(), "cancelled", NOON, "too late")
+    await journal.started(attempt(at=LATER))
+    assert await journal.ledger("r") == [
+        LedgerEntry(**dict(attempt()), ended_at=LATER, outcome="done")
+    ]
+
+
+async def test_what_a_person_says_of_a_try_that_was_cut_off_is_its_end(storage):
+    journal = storage.journal
+    await journal.ended(attempt(), "cancelled", NOON)
+    await journal.started(attempt(at=LATER))
+    assert [each.outcome for each in await journal.ledger("r")] == ["cancelled"]
+    await journal.finished(attempt(), SpecialistResult(step_id=1), LATER)
+    assert [each.outcome for each in await journal.ledger("r")] == ["done"]
+
+
 async def test_a_try_may_end_that_nobody_saw_begin(storage):
     await storage.journal.ended(attempt(), "waiting", LATER)
     assert [each.outcome for each in await storage.journal.ledger("r")] == ["waiting"]
