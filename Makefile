@@ -16,7 +16,7 @@ PYTHON := $(if $(wildcard $(VENV)/.python-*),$(BIN)/python,python3)
 endif
 PYVERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 
-# pip brings uv, and uv everything else: in a fifteenth of the time. Whatever is downloaded must
+# pip brings uv, and uv everything else: in a tenth of the time. Whatever is downloaded must
 # have a hash of its lock; only what has no wheel is built, with the tools of the lock. uv does not
 # read pip's settings, so it is told from where pip takes packages, and whom it trusts.
 UV := $(BIN)/uv
@@ -27,7 +27,8 @@ define install
 @$(AS_PIP) \
   $(UV) pip install --quiet --python $(BIN)/python --require-hashes --build-constraints $(1) \
     --only-binary :all: --no-binary forbiddenfruit --requirements $(1) && \
-  $(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+  $(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . && \
+  $(UV) pip check --quiet --python $(BIN)/python
 endef
 
 # On all processors. Without compiled modules each program that a test starts would compile them.
@@ -68,16 +69,16 @@ docs: $(DOCS) ## Build the documentation, with the reference from the docstrings
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html"
 
-format: $(DEV) ## Format the code and mend what the linter can mend
+format: $(DEV) ## Format the code and fix what the linter can fix
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
 	@$(BIN)/ruff format --quiet .
 
-# Built at the lowest Python, resolved for all of them and for every platform.
+versions: $(UV_READY) ## Run the tests with the lowest, newest and pre-release versions on all Pythons
+	@$(AS_PIP) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python .ci/versions.py $(ARGS)
+
+# Resolved for every platform, and for all Pythons from the lowest on.
 LOCK = $(AS_PIP) $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
   --no-annotate --no-emit-index-url --custom-compile-command "make lock"
-
-versions: $(UV_READY) ## Run the tests with the lowest, newest and pre-release versions on all Pythons
-	@$(AS_PIP) $(BIN)/python .ci/versions.py $(ARGS)
 
 lock: $(UV_READY) ## Write the four requirements*.lock anew, with the newest versions
 	@mkdir -p build
@@ -106,7 +107,7 @@ $(MADE):
 	@touch $@
 
 $(UV_READY): requirements-uv.lock $(MADE)
-	@$(BIN)/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement $<
+	@$(BIN)/python -m pip -qq --disable-pip-version-check install --require-hashes --requirement $<
 	@touch $@
 
 $(RUNTIME): requirements.lock pyproject.toml $(UV_READY)

@@ -82,11 +82,15 @@ def output(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 def install(versions: str, base: Path, home: Path) -> str:
     """Make an environment with Replan and everything that its tests need; tell what is wrong."""
-    made = output(UV, "venv", "--quiet", "--clear", "--python", base, home)
-    if made.returncode:
-        return made.stderr
-    choice = (*WHEELS, *CHOICES[versions], "--editable", f"{ROOT}[dev]")
-    return output(UV, "pip", "install", "--quiet", "--python", home, *choice).stderr
+    packages = (*WHEELS, *CHOICES[versions], "--editable", f"{ROOT}[dev]")
+    for command in (
+        ("venv", "--quiet", "--clear", "--python", base, home),
+        ("pip", "install", "--quiet", "--python", home, *packages),
+    ):
+        ended = output(UV, *command)
+        if ended.returncode:
+            return ended.stderr
+    return ""
 
 
 def installed(home: Path) -> str:
@@ -104,12 +108,16 @@ def test(versions: str, python: str, base: Path, arguments: list[str]) -> Tested
     if versions == "pre-release" and made_of == installed(BUILD / f"newest-{python}"):
         return Tested(versions, python, "passed", "there is none: the same as the newest")
     lenient = () if versions == "newest" else LENIENT
-    ended = output(home / "bin" / "python", *PYTEST, *lenient, *arguments)
     log = BUILD / f"{versions}-{python}.txt"
-    log.write_text(f"{made_of}\n{ended.stdout}{ended.stderr}", encoding="utf-8")
-    counts = COUNTS.findall(ended.stdout)
+    with log.open("w", encoding="utf-8") as file:
+        file.write(made_of)
+        file.flush()
+        command = (home / "bin" / "python", *PYTEST, *lenient, *arguments)
+        ended = subprocess.run(command, stdout=file, stderr=file, check=False, cwd=ROOT)
+    told = log.read_text(encoding="utf-8", errors="replace")
     if ended.returncode:
-        print(ended.stdout[-5_000:], ended.stderr[-1_000:])
+        print(told[-5_000:])
+    counts = COUNTS.findall(told)
     result = "FAILED" if ended.returncode else "passed"
     return Tested(versions, python, result, counts[-1] if counts else "no test ran")
 

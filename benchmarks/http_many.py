@@ -37,9 +37,10 @@ def many(side: str, kind: str, count: int, base_url: str) -> dict[str, float]:
 async def _together(begin: Begin, count: int) -> dict[str, float]:
     before = _begin_anew()
     cpu, began = time.process_time(), time.perf_counter()
-    await asyncio.gather(*(begin() for _ in range(count)))
+    ran = await asyncio.gather(*(begin() for _ in range(count)))
     took = time.perf_counter() - began
     return {
+        "calls": sum(one.calls for one in ran) / (count * WORKLOADS["fan-out"].calls),
         "runs a second": count / took,
         "cpu of a run": (time.process_time() - cpu) / count,
         "kB of a run": (_kilobytes("VmHWM") - before) / count,

@@ -9,6 +9,7 @@ import asyncio
 import operator
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from http_workloads import AT_ONCE, FAILED, GO_ON, Workload, report
@@ -30,8 +31,26 @@ from replan.events.types import AnswerToken, SpecialistToken, TaskCompleted
 from replan.prompts.sections import Call, call_tag
 from replan.prompts.templates import load
 
-Begin = Callable[[], Awaitable[int]]
-"""Makes one run; gives how many tokens were heard."""
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run that was completed did.
+
+    Attributes:
+        calls: Calls of the model, as far as its runtime knows: a client's own tries are not in it.
+        tokens: Tokens that were heard.
+    """
+
+    calls: int
+    tokens: int = 0
+
+
+Begin = Callable[[], Awaitable[Ran]]
+"""Makes one run.
+
+Raises:
+    RuntimeError: It was not completed.
+"""
 
 REQUEST = "Look into all parts of the orders and of the returns, and say what we should do."
 
@@ -50,20 +69,18 @@ def replan_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool 
     """A run by Replan; `heard`: somebody listens to its tokens."""
     graph = replan_graph(workload, base_url, at_once=at_once)
 
-    async def unheard_run() -> int:
+    async def unheard_run() -> Ran:
         state = await run(graph, REQUEST)
-        _check(workload, state["outcome"] == "completed", state["usage"].calls)
-        return 0
+        return _completed(state["outcome"] == "completed", Ran(state["usage"].calls))
 
-    async def heard_run() -> int:
+    async def heard_run() -> Ran:
         tokens, last = 0, None
         async for event in stream(graph, REQUEST):
             tokens += isinstance(event, SpecialistToken | AnswerToken)
             last = event
         if not isinstance(last, TaskCompleted):
             raise TypeError(f"The last event is {last}.")
-        _check(workload, last.outcome == "completed", last.usage.calls)
-        return tokens
+        return _completed(last.outcome == "completed", Ran(last.usage.calls, tokens))
 
     return heard_run if heard else unheard_run
 
@@ -82,12 +99,11 @@ def bare_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool = 
     # A step, its join, and so on; more than enough.
     options: Any = {"config": {"recursion_limit": 100}}
 
-    async def unheard_run() -> int:
+    async def unheard_run() -> Ran:
         state = await graph.ainvoke({"request": REQUEST}, **options)
-        _check(workload, bool(state["answer"]), state["calls"])
-        return 0
+        return _completed(bool(state["answer"]), Ran(state["calls"]))
 
-    async def heard_run() -> int:
+    async def heard_run() -> Ran:
         tokens, state = 0, {}
         async for mode, part in graph.astream(
             {"request": REQUEST}, stream_mode=["messages", "values"], **options
@@ -96,8 +112,7 @@ def bare_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool = 
                 state = part
             else:
                 tokens += bool(part[0].text)
-        _check(workload, bool(state["answer"]), state["calls"])
-        return tokens
+        return _completed(bool(state["answer"]), Ran(state["calls"], tokens))
 
     return heard_run if heard else unheard_run
 
@@ -187,13 +202,13 @@ def calls_alone(workload: Workload, base_url: str) -> Begin:
         for _ in range(workload.attempts.get(step, 1)):
             await ask(Call(node="specialist", step=step), REQUEST)
 
-    async def start() -> int:
+    async def start() -> Ran:
         await ask(Call(node="think"), REQUEST)
         for shape in workload.shapes:
             await _in_order(shape.waits, try_step)
             # What is judged are the reports: the server plays the judge by them.
             await ask(Call(node="feedback"), "\n\n".join(map(report, shape.waits)))
-        return 0
+        return Ran(workload.calls)
 
     return start
 
@@ -237,7 +252,8 @@ def _read_plan(text: str) -> dict[str, Any]:
     }
 
 
-def _check(workload: Workload, is_completed: bool, calls: int) -> None:  # noqa: FBT001 - a verdict
-    if not is_completed or calls != workload.calls:
-        msg = f"{workload.name}: {calls} of {workload.calls} calls, completed: {is_completed}."
+def _completed(is_completed: bool, ran: Ran) -> Ran:  # noqa: FBT001 - a verdict
+    if not is_completed:
+        msg = f"A run was not completed: {ran}."
         raise RuntimeError(msg)
+    return ran
