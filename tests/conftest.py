@@ -78,8 +78,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are processors: tests also wait for each other's processes."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers more than there are processors: tests also wait for processes and disks."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture(scope="session")

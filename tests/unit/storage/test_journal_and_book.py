@@ -90,7 +90,7 @@ async def test_a_refusal_tells_what_is_settled_and_what_is_left(storage):
 async def test_a_wide_fan_out_never_goes_past_the_bound(storage):
     journal, bounds = storage.journal, [Bound(scope="run", calls=50), Bound(scope="step/1")]
     granted = await asyncio.gather(
-        *(journal.reserve(call(str(number)), bounds) for number in range(200))
+        *(journal.reserve(call(str(number)), bounds) for number in range(80))
     )
     assert sum(each is None for each in granted) == 50
     assert await journal.spent("r") == {
@@ -103,7 +103,7 @@ async def test_reserving_and_settling_at_once_keeps_the_sums(storage):
     """Each call takes its turn at a random moment; what is left is the sum of what was used."""
     journal, draw = storage.journal, random.Random(7)  # noqa: S311 - no secret
     bounds = [Bound(scope=scope, tokens=10_000) for scope in ("step/1", "run", "specialist/a")]
-    amounts = [(draw.randrange(100), draw.randrange(60)) for _ in range(80)]
+    amounts = [(draw.randrange(100), draw.randrange(60)) for _ in range(40)]
 
     async def one(number, reserved, used):
         mine = call(str(number), tokens=reserved)
@@ -112,7 +112,7 @@ async def test_reserving_and_settling_at_once_keeps_the_sums(storage):
         await journal.settle(mine, Spending(calls=1, tokens=used))
 
     await asyncio.gather(*(one(number, *pair) for number, pair in enumerate(amounts)))
-    total = Spending(calls=80, tokens=sum(used for _, used in amounts))
+    total = Spending(calls=40, tokens=sum(used for _, used in amounts))
     assert await journal.spent("r") == {bound.scope: total for bound in bounds}
 
 
