@@ -2,6 +2,7 @@
 # LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
 # pyright: reportUnknownMemberType=false
 
+import logging
 import os
 import uuid
 from collections.abc import Mapping
@@ -10,11 +11,12 @@ from pathlib import Path
 from typing import Any, overload
 
 from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.serde import jsonplus
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.models import LangChainModels, without_own_retries
-from replan.adapters.storage.serializer import saver_for
+from replan.adapters.storage.serializer import is_news, saver_for
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.nodes.run_start import recursion_limit
@@ -88,6 +90,7 @@ def build_graph(
     graph = host_graph(services)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
+    logging.getLogger(jsonplus.__name__).addFilter(is_news)
     inner = [part for each in config.specialists for part in (each.invokable, each.streamable)]
     compiled = graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)
     return compiled.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde import jsonplus
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import get_runtime
+from langgraph.types import Command
 
 from replan import (
     Host,
@@ -14,6 +16,7 @@ from replan import (
     MultiAgentConfig,
     RunSettings,
     Specialist,
+    ask_user,
     build_graph,
     run,
     stream,
@@ -88,12 +91,15 @@ async def test_a_team_inside_of_a_team_has_its_own_settings():
     assert seen == [("completed", 100)]
 
 
-async def test_a_saver_of_the_graph_around_it_is_no_reason_to_warn(caplog):
-    around = StateGraph(MessagesState).add_node("ours", ours()).add_edge(START, "ours")
+async def test_a_saver_of_the_graph_around_it_is_no_reason_to_warn(caplog, monkeypatch):
+    monkeypatch.setattr(jsonplus, "_warned_unregistered_types", set())
+    graph = ours(lambda context: ask_user("Which?"))
+    around = StateGraph(MessagesState).add_node("ours", graph).add_edge(START, "ours")
     whole = around.compile(checkpointer=InMemorySaver())
     thread = {"configurable": {"thread_id": "t"}}
     with caplog.at_level(logging.WARNING):
         await whole.ainvoke({"messages": [("user", "Go.")]}, thread)
-        await whole.ainvoke({"messages": [("user", "Go on.")]}, thread)
-        await whole.aget_state(thread, subgraphs=True)
+        await whole.ainvoke(Command(resume="A"), thread)
+        state = await whole.ainvoke(Command(resume="B"), thread)
+    assert state["messages"][-1].text == "The answer."
     assert [each.getMessage() for each in caplog.records if "replan" in each.getMessage()] == []
