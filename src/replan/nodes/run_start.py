@@ -1,9 +1,10 @@
 """What a new input makes of a thread: a fresh run, with what earlier runs left behind settled."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 from pydantic import JsonValue
@@ -18,6 +19,7 @@ from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.seal import origin_of
 from replan.ports.journal import BEGAN, Journal
 from replan.ports.services import Services
+from replan.state.channels import checked, conversation
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
 from replan.state.questions import given_answers
@@ -107,6 +109,36 @@ async def start_run(
         "execution_history": await _unsettled(state, services),
     }
     return Start(update, view, plan, reruns)
+
+
+def check_input(given: Any, services: Services) -> None:
+    """Refuse an input that no run can begin from, before anything of it is stored.
+
+    Raises:
+        InputError: It is no mapping, says nothing, or its plan names unknown specialists.
+        PlanDocumentError: The plan has mistakes.
+    """
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"The input is a {type(given).__name__}. Give a mapping with `messages`, for example "
+            '{"messages": [("user", "...")]}, or with a plan under `plan`.'
+        )
+    asked = cast("Mapping[str, Any]", given)
+    document = checked("plan", str | None, asked.get("plan")) or ""
+    if read_handed_plan(document, services)[0] is None and _is_blank(asked.get("messages")):
+        raise InputError("There is nothing to do: give `messages` with words, or a `plan`.")
+
+
+def _is_blank(given: Any) -> bool:
+    """Whether the newest message of an input says nothing."""
+    if isinstance(given, Overwrite):
+        given = given.value
+    given = cast("list[Any]", given) if isinstance(given, list) else [given]
+    newest = given[-1] if given else None
+    if newest is None or isinstance(newest, RemoveMessage):
+        return newest is None
+    (message,) = conversation([], [[newest]])
+    return message.type == "human" and not str(message.content).strip()
 
 
 def recursion_limit(max_rounds: int) -> int:
