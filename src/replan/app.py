@@ -2,22 +2,26 @@
 # LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
 # pyright: reportUnknownMemberType=false
 
+import logging
 import os
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
 from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.serde import jsonplus
+from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.models import LangChainModels, without_own_retries
-from replan.adapters.storage.serializer import saver_for
+from replan.adapters.storage.serializer import is_news, saver_for
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
-from replan.nodes.run_start import recursion_limit
+from replan.nodes.run_start import check_input, recursion_limit
 from replan.nodes.scopes import check_prices
 from replan.ports.chat import Chat
 from replan.ports.journal import Journal
@@ -32,6 +36,7 @@ from replan.specialists.function import FunctionSpecialist
 from replan.specialists.prompted import PromptedSpecialist
 from replan.specialists.runnable import RunnableAnswer
 from replan.specialists.tools import chat_with_tools
+from replan.state.entrance import Entrance
 from replan.state.team import Effects, SpecialistCard
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -88,8 +93,11 @@ def build_graph(
     graph = host_graph(services)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
+    logging.getLogger(jsonplus.__name__).addFilter(is_news)
     inner = [part for each in config.specialists for part in (each.invokable, each.streamable)]
     compiled = graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)
+    compiled.channels[START] = entrance = Entrance(partial(check_input, services=services))
+    entrance.key = START
     return compiled.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})
 
 

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from replan.errors import StorageError
 from replan.ports.account import TIMES
 from replan.ports.journal import (
+    BEGAN,
     UNKNOWN_ENDS,
     Attempt,
     AttemptOutcome,
@@ -26,6 +27,8 @@ from replan.ports.spending import first_refusal
 from replan.state.results import SpecialistResult
 
 logger = logging.getLogger(__name__)
+
+_KEPT = (BEGAN, TIMES)
 
 
 @dataclass
@@ -139,8 +142,8 @@ class MemoryJournal:
         """Forget all of a run that is over but its ledger, and what it spent: it may be raised."""
         run = self._open.pop(run_id, None)
         if run is not None:
-            times = {key: value for key, value in run.notes.items() if key.startswith(TIMES)}
-            self._put_away(run_id, _Run(scopes=run.scopes, attempts=run.attempts, notes=times))
+            notes = {key: value for key, value in run.notes.items() if key.startswith(_KEPT)}
+            self._put_away(run_id, _Run(scopes=run.scopes, attempts=run.attempts, notes=notes))
 
     def forget(self, run_id: str) -> None:
         """Forget all of a run."""

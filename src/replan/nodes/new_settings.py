@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -15,6 +15,12 @@ from replan.state.limits import RunSettings
 
 Node = Callable[..., Awaitable[Any]]
 """A node of the graph: an async function of the state that gives what it changes of it."""
+
+
+def asked_in(runtime: Runtime[RunSettings]) -> RunSettings | None:
+    """The settings that came with the call; a graph around this one may have another context."""
+    context = cast("object", runtime.context)
+    return context if isinstance(context, RunSettings) else None
 
 
 def resumed_with(
@@ -60,7 +66,7 @@ async def _settled(
     wanted: frozenset[str],
     services: Services,
 ) -> EnhancedState:
-    changes = resumed_with(state, runtime.context, config)
+    changes = resumed_with(state, asked_in(runtime), config)
     given = {"runtime": runtime, "config": config}
     asked = {name: value for name, value in given.items() if name in wanted}
     update: EnhancedState = await node({**state, **changes}, services=services, **asked)

@@ -66,9 +66,7 @@ class StepQuestions:
 
     def asker(self) -> Asker:
         """What one try asks with."""
-        return Asker(
-            self.step_id, self.specialist, run_id=self.run_id, known=self.known, new=self._new
-        )
+        return Asker(self.step_id, self.specialist, known=self.known, new=self._new)
 
     async def recorded(
         self, asker: Asker, attempt: int, used: TokenCount, emitter: Emitter

@@ -12,6 +12,7 @@ from replan.errors import LimitReachedError
 from replan.events.types import RunStarted, StepsReopened, ThinkingCompleted, ThinkingStarted
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import HostCall, host_call
+from replan.nodes.new_settings import asked_in
 from replan.nodes.repair import ask_readable
 from replan.nodes.run_start import start_run
 from replan.plan.document import looks_like_plan
@@ -37,7 +38,9 @@ async def think(
         PlanDocumentError: The plan that was handed in has mistakes.
         ModelCallError: The thinking model could not be reached.
     """
-    start = await start_run(state, runtime.context, config, services)
+    info = runtime.execution_info
+    began = services.new_id() if info is None else info.checkpoint_id
+    start = await start_run(state, asked_in(runtime), config, services, began=began)
     call = host_call(
         "think", start.view, services=services, runtime=runtime, config=config, closing=True
     )

@@ -14,6 +14,9 @@ from pydantic import Field, JsonValue
 from replan.plan.model import Value
 from replan.state.results import SpecialistResult
 
+BEGAN = "began"
+"""The key of the note that says at which checkpoint the run began."""
+
 
 class Attempt(Value):
     """One try of one step at one specialist.

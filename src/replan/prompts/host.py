@@ -39,6 +39,12 @@ RESULTS_BUDGET = 120_000
 LEAST_RESULT = 100
 """Characters of a result without which it is not worth its place; the last ones are left out."""
 
+FIXED_PLAN = (
+    "The plan must not be revised: propose no change of it, and leave `update` out. Reply with "
+    "`complete` unless a step of it can still run."
+)
+"""What the host is told where a run does not allow revisions."""
+
 PLAN_TEMPLATE = """\
 # Title
 
@@ -124,6 +130,9 @@ def build_feedback_prompt(
         revision = "the whole revised plan; empty to go on with the plan as it is."
         revision += " Finished steps stay; a failed step runs again only if its line changes."
         revision = revision if host.merged_planning else "empty."
+        plan = state.get("current_plan")
+        if plan is not None and not plan.allow_dynamic_update:
+            revision = f"empty. {FIXED_PLAN}"
         plan_format = _plan_format(state, host) if host.merged_planning else ""
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
         parts = (plan_format, reply_format, _team(host))

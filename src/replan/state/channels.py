@@ -12,7 +12,7 @@ from copy import copy
 from typing import Any, Self, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
-from langgraph.channels import DeltaChannel, LastValue
+from langgraph.channels import BinaryOperatorAggregate, DeltaChannel, LastValue
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
@@ -44,7 +44,8 @@ def checked(key: str, kind: Any, value: Any) -> Any:
     """
     try:
         return adapter(kind).validate_python(value)
-    except ValidationError as error:
+    # LangChain's messages stumble over what is none before pydantic can refuse it.
+    except (ValidationError, AttributeError, TypeError) as error:
         raise _refused(key, error) from error
 
 
@@ -60,7 +61,7 @@ def stored(key: str, kind: Any, value: Any) -> Any:
         raise _refused(key, error) from error
 
 
-def _refused(key: str, error: ValidationError) -> InvalidUpdateError:
+def _refused(key: str, error: Exception) -> InvalidUpdateError:
     return InvalidUpdateError(f"State key '{key}' cannot take this value. {error}")
 
 
@@ -79,6 +80,19 @@ class Checked(LastValue[Any]):
         if twin.is_available():
             twin.value = stored(self.key, self.typ, twin.value)
         return twin
+
+
+class Largest(BinaryOperatorAggregate[Any]):
+    """The largest number that was written, checked."""
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the numbers of a super-step, or one that takes the place of all."""
+        for value in values:
+            whole = _overwriting(value)
+            checked(self.key, int, value if whole is None else whole.value)
+        return super().update(values)
 
 
 class Delta(DeltaChannel[Any]):

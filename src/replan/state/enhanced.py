@@ -3,7 +3,6 @@
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage
-from langgraph.channels import BinaryOperatorAggregate
 from langgraph.types import Overwrite
 from pydantic import Field, JsonValue
 
@@ -15,6 +14,7 @@ from replan.state.channels import (
     Checked,
     CheckedDelta,
     Conversation,
+    Largest,
     appended,
     conversation,
     latest,
@@ -105,7 +105,7 @@ class EnhancedState(GraphInput, total=False):
     max_rounds: Annotated[int, Checked]
     current_round: Annotated[int, Checked]
     stalls: Annotated[int, Checked]
-    event_seq: Annotated[int, BinaryOperatorAggregate(int, max)]
+    event_seq: Annotated[int, Largest(int, max)]
     is_simple_task: Annotated[bool, Checked]
     is_completed: Annotated[bool, Checked]
     outcome: Annotated[Outcome | None, Checked]
