@@ -209,18 +209,14 @@ class Tries:
             return None
         if limit.scope == RUN:
             raise limit from (None if limit is error else error)
-        await self.emitter.emit(
-            LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope
-        )
+        self.emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
         return limit
 
     async def _begin(self) -> None:
         self.number += 1
         self._attempt = attempt_of(self.context, self.number, self.name, self.services)
         await self.services.journal.started(self._attempt)
-        await self.emitter.emit(
-            SpecialistInvoked, **self._names, task=self.context.task_description
-        )
+        self.emitter.stream(SpecialistInvoked, **self._names, task=self.context.task_description)
 
     async def _ended(self, outcome: AttemptOutcome, error: str = "") -> None:
         await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
@@ -288,6 +284,7 @@ class Tries:
             self.emitter.stream(SpecialistToken, **names, text=text)
 
         is_heard = stream_is_heard(self.emitter.write, self.config)
+        is_heard = is_heard or self.emitter.hooks.hears_tokens
         step = self.context.plan_step.id
         return Meter(
             self._account,
@@ -307,7 +304,7 @@ class Tries:
         self._failures += 1
         await self._ended("failed", result.error)
         await self._transcript.restart()
-        await self.emitter.emit(SpecialistRetried, **self._names, error=result.error)
+        self.emitter.stream(SpecialistRetried, **self._names, error=result.error)
 
     @property
     def _names(self) -> dict[str, object]:

@@ -12,6 +12,7 @@ from langgraph.errors import GraphInterrupt
 from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, SpecialistResult
 from replan.adapters.journal import MemoryJournal
 from replan.events.emitter import Counter, Emitter
+from replan.events.hooks import Hooks
 from replan.nodes import deadline
 from replan.nodes.attempts import LONGEST_RESULT, Tries
 from replan.nodes.board import Board
@@ -32,7 +33,7 @@ def tries(services):
 
     def build(work, *, step=STEP, limits=None, journal=None, card=CARD, tried=()):
         live, events = services(journal=journal or MemoryJournal()), []
-        emitter = Emitter(write=events.append, callbacks=(), run_id="r", round=1, counter=Counter())
+        emitter = Emitter(events.append, Hooks().of("r"), "r", 1, Counter())
         context = ExecutionContext(
             task_description="Do it", plan_step=step, run_id="r", idempotency_key="k"
         )

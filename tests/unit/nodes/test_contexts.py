@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
-from replan import PlanStep, SpecialistResult, TaskComplexity, ThinkingResult
+from replan import PlanStep, SpecialistResult
 from replan.nodes.contexts import context_of, joined_texts, step_key
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
