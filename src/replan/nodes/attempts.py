@@ -1,6 +1,7 @@
 """The one retry loop of a step: every try is on record, timed, counted and told."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ from replan.state.limits import LimitHit, Limits, OnDoubt
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
+
+logger = logging.getLogger(__name__)
 
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; what is larger belongs into a file."""
@@ -188,8 +191,9 @@ class Tries:
             raise
         except StorageError:
             raise
-        except Exception as error:  # noqa: BLE001 - foreign code; its failure is a result
+        except Exception as error:
             self._cause = reason = await self._limit_behind(error, meter) or error
+            logger.warning("attempt failed", exc_info=error, extra=self._about)
             result = _failure(reason, again=not self._is_doubtful(reason))
         finally:
             self.used += meter.count
@@ -304,7 +308,13 @@ class Tries:
         self._failures += 1
         await self._ended("failed", result.error)
         await self._transcript.restart()
+        logger.info("attempt follows", extra=self._about)
         self.emitter.stream(SpecialistRetried, **self._names, error=result.error)
+
+    @property
+    def _about(self) -> dict[str, object]:
+        """The fields of a record of the log."""
+        return {"run_id": self.context.run_id, **self._names}
 
     @property
     def _names(self) -> dict[str, object]:
