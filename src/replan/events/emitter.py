@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from replan.events.hooks import RunHooks
+from replan.events.log import log
 from replan.events.types import BaseEvent, TaskCompleted
 
 
@@ -43,4 +44,5 @@ class Emitter:
         self.counter.value += 1
         event = kind(seq=self.counter.value, run_id=self.run_id, round=self.round, **fields)
         self.write(event)
+        log(event)
         self.hooks.tell(event)

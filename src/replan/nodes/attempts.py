@@ -308,7 +308,6 @@ class Tries:
         self._failures += 1
         await self._ended("failed", result.error)
         await self._transcript.restart()
-        logger.info("attempt follows", extra=self._about)
         self.emitter.stream(SpecialistRetried, **self._names, error=result.error)
 
     @property

@@ -15,11 +15,31 @@ from replan.events.emitter import Counter, Emitter
 from replan.events.hooks import Hooks
 from replan.events.types import (
     AnswerToken,
+    LimitReached,
     PlanCreated,
+    ReplyUnreadable,
     RunStarted,
     TaskCompleted,
     ThinkingStarted,
 )
+
+
+async def test_the_log_tells_of_a_run_in_constant_lines_without_texts(caplog):
+    emitter, _ = telling()
+    with caplog.at_level(logging.INFO, "replan"):
+        await emitter.emit(RunStarted, request="my secret")
+        await emitter.emit(LimitReached, limit="max_calls", value=3)
+        await emitter.emit(
+            ReplyUnreadable, node="think", complaint="my secret", fallback="a simple request"
+        )
+        await emitter.emit(TaskCompleted, **OVER)
+    lines = ["run started", "limit reached", "reply unreadable", "run over"]
+    assert [record.message for record in caplog.records] == lines
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "WARNING", "INFO"]
+    assert {record.run_id for record in caplog.records} == {"r"}
+    assert (caplog.records[1].limit, caplog.records[3].outcome) == ("max_calls", "answered")
+    assert not any("secret" in str(vars(record)) for record in caplog.records)
+
 
 OVER = {"outcome": "answered", "answer": AIMessage("Done."), "usage": Usage()}
 

@@ -418,4 +418,4 @@ async def test_the_traceback_of_a_failed_attempt_is_in_the_log(tries, caplog):
         ("r", 4, "a")
     }
     assert "in look_up" in caplog.text
-    assert [r.message for r in caplog.records].count("attempt follows") == 1
+    assert [r.message for r in caplog.records].count("another attempt follows") == 1
