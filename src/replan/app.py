@@ -19,6 +19,9 @@ from langgraph.graph.state import CompiledStateGraph
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.models import LangChainModels, without_own_retries
 from replan.adapters.storage.serializer import is_news, saver_for
+from replan.events.callbacks import Hook
+from replan.events.hooks import Hooks
+from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.nodes.run_start import check_input, recursion_limit
@@ -32,6 +35,7 @@ from replan.ports.specialist import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
 from replan.specialists.effects import effects_of_work
+from replan.specialists.foreign import call
 from replan.specialists.function import FunctionSpecialist
 from replan.specialists.prompted import PromptedSpecialist
 from replan.specialists.runnable import RunnableAnswer
@@ -145,7 +149,7 @@ def services_of(
         ),
         journal=journal or MemoryJournal(),
         settings=config.settings,
-        callbacks=tuple(config.callbacks),
+        hooks=Hooks(tuple(config.callbacks), config.hook_timeout, _call_hook),
         workspace=None if config.workspace is None else Path(config.workspace),
         clock=lambda: datetime.now(UTC),
         new_id=lambda: uuid.uuid4().hex,
@@ -153,6 +157,10 @@ def services_of(
         unpriced=_unpriced(config, chats),
         budgets={specialist.name: specialist.limits for specialist in config.specialists},
     )
+
+
+async def _call_hook(hook: Hook, event: BaseEvent) -> None:
+    await call(hook, event, {})
 
 
 def _unpriced(config: MultiAgentConfig, chats: Chats) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The one retry loop of a step: every try is on record, timed, counted and told."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ from replan.state.limits import LimitHit, Limits, OnDoubt
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
+
+logger = logging.getLogger(__name__)
 
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; what is larger belongs into a file."""
@@ -188,8 +191,9 @@ class Tries:
             raise
         except StorageError:
             raise
-        except Exception as error:  # noqa: BLE001 - foreign code; its failure is a result
+        except Exception as error:
             self._cause = reason = await self._limit_behind(error, meter) or error
+            logger.warning("attempt failed", exc_info=error, extra=self._about)
             result = _failure(reason, again=not self._is_doubtful(reason))
         finally:
             self.used += meter.count
@@ -209,18 +213,14 @@ class Tries:
             return None
         if limit.scope == RUN:
             raise limit from (None if limit is error else error)
-        await self.emitter.emit(
-            LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope
-        )
+        self.emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
         return limit
 
     async def _begin(self) -> None:
         self.number += 1
         self._attempt = attempt_of(self.context, self.number, self.name, self.services)
         await self.services.journal.started(self._attempt)
-        await self.emitter.emit(
-            SpecialistInvoked, **self._names, task=self.context.task_description
-        )
+        self.emitter.stream(SpecialistInvoked, **self._names, task=self.context.task_description)
 
     async def _ended(self, outcome: AttemptOutcome, error: str = "") -> None:
         await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
@@ -288,6 +288,7 @@ class Tries:
             self.emitter.stream(SpecialistToken, **names, text=text)
 
         is_heard = stream_is_heard(self.emitter.write, self.config)
+        is_heard = is_heard or self.emitter.hooks.hears_tokens
         step = self.context.plan_step.id
         return Meter(
             self._account,
@@ -307,7 +308,12 @@ class Tries:
         self._failures += 1
         await self._ended("failed", result.error)
         await self._transcript.restart()
-        await self.emitter.emit(SpecialistRetried, **self._names, error=result.error)
+        self.emitter.stream(SpecialistRetried, **self._names, error=result.error)
+
+    @property
+    def _about(self) -> dict[str, object]:
+        """The fields of a record of the log."""
+        return {"run_id": self.context.run_id, **self._names}
 
     @property
     def _names(self) -> dict[str, object]:

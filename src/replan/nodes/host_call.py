@@ -90,6 +90,7 @@ class HostCall:
         )
 
         is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
+        is_heard = is_heard or self.emitter.hooks.hears_tokens
         on_text = answer.feed if answer is not None and is_heard else None
 
         async def reply() -> AIMessage:
@@ -203,7 +204,7 @@ def emitter_of(state: EnhancedState, services: Services, runtime: Runtime[RunSet
     """Tell of events from where the run's numbers stand."""
     return Emitter(
         write=runtime.stream_writer,
-        callbacks=services.callbacks,
+        hooks=services.hooks.of(state.get("run_id", "")),
         run_id=state.get("run_id", ""),
         round=state.get("current_round", 0),
         counter=Counter(state.get("event_seq", 0)),

@@ -18,7 +18,8 @@ from replan.plan.document import PlanDocument, looks_like_plan
 from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
 from replan.ports.services import Services
-from replan.prompts.host import build_planning_prompt, request_messages, request_text
+from replan.prompts.conversation import request_text
+from replan.prompts.host import build_planning_prompt, request_messages
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write

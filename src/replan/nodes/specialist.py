@@ -31,6 +31,8 @@ async def specialist(
         # All siblings of the super-step take their seats before anybody looks for one.
         await asyncio.sleep(0)
         result = await turn.recorded() or await turn.take()
+    # By now nobody waits for this step any more, and its place is free.
+    await turn.emitter.hooks.heard()
     update: EnhancedState = {"event_seq": turn.board.counter.value}
     if result is not None:
         update["current_specialist_results"] = {turn.key: result}

@@ -79,7 +79,7 @@ class StepQuestions:
                 continue
             note: dict[str, JsonValue] = question.model_dump(mode="json")
             await self.services.journal.note(self.run_id, QUESTIONS + question.key, note)
-            await emitter.emit(
+            emitter.stream(
                 InputRequested,
                 step_id=self.step_id,
                 specialist=self.specialist,

@@ -76,7 +76,7 @@ class Turn:
             board=board,
             emitter=Emitter(
                 write=runtime.stream_writer,
-                callbacks=services.callbacks,
+                hooks=services.hooks.of(state.get("run_id", "")),
                 run_id=state.get("run_id", ""),
                 round=state.get("current_round", 1),
                 counter=board.counter,
@@ -148,7 +148,7 @@ class Turn:
         if isinstance(result, list):
             self.asked = result
             return None
-        event = self.emitter.stream(
+        self.emitter.stream(
             SpecialistCompleted,
             step_id=self.step.id,
             specialist=self.specialist,
@@ -156,7 +156,6 @@ class Turn:
             result=result,
         )
         self.board.publish(self.key, result)
-        await self.emitter.call(event)
         return result
 
     async def _awaited(self) -> dict[int, PlanStep]:
@@ -198,7 +197,7 @@ class Turn:
 
     async def _park(self, awaited: Mapping[int, PlanStep]) -> None:
         waiting_for = [i for i, step in awaited.items() if not step.is_finished]
-        await self.emitter.emit(
+        self.emitter.stream(
             SpecialistParked,
             step_id=self.step.id,
             specialist=self.specialist,

@@ -90,7 +90,7 @@ class ExecutionContext(Value):
     Attributes:
         task_description: The step's one line.
         plan_step: A snapshot of the step; the plan itself is changed by id only.
-        messages: The messages of the request.
+        messages: The conversation, bounded; the request is the last of it.
         parameters: The step's parameters.
         expected_format: The form of the answer that is wished for.
         inputs: The result text of each step that this one depends on, by step id.
