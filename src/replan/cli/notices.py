@@ -9,6 +9,7 @@ from replan.events.types import (
     PlanUpdated,
     ReplyUnreadable,
     StepsReopened,
+    StepsRouted,
     ThinkingCompleted,
 )
 
@@ -22,6 +23,9 @@ def notice(event: Event) -> str:
             return f"plan revised (version {event.plan.version}, by {event.by})"
         case StepsReopened(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
+        case StepsRouted(chosen=chosen):
+            given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
+            return f"names nobody, given by the cards: {one_line(given)}"
         case InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:

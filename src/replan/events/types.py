@@ -79,6 +79,13 @@ class PlanUpdated(BaseEvent):
     by: Author = "model"
 
 
+class StepsRouted(BaseEvent):
+    """Steps that name nobody go to the specialists whose cards fit them; who, by step."""
+
+    type: Literal["steps_routed"] = "steps_routed"
+    chosen: dict[int, str]
+
+
 class SpecialistInvoked(StepEvent):
     """A try of a step really starts: its dependencies are done and there is a free place."""
 
@@ -186,6 +193,7 @@ Event = Annotated[
     | ThinkingCompleted
     | PlanCreated
     | PlanUpdated
+    | StepsRouted
     | SpecialistInvoked
     | SpecialistToken
     | SpecialistRetried

@@ -24,6 +24,7 @@ from replan.prompts.host import build_plan_update_prompt
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
+from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import Approval, still_asked
 from replan.state.results import FeedbackResult, UnreadableReply
 
@@ -173,9 +174,12 @@ def _applied(old: TaskPlan, text: str, judged: FeedbackResult, services: Service
         at=services.clock(),
         by="model",
         description=judged.plan_update_suggestion or SUGGESTION,
-        team=[card.name for card in services.team],
     )
-    return Revision(plan, [*(str(m) for m in document.mistakes), *_reasons(refusals)])
+    # Whoever names somebody whom the team does not have is asked once; then the step fails.
+    fresh = [step for step in plan.steps if step not in old.steps]
+    strangers = [told_with_place(each, document) for each in refusals_of(fresh, services.team)]
+    complaints = [*(str(m) for m in document.mistakes), *_reasons(refusals), *strangers]
+    return Revision(plan, complaints)
 
 
 def _reasons(refusals: Sequence[Refusal]) -> list[str]:
