@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage
 from pydantic import Field, JsonValue
 
 from replan.plan.model import Author, TaskPlan, Value
+from replan.plan.overlooked import Overlooked
 from replan.plan.rerun import Rerun
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
@@ -67,6 +68,13 @@ class PlanCreated(BaseEvent):
     type: Literal["plan_created"] = "plan_created"
     plan: TaskPlan
     markdown: str
+
+
+class PlanDoubtful(BaseEvent):
+    """A plan has what looks like a dependency, a name or a task, and was read as something else."""
+
+    type: Literal["plan_doubtful"] = "plan_doubtful"
+    overlooked: tuple[Overlooked, ...]
 
 
 class PlanUpdated(BaseEvent):
@@ -192,6 +200,7 @@ Event = Annotated[
     | ThinkingStarted
     | ThinkingCompleted
     | PlanCreated
+    | PlanDoubtful
     | PlanUpdated
     | StepsRouted
     | SpecialistInvoked

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from replan.errors import InputError, LimitReachedError, ModelCallError, Refusal
-from replan.events.types import ApprovalRequested, PlanUpdated, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.nodes.approvals import approval_of, revision_waits
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import assigned, plan_text
@@ -18,6 +18,7 @@ from replan.plan.changes import PlanChange, compare
 from replan.plan.document import PlanDocument
 from replan.plan.merging import merge_revision
 from replan.plan.model import TaskPlan
+from replan.plan.overlooked import overlooked
 from replan.plan.progress import repeats_revision
 from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
@@ -86,6 +87,7 @@ async def plan_update(
         await call.emitter.emit(
             PlanUpdated, plan=new, markdown=new.content, changes=newest.changes, by=newest.by
         )
+        await _tell_doubts(old, new, call)
         update = _new_version(new, old, state)
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
         approval = _approval(new, old, judged, revision.complaints)
@@ -98,6 +100,14 @@ async def plan_update(
         "usage": await call.usage(state),
         "event_seq": call.emitter.counter.value,
     }
+
+
+async def _tell_doubts(old: TaskPlan, new: TaskPlan, call: HostCall) -> None:
+    """Tell what a revision's document may mean otherwise, and the old one did not have."""
+    known = {each.text for each in overlooked(old.content)}
+    doubts = tuple(each for each in overlooked(new.content) if each.text not in known)
+    if doubts:
+        await call.emitter.emit(PlanDoubtful, overlooked=doubts)
 
 
 async def _revised(
