@@ -170,7 +170,8 @@ class Refusal:
     """Why one change of a plan is refused.
 
     `code` is machine-readable (`finished_step`, `unknown_step`, `unknown_dependency`, `cycle`,
-    `duplicate_step`, `unknown_specialist`, `not_allowed`); `step_id` names the step, if any.
+    `duplicate_step`, `unknown_specialist`, `nobody_named`, `not_allowed`);
+    `step_id` names the step, if any.
     """
 
     code: str

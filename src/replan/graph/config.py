@@ -131,8 +131,19 @@ class Specialist:
     def card(self) -> SpecialistCard:
         """What the host sees of it."""
         return SpecialistCard(
-            name=self.name, intended_use=self.intended_use, capabilities=tuple(self.capabilities)
+            name=self.name,
+            intended_use=self.intended_use,
+            capabilities=tuple(self.capabilities),
+            only_by_name=self.effects == "unsafe" or bool(self.approve) or self._has_unsafe_tools,
         )
+
+    @property
+    def _has_unsafe_tools(self) -> bool:
+        """Whether a tool says of itself that it is unsafe."""
+        said: list[Mapping[str, Any]] = [
+            getattr(tool, "metadata", None) or {} for tool in self.tools
+        ]
+        return any(each.get("effects") == "unsafe" for each in said)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from replan.errors import InputError, LimitReachedError, ModelCallError, Refusal
-from replan.events.types import ApprovalRequested, PlanUpdated, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.nodes.approvals import approval_of, revision_waits
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import assigned, plan_text
@@ -18,12 +18,14 @@ from replan.plan.changes import PlanChange, compare
 from replan.plan.document import PlanDocument
 from replan.plan.merging import merge_revision
 from replan.plan.model import TaskPlan
+from replan.plan.overlooked import overlooked
 from replan.plan.progress import repeats_revision
 from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
+from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import Approval, still_asked
 from replan.state.results import FeedbackResult, UnreadableReply
 
@@ -85,6 +87,7 @@ async def plan_update(
         await call.emitter.emit(
             PlanUpdated, plan=new, markdown=new.content, changes=newest.changes, by=newest.by
         )
+        await _tell_doubts(old, new, call)
         update = _new_version(new, old, state)
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
         approval = _approval(new, old, judged, revision.complaints)
@@ -97,6 +100,14 @@ async def plan_update(
         "usage": await call.usage(state),
         "event_seq": call.emitter.counter.value,
     }
+
+
+async def _tell_doubts(old: TaskPlan, new: TaskPlan, call: HostCall) -> None:
+    """Tell what a revision's document may mean otherwise, and the old one did not have."""
+    known = {each.text for each in overlooked(old.content)}
+    doubts = tuple(each for each in overlooked(new.content) if each.text not in known)
+    if doubts:
+        await call.emitter.emit(PlanDoubtful, overlooked=doubts)
 
 
 async def _revised(
@@ -173,9 +184,12 @@ def _applied(old: TaskPlan, text: str, judged: FeedbackResult, services: Service
         at=services.clock(),
         by="model",
         description=judged.plan_update_suggestion or SUGGESTION,
-        team=[card.name for card in services.team],
     )
-    return Revision(plan, [*(str(m) for m in document.mistakes), *_reasons(refusals)])
+    # Whoever names somebody whom the team does not have is asked once; then the step fails.
+    fresh = [step for step in plan.steps if step not in old.steps]
+    strangers = [told_with_place(each, document) for each in refusals_of(fresh, services.team)]
+    complaints = [*(str(m) for m in document.mistakes), *_reasons(refusals), *strangers]
+    return Revision(plan, complaints)
 
 
 def _reasons(refusals: Sequence[Refusal]) -> list[str]:

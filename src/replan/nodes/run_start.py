@@ -14,7 +14,7 @@ from replan.nodes.kept import kept_results, note_kept
 from replan.nodes.result_collector import collect
 from replan.nodes.scopes import check_prices
 from replan.plan.document import PlanDocument
-from replan.plan.model import StepStatus, TaskPlan
+from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.seal import origin_of
 from replan.ports.journal import BEGAN, Journal
@@ -22,9 +22,9 @@ from replan.ports.services import Services
 from replan.state.channels import checked, conversation
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
+from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
-from replan.state.team import find_specialist
 from replan.state.usage import Usage
 
 SUPER_STEPS_PER_ROUND = 6
@@ -159,22 +159,17 @@ def read_handed_plan(
 
     Raises:
         PlanDocumentError: It has mistakes.
-        InputError: It names specialists that the team does not have.
+        InputError: It names specialists that the team does not have, or nobody where no card fits.
     """
     if not text or not text.strip():
         return None, ()
-    plan = PlanDocument.parse(text).plan
+    document = PlanDocument.parse(text)
+    plan = document.plan
     reruns = rerun_reasons(plan)
     plan = reopened(plan, reruns)
-    team = services.team
-    for step in plan.steps:
-        for name in step.specialists:
-            if step.status is StepStatus.PENDING and find_specialist(name, team) is None:
-                known = ", ".join(f"@{card.name}" for card in team)
-                raise InputError(
-                    f"Step {step.id} of the plan names @{name}, whom the team does not have. "
-                    f"Use one of: {known}."
-                )
+    refused = [told_with_place(each, document) for each in refusals_of(plan.steps, services.team)]
+    if refused:
+        raise InputError("\n".join(refused))
     return plan, reruns
 
 

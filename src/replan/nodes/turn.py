@@ -13,6 +13,7 @@ from replan.events.types import SpecialistCompleted, SpecialistParked
 from replan.nodes.attempts import Tries
 from replan.nodes.board import Board, Boards, Outcome
 from replan.nodes.contexts import context_of, joined_texts, step_key
+from replan.nodes.rules import round_results
 from replan.nodes.step_questions import StepQuestions
 from replan.nodes.superstep import Sent
 from replan.nodes.tried import tries_of
@@ -173,7 +174,9 @@ class Turn:
         recorded = await self._journal()
         outcomes: list[Outcome] = []
         for assignment in self.state.get("dispatched", []):
-            if assignment.step_id == step.id:
+            if assignment.refused and assignment.step_id == step.id:
+                outcomes.append(round_results(self.state).get(assignment.key))
+            elif assignment.step_id == step.id:
                 outcome = await self.board.outcome(assignment.key)
                 key = step_key(self.state.get("run_id", ""), step, assignment.specialist)
                 outcomes.append(outcome or recorded.get(key))
@@ -208,6 +211,8 @@ class Turn:
         """Whether nothing more may start in this round: a wish to revise, a failure that halts."""
         recorded = (await self._journal()).values()
         results = [*self.board.published(), *(r for r in recorded if r.round == self._round)]
+        # Steps that nobody does have failed before anything of the round began.
+        results += round_results(self.state).values()
         halts = settings_of(self.state).on_failure == "halt"
         return any(
             result.replan_needed or (halts and result.status is not ExecutionStatus.SUCCESS)

@@ -214,10 +214,17 @@ class ExecutionRecord(Value):
 
 
 class Assignment(Value):
-    """One step at one specialist, to be dispatched in a round."""
+    """One step at one specialist, to be dispatched in a round.
+
+    Attributes:
+        step_id: The step.
+        specialist: Who does it.
+        refused: Why nobody does it; empty where somebody does.
+    """
 
     step_id: int
     specialist: str
+    refused: str = ""
 
     @property
     def key(self) -> str:
