@@ -80,7 +80,7 @@ async def start_run(
     messages, given = state.get("messages", []), list[AnyMessage]()
     if not messages:
         if plan is None:
-            raise InputError("There is nothing to do: give `messages`, or a plan under `plan`.")
+            raise InputError("There is nothing to do: give `messages` with words, or a `plan`.")
         given = [HumanMessage(plan.title or "Run this plan.")]
     name = str(config.get("metadata", {}).get("run_id") or "")
     update = fresh_run(await _run_id(name, began, services), settings)
@@ -124,6 +124,9 @@ def check_input(given: Any, services: Services) -> None:
             '{"messages": [("user", "...")]}, or with a plan under `plan`.'
         )
     asked = cast("Mapping[str, Any]", given)
+    if not asked:
+        # LangGraph draws a graph by handing it nothing; the first node refuses that.
+        return
     document = checked("plan", str | None, asked.get("plan")) or ""
     if read_handed_plan(document, services)[0] is None and _is_blank(asked.get("messages")):
         raise InputError("There is nothing to do: give `messages` with words, or a `plan`.")
