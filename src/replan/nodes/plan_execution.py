@@ -14,7 +14,7 @@ from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
-from replan.state.placing import assignments_of
+from replan.state.placing import places_of
 from replan.state.results import (
     Assignment,
     ExecutionContext,
@@ -71,9 +71,9 @@ def _dispatched(
     """The assignments of a round; a step that nobody does fails when its turn comes."""
     begins = {step.id for step in ready}
     return [
-        each
+        Assignment(step_id=step.id, specialist=each.specialist, refused=each.refused)
         for step in steps
-        for each in assignments_of(step, team)
+        for each in places_of(step, team)
         if step.id in begins or not each.refused
     ]
 
@@ -107,7 +107,7 @@ def _leading(
 ) -> ExecutionContext | None:
     if not ready:
         return None
-    name = assignments_of(ready[0], services.team)[0].specialist
+    name = places_of(ready[0], services.team)[0].specialist
     # The conversation stands in the state already.
     return context_of(ready[0], name, {}, state, services).replace(messages=())
 

@@ -1,25 +1,31 @@
 """Who does a step: whom it names, else whom the cards point to without doubt, else nobody."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from replan.errors import Refusal
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus
-from replan.state.results import Assignment
 from replan.state.team import SpecialistCard, find_specialist, select_specialists_by_task
 
 NOBODY = "nobody"
 """Under which name the result of a step is kept that names nobody and fits no card."""
 
 
-def assignments_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Assignment, ...]:
-    """One assignment for each specialist of a step, with a reason where nobody can do it."""
+class Place(NamedTuple):
+    """One specialist of a step, and why nobody does it; empty where somebody does."""
+
+    specialist: str
+    refused: str = ""
+
+
+def places_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Place, ...]:
+    """The specialists of a step, with a reason where nobody can do it."""
     if not step.specialists:
         return (_by_card(step, team),)
     named = dict.fromkeys(find_specialist(name, team) or name for name in step.specialists)
     return tuple(
-        Assignment(
-            step_id=step.id,
+        Place(
             specialist=name,
             refused="" if find_specialist(name, team) else _stranger(name, team),
         )
@@ -29,7 +35,7 @@ def assignments_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Assi
 
 def chosen_for(step: PlanStep, team: Sequence[SpecialistCard]) -> str:
     """The specialist that a step gets without naming it, or an empty text."""
-    given = () if step.specialists else assignments_of(step, team)
+    given = () if step.specialists else places_of(step, team)
     return "".join(each.specialist for each in given if not each.refused)
 
 
@@ -37,7 +43,7 @@ def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> It
     """Why nobody does pending steps, or a part of them."""
     for step in steps:
         if step.status is StepStatus.PENDING:
-            for each in assignments_of(step, team):
+            for each in places_of(step, team):
                 if each.refused:
                     code = "unknown_specialist" if step.specialists else "nobody_named"
                     yield Refusal(code=code, step_id=step.id, reason=each.refused)
@@ -50,7 +56,7 @@ def told_with_place(refusal: Refusal, document: PlanDocument) -> str:
     return f"Step {refusal.step_id}{place} {refusal.reason}"
 
 
-def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Assignment:
+def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Place:
     fitting = [card.name for card in team]
     if len(team) > 1:
         task = f"{step.description}\n{step.brief}"
@@ -61,11 +67,11 @@ def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Assignment:
             f"names nobody, and @{guarded[0]} does only work that names it. "
             f"Use one of: {_known(team)}."
         )
-        return Assignment(step_id=step.id, specialist=NOBODY, refused=reason)
+        return Place(specialist=NOBODY, refused=reason)
     if fitting:
-        return Assignment(step_id=step.id, specialist=fitting[0])
+        return Place(specialist=fitting[0])
     reason = f"names nobody, and no card fits it best. Use one of: {_known(team)}."
-    return Assignment(step_id=step.id, specialist=NOBODY, refused=reason)
+    return Place(specialist=NOBODY, refused=reason)
 
 
 def _stranger(name: str, team: Sequence[SpecialistCard]) -> str:

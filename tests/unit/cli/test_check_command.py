@@ -101,7 +101,8 @@ def test_what_runs_again_is_told_and_counted(files):
 def test_of_a_finished_plan_no_step_is_ahead(files):
     files[0].write_text("- [x] 1. Ask @oracle\n")
     lines = check(files[0]).stdout.splitlines()
-    assert lines[:3] == ["steps: 1, 0 open", "width: 0 at once", "critical path: no step is open"]
+    assert lines[:2] == ["steps: 1, 0 open", "  [x] 1  @oracle  Ask"]
+    assert lines[2:4] == ["width: 0 at once", "critical path: no step is open"]
     assert not [line for line in lines if line.startswith("time")]
 
 
