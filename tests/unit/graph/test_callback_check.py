@@ -54,7 +54,7 @@ def works(**fields):
             ["no text", "None"],
         ),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_a_team_cannot_be_built_with_is_refused(fields, field, words):
     with pytest.raises(ConfigurationError) as caught:

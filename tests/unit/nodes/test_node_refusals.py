@@ -174,8 +174,8 @@ async def test_a_revision_that_is_repeated_again_and_again_ends_the_run():
     replies = {"feedback": always(checked_again()), "final_answer": always("Enough.")}
     state, _ = await go(replies, asked("- [ ] 1. One @a\n"))
     assert state["stalls"] == state["settings"].limits.max_stalls
-    # Nothing is left undone, so no limit is to blame.
-    assert (state["outcome"], state["limit_reached"]) == ("completed", "")
+    # The host wants what it does not get, so the run is not complete.
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_stalls")
 
 
 async def test_an_answer_that_ends_in_a_newline_is_shown_once():

@@ -236,7 +236,7 @@ REPLIES = [
         [
             DIAMOND,
             "- [ ] 1. A @a\n",
-            "- [ ] 1. A @a @b (retries 1)\n- [ ] 2. B (after 1)\n",
+            "- [ ] 1. A @a @b (retries 1)\n- [ ] 2. B @b (after 1)\n",
             "- [ ] 1. A @a\n- [ ] 2. B @b (if 1 failed)\n- [ ] 3. C @a (if 1 completed)\n",
         ]
     ),
