@@ -17,7 +17,9 @@ from pydantic import JsonValue
 
 from replan.events.emitter import Counter
 from replan.ports.journal import Journal, LedgerEntry
+from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
+from replan.steps.on_record import OnRecord
 
 QUESTIONS = "question/"
 """What the notes of a run begin with that hold questions; the question's key follows."""
@@ -80,7 +82,7 @@ class Board:
         self.counter = Counter(newest_event)
         self.questions = count(asked + 1)
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
-        self._recorded: Mapping[str, SpecialistResult] | None = None
+        self._recorded: OnRecord | None = None
         self._ledger: Sequence[LedgerEntry] | None = None
         self._seated = 0
         self._asked: Mapping[str, JsonValue] | None = None
@@ -106,11 +108,12 @@ class Board:
         if self._show(key, outcome) and isinstance(outcome, SpecialistResult):
             self._fresh.append(outcome)
 
-    async def recall(self, journal: Journal, run_id: str) -> Mapping[str, SpecialistResult]:
-        """What the journal has of this run, read once a round; by idempotency key."""
+    async def recall(self, journal: Journal, state: EnhancedState) -> OnRecord:
+        """What the journal has of this run, read once a round."""
         async with self._recalling:
             if self._recorded is None:
-                self._recorded = await journal.results(run_id)
+                rows = await journal.results(state.get("run_id", ""))
+                self._recorded = OnRecord.of(state, rows)
         return self._recorded
 
     async def tried(self, journal: Journal, run_id: str) -> Sequence[LedgerEntry]:

@@ -23,6 +23,8 @@ from replan.state.results import (
 )
 from replan.state.team import SpecialistCard
 from replan.state.waiting import waiting_steps
+from replan.steps.on_record import keys_in
+from replan.steps.outcomes import inputs_of, results_in
 
 
 async def plan_execution(
@@ -107,9 +109,12 @@ def _leading(
 ) -> ExecutionContext | None:
     if not ready:
         return None
-    name = places_of(ready[0], services.team)[0].specialist
-    # The conversation stands in the state already.
-    return context_of(ready[0], name, {}, state, services).replace(messages=())
+    step, plan = ready[0], state.get("current_plan") or TaskPlan()
+    name = places_of(step, services.team)[0].specialist
+    inputs = inputs_of(step, plan.by_id, results_in(state))
+    key = keys_in(state, step, name, inputs).idempotency
+    # The conversation stands in the state already, and so do the results.
+    return context_of(step, {}, key, state, services).replace(messages=())
 
 
 def _steps_of_round(

@@ -20,6 +20,7 @@ from replan.state.channels import (
     latest,
     merged,
 )
+from replan.state.generations import Generation
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.patches import PlanChannel, patched
 from replan.state.questions import Approval, Decision, Question
@@ -89,6 +90,7 @@ class EnhancedState(GraphInput, total=False):
         current_execution: The context of the step that leads the round, without the conversation.
         dispatched: Every step and specialist that the round sends.
         current_specialist_results: The newest result by `"<step id>/<specialist>"`, whole.
+        generations: How often each step was settled before; one that never was is left out.
         kept_from: The run that has the whole results of the plan that was handed in, or empty.
         kept_results: Whole results of an earlier run, of steps whose document has an excerpt.
         questions: What the steps asked, and the answers, by `"<step id>/<specialist>/<ordinal>"`.
@@ -120,6 +122,7 @@ class EnhancedState(GraphInput, total=False):
     current_execution: Annotated[ExecutionContext | None, CheckedDelta(latest)]
     dispatched: Annotated[list[Assignment], CheckedDelta(latest)]
     current_specialist_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
+    generations: Annotated[dict[int, Generation], CheckedDelta(merged)]
     kept_from: Annotated[str, Checked]
     kept_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
     questions: Annotated[dict[str, Question], CheckedDelta(merged)]
@@ -161,6 +164,7 @@ def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
         "current_execution": None,
         "dispatched": [],
         "current_specialist_results": Overwrite({}),
+        "generations": Overwrite({}),
         "kept_from": "",
         "kept_results": Overwrite({}),
         "questions": Overwrite({}),
