@@ -173,7 +173,7 @@ class Tries:
         """Put the final result of the step on record, as what came of the newest try."""
         # On record before anybody sees it: LangGraph writes a node's update in the background.
         if self._transcript.has_acted:
-            await self.services.journal.note(self.context.run_id, self._acted, True)  # noqa: FBT003 - a value
+            await self.services.journal.note(self.context.run_id, self._acted, value=True)
         await self.services.journal.finished(
             self._attempt, result, self.services.clock(), key_of_result(self.keys, result)
         )
