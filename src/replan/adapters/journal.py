@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from replan.errors import StorageError
 from replan.ports.account import TIMES
 from replan.ports.journal import (
+    ACTED,
     BEGAN,
     UNKNOWN_ENDS,
     Attempt,
@@ -28,7 +29,7 @@ from replan.state.results import SpecialistResult
 
 logger = logging.getLogger(__name__)
 
-_KEPT = (BEGAN, TIMES)
+_KEPT = (ACTED, BEGAN, TIMES)
 
 
 @dataclass

@@ -26,7 +26,7 @@ from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
 from replan.ports.doubt import Verdict, ask_what_became_of, ask_whether_again
 from replan.ports.failures import can_pass, describe
-from replan.ports.journal import Attempt, AttemptOutcome, LedgerEntry
+from replan.ports.journal import ACTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
 from replan.ports.pauses import pause_if_busy
 from replan.ports.questions import Asker, Waiting, heard
@@ -69,7 +69,8 @@ class Tries:
         questions: What the step asked a person before, and how it asks more.
         keys: What the tries are of, and what their results answer for.
         tried: The tries that the step has behind it, of earlier rounds and processes too.
-        on_doubt: What becomes of unsafe work that was cut off.
+        before: What came of the step when it was done before.
+        on_doubt: What becomes of unsafe work that was cut off, or done before.
         used: What all tries used.
         number: The newest try, counted over rounds and resumptions.
     """
@@ -83,6 +84,7 @@ class Tries:
     questions: StepQuestions
     keys: Keys
     tried: Sequence[LedgerEntry] = ()
+    before: str = ""
     on_doubt: OnDoubt = "ask"
     used: TokenCount = field(default_factory=TokenCount)
     number: int = field(init=False)
@@ -161,8 +163,8 @@ class Tries:
             case "run again":
                 return None
             case "done":
-                before = await self._text_before() if was_done else ""
-                result = SpecialistResult(result=AIMessage(verdict.text or before or "Done."))
+                text = verdict.text or (self.before if was_done else "") or "Done."
+                result = SpecialistResult(result=AIMessage(text))
             case "fail":
                 result = _failure(error)
                 result = result.replace(error=verdict.text or result.error)
@@ -181,20 +183,13 @@ class Tries:
         await (self._transcript.restart() if result.is_failed else self._transcript.close())
         return result
 
-    async def _text_before(self) -> str:
-        """What came of the work when it was done before."""
-        results = (await self.services.journal.results(self.context.run_id)).values()
-        key = result_key(self.context.plan_step.id, self.name)
-        own = [each for each in results if each.key == key and not each.is_failed]
-        return max(own, key=lambda each: each.round).text if own else ""
-
     async def _has_acted(self) -> bool:
         """Whether the work called tools that must not be called twice, when it was done before."""
         return self._acted in await self.services.journal.notes(self.context.run_id, self._acted)
 
     @property
     def _acted(self) -> str:
-        return f"acted/{result_key(self.context.plan_step.id, self.name)}"
+        return ACTED + result_key(self.context.plan_step.id, self.name)
 
     @property
     def _retries(self) -> int:

@@ -8,7 +8,7 @@ from replan.errors import InputError
 from replan.events.types import SpecialistCompleted, StepsRouted
 from replan.nodes.contexts import context_of
 from replan.nodes.host_call import emitter_of
-from replan.nodes.rules import runnable_steps, within_limit
+from replan.nodes.rules import round_results, runnable_steps, within_limit
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.services import Services
@@ -62,9 +62,20 @@ async def plan_execution(
         "current_execution": _leading(ready, state, services),
         "event_seq": emitter.counter.value,
     }
-    if failed:
-        update["current_specialist_results"] = {result.key: result for result in failed}
+    results = _past(steps, state) | {result.key: result for result in failed}
+    if results:
+        update["current_specialist_results"] = results
     return update
+
+
+def _past(steps: Sequence[PlanStep], state: EnhancedState) -> dict[str, SpecialistResult]:
+    """The results of steps that a person opened again in this round, as of no round any more."""
+    opened = {step.id for step in steps}
+    return {
+        key: result.replace(round=0)
+        for key, result in round_results(state).items()
+        if result.step_id in opened
+    }
 
 
 def _dispatched(

@@ -150,6 +150,7 @@ class Turn:
                 self.step.id, self.specialist, self.state, self.board, self.services
             ),
             tried=tried,
+            before=(await self._journal()).text_before(self.state, self.key) if tried else "",
             on_doubt=settings_of(self.state).on_doubt,
         )
         result = await tries.run()

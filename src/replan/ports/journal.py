@@ -18,6 +18,10 @@ BEGAN = "began"
 """The key of the note that says at which checkpoint the run began."""
 
 
+ACTED = "acted/"
+"""What the notes begin with that say whose tools did what must not be done twice."""
+
+
 class Attempt(Value):
     """One try of one step at one specialist.
 
