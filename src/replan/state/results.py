@@ -95,7 +95,8 @@ class ExecutionContext(Value):
         expected_format: The form of the answer that is wished for.
         inputs: The result text of each step that this one depends on, by step id.
         workspace: The folder that the specialist may read and write, or none.
-        idempotency_key: The same over retries, rounds and resumes of the same step.
+        idempotency_key: The same whenever the very same work is tried again; other inputs make
+            other work, and so does a person who opens a completed step again.
         run_id: The run.
         round: The round, counted from 1.
         attempt: The try, counted from 1.
