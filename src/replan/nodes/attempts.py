@@ -262,6 +262,7 @@ class Tries:
             number=self.number,
             key=self.keys.attempt,
             started_at=self.services.clock(),
+            idempotency_key=self.context.idempotency_key,
         )
         await self.services.journal.started(self._attempt)
         self.emitter.stream(SpecialistInvoked, **self._names, task=self.context.task_description)

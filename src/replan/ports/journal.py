@@ -32,6 +32,7 @@ class Attempt(Value):
         number: The try, counted from 1 over all rounds and resumptions of the run.
         key: What the try is of: the work with its inputs, in its generation, run in one way.
         started_at: When it began.
+        idempotency_key: What the services that it calls are handed.
     """
 
     run_id: str
@@ -40,6 +41,7 @@ class Attempt(Value):
     number: int
     key: str
     started_at: datetime
+    idempotency_key: str = ""
 
 
 AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "in doubt"]
