@@ -10,13 +10,13 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langgraph.errors import GraphBubbleUp, GraphDrained
-from pydantic import JsonValue
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
-from replan.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
+from replan.errors import LimitReachedError, StorageError
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistInvoked, SpecialistRetried, SpecialistToken
 from replan.nodes.deadline import StepTimeoutError, in_time
+from replan.nodes.doubts import result_by, verdict_on
 from replan.nodes.meter import Meter
 from replan.nodes.scopes import step_scopes
 from replan.nodes.step_questions import StepQuestions
@@ -24,7 +24,6 @@ from replan.nodes.superstep import to_its_end
 from replan.nodes.tried import done_before, failures, left_in_doubt, newest_number
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
-from replan.ports.doubt import Verdict, ask_what_became_of, ask_whether_again
 from replan.ports.failures import can_pass, describe
 from replan.ports.journal import ACTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
@@ -142,33 +141,15 @@ class Tries:
 
     async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
         """Say what became of work that must not be done twice; None if it is to be done again."""
-        what, was_done = f"Step {doubt.step_id} at @{doubt.specialist}", doubt.outcome == "done"
-        error = InDoubtError(what, doubt.number, was_done=was_done)
-        verdict = Verdict(action="fail")
-        if self.on_doubt == "ask":
-            asker = self.questions.asker()
-            try:
-                task: JsonValue = self.context.task_description
-                details: dict[str, JsonValue] = {"attempt": doubt.number, "task": task}
-                if was_done:
-                    # Asked once for each work that is to be done once more.
-                    details["idempotency_key"] = self.context.idempotency_key
-                ask = ask_whether_again if was_done else ask_what_became_of
-                verdict = ask(what, doubt.number, details, asker.ask)
-            except Waiting:
-                return await self.questions.recorded(asker, doubt.number, self.used, self.emitter)
-            except QuestionError as refused:
-                verdict = Verdict(action="fail", text=f"{error} {refused}")
-        match verdict.action:
-            case "run again":
-                return None
-            case "done":
-                text = verdict.text or (self.before if was_done else "") or "Done."
-                result = SpecialistResult(result=AIMessage(text))
-            case "fail":
-                result = _failure(error)
-                result = result.replace(error=verdict.text or result.error)
+        asker = self.questions.asker()
+        try:
+            verdict = verdict_on(doubt, self.context, asker if self.on_doubt == "ask" else None)
+        except Waiting:
+            return await self.questions.recorded(asker, doubt.number, self.used, self.emitter)
+        if verdict.action == "run again":
+            return None
         self._attempt = Attempt(**{name: getattr(doubt, name) for name in Attempt.model_fields})
+        result = result_by(verdict, self.before if doubt.outcome == "done" else "")
         return await self._finish(self._completed(result, 0.0))
 
     async def _finish(self, result: SpecialistResult) -> SpecialistResult:
