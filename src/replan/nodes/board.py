@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from pydantic import JsonValue
 
 from replan.events.emitter import Counter
+from replan.plan.model import PlanStep
 from replan.ports.journal import Journal, LedgerEntry
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
@@ -75,12 +76,14 @@ class Board:
         slots: Bounds the steps that run at the same time.
         counter: The numbers of the round's events.
         questions: The numbers of the run's next questions.
+        ended: What came of steps of the round, worked out once for all that wait for them.
     """
 
     def __init__(self, slots: int, newest_event: int, asked: int = 0) -> None:
         self.slots = Slots(slots)
         self.counter = Counter(newest_event)
         self.questions = count(asked + 1)
+        self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._recorded: OnRecord | None = None
         self._ledger: Sequence[LedgerEntry] | None = None
@@ -102,6 +105,7 @@ class Board:
             if not self._seated:
                 # Whoever comes back to the same round, after a question, must read anew.
                 self._recorded = self._ledger = None
+                self.ended.clear()
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Show what came of a seat; the first word counts."""

@@ -178,21 +178,32 @@ class Turn:
         for step_id in self.step.awaits:
             step = self.plan.step(step_id)
             if step.status in (StepStatus.PENDING, StepStatus.EXECUTING):
-                outcomes = await self._outcomes(step)
-                step, results[step_id] = _after(step, outcomes), _results_of(outcomes)
+                step, results[step_id] = await self._ended(step)
             steps[step_id] = step
         return steps, results
 
+    async def _ended(self, step: PlanStep) -> tuple[PlanStep, list[SpecialistResult]]:
+        """A step of this round with what came of it; as it was if that will not come."""
+        known = self.board.ended.get(step.id)
+        if known is None:
+            outcomes = await self._outcomes(step)
+            known = _after(step, outcomes), _results_of(outcomes)
+            if known[0] is not step:
+                self.board.ended[step.id] = known
+        return known
+
     async def _outcomes(self, step: PlanStep) -> list[Outcome]:
         """What came of a step at each specialist that this round sent it to."""
-        known = (await self._journal()).known
+        recorded = await self._journal()
+        # What LangGraph does not run again has no seat: a left out step has no result either.
+        otherwise: Outcome = "skipped" if step.id in recorded.left_out else None
         outcomes: list[Outcome] = []
         for assignment in self.state.get("dispatched", []):
             if assignment.refused and assignment.step_id == step.id:
                 outcomes.append(round_results(self.state).get(assignment.key))
             elif assignment.step_id == step.id:
                 outcome = await self.board.outcome(assignment.key)
-                outcomes.append(outcome or known.get(assignment.key))
+                outcomes.append(outcome or recorded.known.get(assignment.key) or otherwise)
         return outcomes
 
     async def _park(self, awaited: Mapping[int, PlanStep]) -> None:

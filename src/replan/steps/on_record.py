@@ -23,10 +23,12 @@ class OnRecord:
         rows: All of them, by the key that they answer for.
         known: Those of open steps whose inputs are known from the state or from the record, by
             `"<step id>/<specialist>"`.
+        left_out: The open steps whose condition does not hold by what is known.
     """
 
     rows: Mapping[str, SpecialistResult]
     known: Mapping[str, SpecialistResult] = field(default_factory=dict[str, SpecialistResult])
+    left_out: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, state: EnhancedState, rows: Mapping[str, SpecialistResult]) -> Self:
@@ -34,7 +36,7 @@ class OnRecord:
 
         A step's key holds its inputs, so it is known only when the steps before it are.
         """
-        return cls(rows, _known(state, cls(rows)) if rows else {})
+        return cls(rows, *_known(state, cls(rows))) if rows else cls(rows)
 
     def answer(
         self, state: EnhancedState, step: PlanStep, specialist: str, inputs: Mapping[int, str]
@@ -96,17 +98,21 @@ def _is_done(result: SpecialistResult) -> bool:
     return result.status is ExecutionStatus.SUCCESS
 
 
-def _known(state: EnhancedState, recorded: OnRecord) -> dict[str, SpecialistResult]:
+def _known(
+    state: EnhancedState, recorded: OnRecord
+) -> tuple[dict[str, SpecialistResult], frozenset[int]]:
     plan = state.get("current_plan") or TaskPlan()
     sent: dict[int, list[Assignment]] = {}
     for assignment in state.get("dispatched", []):
         sent.setdefault(assignment.step_id, []).append(assignment)
     steps, results = dict(plan.by_id), results_in(state)
     known: dict[str, SpecialistResult] = {}
+    left_out: set[int] = set()
     for step in run_order(plan.open_steps()):
         ready = readiness(step, steps)
         if ready == "skip":
             steps[step.id] = step.replace(status=StepStatus.SKIPPED)
+            left_out.add(step.id)
         elif ready == "ready" and step.id in sent:
             inputs = inputs_of(step, steps, results)
             found = [_found(each, step, inputs, state, recorded) for each in sent[step.id]]
@@ -114,7 +120,7 @@ def _known(state: EnhancedState, recorded: OnRecord) -> dict[str, SpecialistResu
             known |= {result.key: result for result in own}
             if len(own) == len(found):
                 steps[step.id], results[step.id] = settled(step, own), own
-    return known
+    return known, frozenset(left_out)
 
 
 def _found(

@@ -57,7 +57,9 @@ def test_a_step_that_is_left_out_gives_nothing_to_those_that_wait_for_it():
     state = state_of(ONE, other, last)
     three = result(last)
     both = rows(state, ONE, {}, result(ONE)) | rows(state, last, {}, three)
-    assert OnRecord.of(state, both).known["3/a"] == three
+    recorded = OnRecord.of(state, both)
+    assert recorded.known["3/a"] == three
+    assert recorded.left_out == {2}
 
 
 def test_a_long_chain_is_read_without_going_down_it():
