@@ -338,7 +338,32 @@ async def test_a_tool_loop_that_paid_asks_before_it_is_done_once_more():
     assert bank.paid == [5, 5]
 
 
-async def test_a_partial_step_tells_what_it_waits_for_the_same_after_an_interrupt(build):
+async def partly(member):
+    """A run whose step comes to a part, and is revised to do the rest."""
+    revision = CONTINUE + "- [ ] 1. Pay the rest @clerk\n"
+    model = ScriptedModel({"feedback": [revision, always(COMPLETE)]})
+    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[member])
+    graph = build_graph(config, checkpointer=InMemorySaver())
+    return await run(graph, {"plan": "- [ ] 1. Pay @clerk\n"}, config=THREAD)
+
+
+async def test_who_did_a_part_with_tools_goes_on_with_the_rest_unasked():
+    bank = Bank()
+    clerk, _ = bank.clerk(PAY, "---\nstatus: partial\n---\nHalf of it.", PAY, "It is paid.")
+    state = await partly(clerk)
+    assert (state["outcome"], bank.paid) == ("completed", [5, 5])
+
+
+async def test_work_that_is_declared_unsafe_asks_after_a_part_of_it_too():
+    half = SpecialistResult(status=ExecutionStatus.PARTIAL, result=AIMessage("Half."))
+    clerk = Specialist(
+        name="clerk", intended_use="Pays.", run=lambda context: half, effects="unsafe"
+    )
+    (question,) = waiting_for(await partly(clerk))
+    assert "was done in try 1" in question.text
+
+
+async def test_a_step_tells_what_it_waits_for_the_same_after_an_interrupt(build):
     """LangGraph does not run again what it has a write of: its results come from the record."""
     seen = []
 

@@ -83,7 +83,7 @@ class Tries:
     questions: StepQuestions
     keys: Keys
     tried: Sequence[LedgerEntry] = ()
-    before: str = ""
+    before: SpecialistResult | None = None
     on_doubt: OnDoubt = "ask"
     used: TokenCount = field(default_factory=TokenCount)
     number: int = field(init=False)
@@ -135,9 +135,16 @@ class Tries:
         """The tries because of which the work may not be done unasked: cut off, or done before."""
         cut_off = left_in_doubt(self.tried) if self._is_unsafe else None
         done = done_before(self.tried)
-        if done is not None and not self._is_unsafe and not await self._has_acted():
-            done = None
-        return [each for each in (cut_off, done) if each is not None]
+        is_asked = done is not None and await self._is_once_only()
+        return [each for each in (cut_off, done if is_asked else None) if each is not None]
+
+    async def _is_once_only(self) -> bool:
+        """Whether work that was done before must not be done once more unasked."""
+        if self._is_unsafe and self.specialist.card.is_declared:
+            return True
+        # Who did a part of it, and never said that it is unsafe, is asked for the rest.
+        is_part = self.before is not None and self.before.status is ExecutionStatus.PARTIAL
+        return not is_part and (self._is_unsafe or await self._has_acted())
 
     async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
         """Say what became of work that must not be done twice; None if it is to be done again."""
@@ -149,7 +156,8 @@ class Tries:
         if verdict.action == "run again":
             return None
         self._attempt = Attempt(**{name: getattr(doubt, name) for name in Attempt.model_fields})
-        result = result_by(verdict, self.before if doubt.outcome == "done" else "")
+        before = self.before.text if self.before and doubt.outcome == "done" else ""
+        result = result_by(verdict, before)
         return await self._finish(self._completed(result, 0.0))
 
     async def _finish(self, result: SpecialistResult) -> SpecialistResult:

@@ -150,7 +150,7 @@ class Turn:
                 self.step.id, self.specialist, self.state, self.board, self.services
             ),
             tried=tried,
-            before=(await self._journal()).text_before(self.state, self.key) if tried else "",
+            before=(await self._journal()).before(self.state, self.key) if tried else None,
             on_doubt=settings_of(self.state).on_doubt,
         )
         result = await tries.run()

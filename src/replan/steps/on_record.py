@@ -51,12 +51,12 @@ class OnRecord:
             or self._former(state, step, specialist)
         )
 
-    def text_before(self, state: EnhancedState, key: str) -> str:
-        """What came of a step at a specialist when it was done before; empty if it never was."""
+    def before(self, state: EnhancedState, key: str) -> SpecialistResult | None:
+        """What came of a step at a specialist when it was done before; None if it never was."""
         stated = state.get("current_specialist_results", {}).get(key)
         found = [*self.rows.values(), *([] if stated is None else [stated])]
         own = [result for result in found if result.key == key and not result.is_failed]
-        return max(own, key=lambda result: result.round).text if own else ""
+        return max(own, key=lambda result: result.round, default=None)
 
     def _former(
         self, state: EnhancedState, step: PlanStep, specialist: str
