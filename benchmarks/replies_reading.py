@@ -1,0 +1,119 @@
+"""Reads one reply of the corpus as the node does that it is written for."""
+
+import ast
+from dataclasses import dataclass, field
+
+from langchain_core.messages import AIMessage
+from reply_families.drawing import Item, Meant, Task
+
+from replan.nodes import charging
+from replan.nodes.plan_texts import assigned, plan_text
+from replan.plan.document import PlanDocument, looks_like_plan
+from replan.plan.model import TaskPlan
+from replan.replies.readings import (
+    Complaint,
+    read_answer,
+    read_feedback,
+    read_specialist,
+    read_think,
+)
+from replan.state.team import SpecialistCard
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a node makes of a reply."""
+
+    outcome: str = ""
+    text: str = ""
+    plan: TaskPlan = field(default_factory=TaskPlan)
+    asked: bool = False
+    told: bool = False
+    why: str = ""
+
+    def fault(self, meant: Meant) -> str:
+        """What differs from what was meant, or nothing."""
+        if self.outcome != meant.outcome:
+            return f"{self.outcome} for {meant.outcome}: {self.text!r}"
+        if meant.outcome == "plan":
+            return _difference(self.plan, meant.tasks)
+        return "" if self.text.strip() == meant.text.strip() else f"text {self.text!r}"
+
+    def is_clean(self, meant: Meant) -> bool:
+        """Whether the steps say what they should and nothing else."""
+        said = [_squeezed(step.description) for step in self.plan.steps]
+        return said == [_squeezed(task.text) for task in meant.tasks]
+
+
+def read(item: Item) -> Found:
+    """Read a reply as its node does."""
+    match item.reader:
+        case "think":
+            return _think(item)
+        case "feedback":
+            return _feedback(item)
+        case "plan":
+            return _planned(plan_text(item.text), item)
+        case "answer":
+            return Found("answer", read_answer(item.text))
+        case "specialist":
+            reading = read_specialist(item.text)
+            return Found(str(reading.status), reading.body)
+        case "usage":
+            return _usage(item)
+
+
+def _think(item: Item) -> Found:
+    reading = read_think(item.text, looks_like_plan)
+    if isinstance(reading, Complaint):
+        return Found(asked=True, why=reading.problem)
+    if reading.kind in ("plan", "text"):
+        return _planned(reading.body, item)
+    return Found("answer", reading.body) if reading.body else Found(asked=True, why="no answer")
+
+
+def _feedback(item: Item) -> Found:
+    reading = read_feedback(item.text, looks_like_plan)
+    if isinstance(reading, Complaint):
+        return Found(asked=True, why=reading.problem)
+    if reading.verdict == "complete":
+        return Found("complete", reading.body)
+    return _planned(reading.body, item) if reading.body else Found("continue")
+
+
+def _planned(text: str, item: Item) -> Found:
+    document = PlanDocument.recover(text)
+    if document.mistakes:
+        return Found(asked=True, why="; ".join(map(str, document.mistakes)))
+    team = [SpecialistCard(name=name, intended_use="") for name in item.team]
+    return Found("plan", plan=assigned(document.plan, team))
+
+
+def _usage(item: Item) -> Found:
+    given = (
+        ast.literal_eval(item.text.replace("nan", "1e999-1e999").replace("inf", "1e999"))
+        if "nan" not in item.text
+        else {"input_tokens": float("nan"), "output_tokens": 1, "total_tokens": 1}
+    )
+    message = AIMessage("")
+    message.usage_metadata = given
+    tokens = charging._tokens_of(message)  # noqa: SLF001
+    return Found("usage") if min(tokens.input_tokens, tokens.output_tokens) >= 0 else Found("bad")
+
+
+def _difference(plan: TaskPlan, tasks: tuple[Task, ...]) -> str:
+    if len(plan.steps) != len(tasks):
+        return f"{len(plan.steps)} steps for {len(tasks)}"
+    place = {step.id: at for at, step in enumerate(plan.steps, 1)}
+    for step, task in zip(plan.steps, tasks, strict=True):
+        if _squeezed(task.text) not in _squeezed(f"{step.description} {step.brief}"):
+            return f"step {step.id} says {step.description!r}"
+        if list(step.specialists) != [task.who]:
+            return f"step {step.id} is for {step.specialists}, not {task.who}"
+        if {place[other] for other in step.dependencies} != set(task.after):
+            return f"step {step.id} waits for {step.dependencies}, not {task.after}"
+    return ""
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.replace("\u3000", " ").split())

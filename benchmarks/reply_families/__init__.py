@@ -1,0 +1,1 @@
+"""Families of replies: each module has the families of one kind, and registers them."""
