@@ -36,12 +36,15 @@ def arguments() -> ArgumentParser:
 
 def main(args: Namespace) -> list[Row]:
     """Read every reply, and tell how that went."""
-    items = replies(seed=args.seed, put_away=args.holdout, wordings=args.wordings)
+    show = "" if args.holdout else args.show
+    items = replies(
+        seed=args.seed, put_away=args.holdout, wordings=args.wordings, only=show
+    )
     if args.graph:
         from replies_graph import played  # noqa: PLC0415 - the graph takes seconds to load
 
         return played(items, hidden=args.holdout)
-    graded = _graded(items, show=args.show if not args.holdout else "")
+    graded = _graded(items, show=show)
     rows = [_row("all", graded.values())]
     if args.holdout:
         return rows

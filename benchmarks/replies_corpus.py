@@ -23,12 +23,12 @@ def holdout(seed: int = SEED) -> frozenset[str]:
 
 
 def replies(
-    *, seed: int = SEED, put_away: bool = False, wordings: int = WORDINGS
+    *, seed: int = SEED, put_away: bool = False, wordings: int = WORDINGS, only: str = ""
 ) -> Iterator[Item]:
     """The replies of the open families, or of those that are put away."""
     away = holdout(SEED)
     for name, make in FAMILIES.items():
-        if (name in away) is put_away:
+        if (name in away) is put_away and only in ("", name):
             for language in LANGUAGES:
                 for index in range(wordings):
                     yield make(drawn(name, language, index, seed))

@@ -1,7 +1,8 @@
 """What a call is charged: read from what LangChain says before it, and of what came of it."""
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
@@ -56,7 +57,7 @@ def _reported(response: LLMResult) -> TokenCount:
     used = TokenCount()
     for generation in _first_ones(response):
         if isinstance(generation, ChatGeneration):
-            used += _tokens_of(generation.message)
+            used += reported_tokens(generation.message)
     return used
 
 
@@ -75,8 +76,25 @@ def _first_ones(response: LLMResult) -> list[Generation]:
     return [one for generations in response.generations for one in generations[:1]]
 
 
-def _tokens_of(message: BaseMessage) -> TokenCount:
-    usage = message.usage_metadata if isinstance(message, AIMessage) else None
-    if usage is None:
+def reported_tokens(message: BaseMessage) -> TokenCount:
+    """The tokens that a message reports; a number that cannot be one counts as none reported."""
+    usage: Any = message.usage_metadata if isinstance(message, AIMessage) else None
+    if not isinstance(usage, dict):
         return TokenCount()
-    return TokenCount(input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
+    reported = cast("dict[str, object]", usage)
+    return TokenCount(
+        input_tokens=_whole(reported.get("input_tokens")),
+        output_tokens=_whole(reported.get("output_tokens")),
+    )
+
+
+_MOST_TOKENS = 10**12
+
+
+def _whole(number: object) -> int:
+    """Read a count of tokens: what is below 0, too large for one, or no number is 0."""
+    if isinstance(number, str) and number.strip().isdecimal():
+        number = int(number.strip()[:20])
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        return 0
+    return math.ceil(number) if 0 <= number <= _MOST_TOKENS else 0

@@ -19,7 +19,6 @@ from replan.nodes.rules import (
     reached_limit,
     should_continue_execution,
 )
-from replan.plan.document import looks_like_plan
 from replan.ports.services import Services
 from replan.prompts.host import build_feedback_prompt
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
@@ -96,7 +95,9 @@ async def _judged(
             call,
             call.services.models.feedback,
             prompt,
-            lambda text: read_feedback(text, looks_like_plan),
+            lambda text: read_feedback(
+                text, call.services.names, holds_plan=prompts.merged_planning
+            ),
             shown,
             fallback="the judgement by the status of the steps",
         )

@@ -83,7 +83,7 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
     holds_plan = merged and bool(PlanDocument.recover(text).plan.steps)
     if not holds_plan and not looks_like_plan(text):
         try:
-            text = plan_text(await call.ask(services.models.planning, prompt))
+            text = plan_text(await call.ask(services.models.planning, prompt), services.names)
         except LimitReachedError as error:
             text = str(error)
     plan, complaint = await read_model_plan(text, call, prompt)

@@ -1,14 +1,16 @@
 """From what a model wrote to a plan: read, complained about once, then recovered."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError, ModelCallError
 from replan.nodes.host_call import HostCall
-from replan.plan.document import PlanDocument, looks_like_plan, refresh_content
+from replan.plan.document import PlanDocument, refresh_content
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rendering import render
+from replan.replies.naming import Names
+from replan.replies.plans import problems_of
 from replan.replies.readings import read_plan
 from replan.state.team import SpecialistCard, find_specialist
 
@@ -24,24 +26,26 @@ async def read_model_plan(
     A text with mistakes is shown to the model once with all of them; of its second text, and
     else of its first, what can be read is taken. A plan without steps means that none could.
     """
-    first = PlanDocument.recover(text)
-    if not first.mistakes:
+    team = call.services.names
+    first, mistakes = PlanDocument.recover(text), problems_of(text, Names(team))
+    if not mistakes:
         return first.plan, ""
-    complaint = "\n".join(str(mistake) for mistake in first.mistakes)
+    complaint = "\n".join(map(str, mistakes))
     problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, mended."
     try:
         reply = await call.ask_again(call.services.models.planning, prompt, text, problem)
     except (LimitReachedError, ModelCallError):
         return first.plan, complaint
-    second = PlanDocument.recover(plan_text(reply))
+    text = plan_text(reply, team)
+    second = PlanDocument.recover(text)
     if second.plan.steps:
-        return second.plan, "\n".join(str(mistake) for mistake in second.mistakes)
+        return second.plan, "\n".join(map(str, problems_of(text, Names(team))))
     return first.plan, complaint
 
 
-def plan_text(reply: str) -> str:
+def plan_text(reply: str, team: Collection[str]) -> str:
     """The plan document in a model's reply, without front matter or thinking around it."""
-    return read_plan(reply, looks_like_plan)
+    return read_plan(reply, team)
 
 
 def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:

@@ -113,7 +113,7 @@ async def _revised(
     prompt: list[BaseMessage] = build_plan_update_prompt(judged, state, services.prompts)
     try:
         if is_asked:
-            text = plan_text(await call.ask(services.models.planning, prompt))
+            text = plan_text(await call.ask(services.models.planning, prompt), services.names)
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
     if not text.strip():
@@ -127,7 +127,7 @@ async def _revised(
         reply = await call.ask_again(services.models.planning, prompt, text, problem)
     except (ModelCallError, LimitReachedError):
         return revision
-    second = _applied(old, plan_text(reply), judged, services)
+    second = _applied(old, plan_text(reply, services.names), judged, services)
     return second if second.plan.version != old.version else revision
 
 

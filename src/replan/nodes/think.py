@@ -14,7 +14,6 @@ from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.repair import ask_readable
 from replan.nodes.run_start import start_run
-from replan.plan.document import looks_like_plan
 from replan.ports.services import Services
 from replan.prompts.host import build_thinking_prompt, request_messages, request_text
 from replan.replies.readings import ThinkReading, read_think, says_simple
@@ -89,7 +88,7 @@ async def _judged(
             call,
             call.services.models.thinking,
             build_thinking_prompt(state.get("messages", []), state, prompts),
-            lambda text: read_think(text, looks_like_plan, threshold),
+            lambda text: read_think(text, call.services.names, threshold),
             shown,
             fallback="a simple request",
         )

@@ -20,6 +20,13 @@ feedback: One sentence.
 ---
 The final answer. For `verdict: continue`: the whole revised plan, or nothing to keep it."""
 
+PLAN_FORM = """\
+Write the whole reply again: the front matter, then the whole plan, each step a line such as
+- [ ] 1. What is to be done @name (after 2)"""
+ANSWER_FORM = """\
+Write the whole reply again: the answer below `complexity: simple`, or the plan below
+`complexity: complex`."""
+
 _LONGEST_VALUE = 60
 
 

@@ -1,6 +1,7 @@
 """Reading a host's reply: a Markdown document with a small front matter, however it arrives."""
 
 import json
+import re
 from collections.abc import Collection
 
 from replan.plan.model import Value
@@ -8,6 +9,7 @@ from replan.replies.front_matter import DELIMITER, MAX_LINES, Parts, match_key, 
 from replan.replies.json_object import read_object
 from replan.replies.leading_lines import read_bare, read_leading, read_one_line
 from replan.replies.tags import read_tags
+from replan.replies.thoughts import without_thoughts, without_tokens
 from replan.replies.wrapping import (
     BLANK,
     NEUTRAL_LANGUAGES,
@@ -30,6 +32,7 @@ FEEDBACK_KEYS = frozenset(("verdict", "feedback", "suggested_action", "update", 
 HOST_KEYS = THINK_KEYS | FEEDBACK_KEYS
 """The keys of all replies of the host."""
 
+_GLUED = re.compile(r"\A(\s{0,20}(?:```|~~~)\w{0,20})[ \t]+(?=---)")
 _MAX_NESTING = 3
 _MAX_DELIMITERS = 200
 _LONGEST_HEADER = 4_000
@@ -57,8 +60,15 @@ def read_reply(text: str, known: Collection[str]) -> Reply:
     line or two of talk before it are passed over, and a JSON object with the same keys is read too.
     A `---` or a tag further down belongs to the body.
     """
-    parts = _read(plain(text), frozenset(known), 0)
-    body = trimmed(parts.body)
+    names = frozenset(known)
+    parts = _read(_GLUED.sub(r"\1\n", without_tokens(plain(text)), count=1), names, 0)
+    for _ in range(_MAX_NESTING):
+        again = read_delimited(trimmed(parts.body), names) if parts.fields else None
+        if again is None:
+            break
+        # The form was repeated from the prompt, or the front matter written twice.
+        parts = Parts(parts.fields | again.fields, again.body)
+    body = trimmed(without_thoughts(trimmed(parts.body)))
     if parts.fields:
         body = without_markdown_fence(body)
     elif DELIMITER.fullmatch(body):
