@@ -37,9 +37,7 @@ def arguments() -> ArgumentParser:
 def main(args: Namespace) -> list[Row]:
     """Read every reply, and tell how that went."""
     show = "" if args.holdout else args.show
-    items = replies(
-        seed=args.seed, put_away=args.holdout, wordings=args.wordings, only=show
-    )
+    items = replies(seed=args.seed, put_away=args.holdout, wordings=args.wordings, only=show)
     if args.graph:
         from replies_graph import played  # noqa: PLC0415 - the graph takes seconds to load
 

@@ -180,7 +180,7 @@ def drawn(family: str, language: str, index: int, seed: int) -> Drawing:
 
 def _waits(random: Random, at: int, count: int) -> tuple[int, ...]:
     """The second step waits for nobody, the last for two, so that order and width both matter."""
-    if at < 2:  # noqa: PLR2004
+    if at < 2:
         return ()
     if at == count - 1:
         return tuple(sorted(random.sample(range(1, at + 1), 2)))

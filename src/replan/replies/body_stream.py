@@ -53,10 +53,12 @@ class Shown:
 def _unsure(text: str) -> int:
     """Find where a mark may have begun that is not complete yet."""
     start = max(0, len(text) - _LONGEST_MARK)
+    line = text.rfind("\n", start) + 1
+    if line and text[line:].lstrip(" \t").startswith(("`", "~")):
+        return line
     for at in range(len(text) - 1, start - 1, -1):
-        if text[at] == "\n":
-            rest = text[at + 1 :].lstrip(" \t")
-            return at + 1 if rest[:1] in ("`", "~") and len(rest) < _LONGEST_MARK else len(text)
+        if text[at].isspace():
+            return len(text)
         if text[at] in _MARKS:
             return at
     return len(text)
@@ -173,7 +175,8 @@ class BodyStream:
 
 def _may_be_more(text: str) -> bool:
     """Whether a body that begins so may begin with thoughts or a second front matter."""
-    return text[:1] in _MARKS or bool(text and DELIMITER.fullmatch(text)) or bool(opens_thought(text))
+    is_rule = bool(text) and DELIMITER.fullmatch(text) is not None
+    return is_rule or text.startswith(tuple(_MARKS)) or opens_thought(text) is not None
 
 
 def _is_long_fence(text: str) -> bool:

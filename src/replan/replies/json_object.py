@@ -6,9 +6,9 @@ from typing import cast
 
 from replan.replies.front_matter import DELIMITER, Parts
 from replan.replies.json_text import Decoded, as_text, decode, dumped, unwrap
-from replan.replies.records import LISTS
 from replan.replies.keys import BODY_KEYS, LABEL_KEYS, find_key, fits, spelled_out, squeezed
 from replan.replies.labels import complexity_of, verdict_of
+from replan.replies.records import LISTS
 from replan.replies.wrapping import BLANK, few_lines, plain, skip_blank, unless_talk
 
 _MARKUP = tuple(
@@ -30,8 +30,9 @@ def read_object(text: str, known: Collection[str]) -> Parts | None:
     if before.endswith("["):
         start = len(before) - 1
     value, end, is_cut = _first_reply(text, start, known)
-    if value == {} and not text[:start].strip(BLANK) and not text[end:].strip(BLANK):
-        return Parts({}, "")  # nothing is in it, or it was cut off at once
+    is_empty = value == {} or (is_cut and not _says_anything(value))
+    if is_empty and not (text[:start] + text[end:]).strip(BLANK):
+        return Parts({}, "", is_cut)  # nothing is in it, or it was cut off at once
     found = unwrap(value, lambda fields: _is_reply(fields, known))
     if found is None:
         return None
@@ -39,11 +40,7 @@ def read_object(text: str, known: Collection[str]) -> Parts | None:
     body = _body(found, fields)
     if not body and fields:
         body = _without_markup(text[end:]) or unless_talk(text[:start])
-    return Parts(fields, body + CUT if is_cut and body else body)
-
-
-CUT = "\n(..."
-"""Ends a body that was cut off: no bracket of it is ever closed."""
+    return Parts(fields, body, is_cut)
 
 
 def _first_reply(text: str, start: int, known: Collection[str]) -> Decoded:
@@ -79,7 +76,9 @@ def _is_reply(fields: Mapping[str, object], known: Collection[str]) -> bool:
         if key:
             is_certain = key[1] or key[0] not in LABEL_KEYS
             count += is_certain or fits(key[0], spelled_out(name, as_text(value)))
-        elif squeezed(name) in LISTS or (squeezed(name) in BODY_KEYS and not isinstance(value, dict)):
+        elif squeezed(name) in LISTS or (
+            squeezed(name) in BODY_KEYS and not isinstance(value, dict)
+        ):
             count += 1
     return count > 1 or (count == 1 and len(fields) == 1)
 
@@ -110,6 +109,14 @@ def _body(found: Mapping[str, object], fields: Mapping[str, str]) -> str:
         return plain("\n".join(cast("list[str]", value)))
     # Steps stay data: they are read as such where the plan is read.
     return plain(as_text(value) if isinstance(value, str) else dumped(value))
+
+
+def _says_anything(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(cast("dict[str, object]", value).values())
+    return isinstance(value, list) and any(
+        isinstance(item, dict) for item in cast("list[object]", value)
+    )
 
 
 def _are_lines(rows: list[object]) -> bool:

@@ -32,9 +32,7 @@ Label = TypeVar("Label")
 
 
 def _index(name: str, labels: Mapping[str, Label]) -> dict[str, Label]:
-    return {
-        _folded(word): labels[key] for key, listed in tables(name).items() for word in listed
-    }
+    return {_folded(word): labels[key] for key, listed in tables(name).items() for word in listed}
 
 
 def _folded(text: str) -> str:
@@ -59,7 +57,10 @@ def is_choice(value: str, words: Mapping[str, Label] | None = None) -> bool:
     """Whether a value is a list of labels to choose from, as the prompt has it, and no choice."""
     if words is None:
         return is_choice(value, _COMPLEXITY_WORDS) or is_choice(value, _VERDICT_WORDS)
-    pieces = [piece.strip(" \t[]<>{}()`'\"*.").split() for piece in _CHOICE.split(_folded(value[:_LABEL_REACH]))]
+    pieces = [
+        piece.strip(" \t[]<>{}()`'\"*.").split()
+        for piece in _CHOICE.split(_folded(value[:_LABEL_REACH]))
+    ]
     labels = [words.get(" ".join(piece)) for piece in pieces if piece]
     return len(labels) > 1 and all(labels) and len(set(labels)) > 1
 

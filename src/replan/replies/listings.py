@@ -22,6 +22,7 @@ _MOST_LINES = 20_000
 _FIELD = re.compile(
     r"[\s>*+•–-]*[*_`]{0,2}(?P<key>[^:：=*`|]{1,40}?)[*_`]{0,2}\s*[:：=]\s*[*_`]{0,2}\s*(?P<value>.*)"
 )
+_ITEM, _ITEM_END = re.compile(r"<li>", re.IGNORECASE), re.compile(r"</li>", re.IGNORECASE)
 _ONE_LINE = re.compile(r"(?:^|(?<=\s))(?:[-*]\s+\[.\]\s+)?(?P<number>\d{1,3})[.)]\s+(?=\S)")
 
 
@@ -31,7 +32,10 @@ def _folded(names: Sequence[str]) -> frozenset[str]:
 
 WHO = _folded([*words.FIELDS["who"], *words.listed("assigned_to")])
 AFTER = _folded(
-    [*words.FIELDS["after"], *(w for n in ("depends_on", "needs", "after") for w in words.listed(n))]
+    [
+        *words.FIELDS["after"],
+        *(w for n in ("depends_on", "needs", "after") for w in words.listed(n)),
+    ]
 )
 KEYS = WHO | AFTER
 TASK = _folded(words.FIELDS["task"])
@@ -63,7 +67,7 @@ def rewritten(text: str, names: Names) -> str | None:
 def _lines(text: str) -> list[str]:
     text = without_comments(text)
     text = re.sub(r"(?m)^(\s*)\\([-*+#])", r"\1\2", text)
-    text = re.sub(r"<li>\s*(.*?)\s*</li>", r"\n- \1\n", text, flags=re.IGNORECASE)
+    text = _ITEM_END.sub("\n", _ITEM.sub("\n- ", text))
     lines = text.split("\n")[:_MOST_LINES]
     return [part for line in lines for part in _parted(line)]
 
@@ -124,7 +128,9 @@ def _carries(lines: list[str], step: _Step, names: Names) -> bool:
 
 def _is_field(line: str) -> bool:
     found = _FIELD.fullmatch(line)
-    return found is not None and bool(found["value"].strip(" *_")) and squeezed(found["key"]) in KEYS
+    return (
+        found is not None and bool(found["value"].strip(" *_")) and squeezed(found["key"]) in KEYS
+    )
 
 
 def _bound(lines: list[str], steps: list[_Step]) -> None:
@@ -267,9 +273,7 @@ def reads_as_field(line: str, names: Names, labels: Collection[str]) -> bool:
     return bool(said.who or said.waits)
 
 
-def _joined(
-    lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]
-) -> str:
+def _joined(lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]) -> str:
     written = step_lines(entries)
     text: list[str] = []
     at = 0

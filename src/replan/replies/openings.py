@@ -24,15 +24,24 @@ _COUNT = rf"\d{{1,4}}|[{_CJK}]{{1,3}}|[A-Za-z](?![^\W_])|[IVX]{{1,5}}(?![^\W_])"
 _LABELS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (style, re.compile(pattern, re.IGNORECASE))
     for style, pattern in (
-        ("word", rf"(?:{words.STEP})\s*[-_#]?\s*(?P<label>{_COUNT})\s*步?\s*(?:{_END}|(?:\*\*|__)\s*|$)"),
+        (
+            "word",
+            rf"(?:{words.STEP})\s*[-_#]?\s*(?P<label>{_COUNT})\s*步?\s*(?:{_END}|(?:\*\*|__)\s*|$)",
+        ),
         ("word", rf"第?\s*(?P<label>\d{{1,4}}|[{_CJK}]{{1,3}})\s*(?:步骤?|단계|番目){_END}"),
         ("paren", rf"[(（［【]\s*(?P<label>{_COUNT})\s*[)）］】]\s*[.:：、]?\s*"),
         ("paren", r"\[(?P<label>\d{1,4})\](?!\()\s*[.:：]?\s*"),
         ("hash", r"\#(?P<label>\d{1,4})(?:\s*[.:：)]\s*|\s+)"),
         ("keycap", r"(?P<label>\d)\ufe0f?\u20e3\s*[.:]?\s*"),
-        ("circled", r"(?P<label>[\u2460-\u24ff\u2776-\u2793\u3220-\u3229\u3280-\u3289])\s*[.:：、]?\s*"),
+        (
+            "circled",
+            r"(?P<label>[\u2460-\u24ff\u2776-\u2793\u3220-\u3229\u3280-\u3289])\s*[.:：、]?\s*",
+        ),
         ("dotted", r"(?P<label>\d{1,3}(?:\.\d{1,3})+)(?:[.):：]\s*|\s+)"),
-        ("number", r"(?P<label>\d{1,4})(?:\\?[.)、．](?:\*\*|__)?[:：]?\s*|(?:\*\*|__)?\s*[:：]\s*|\s+[-–—]\s+)"),
+        (
+            "number",
+            r"(?P<label>\d{1,4})(?:\\?[.)、．](?:\*\*|__)?[:：]?\s*|(?:\*\*|__)?\s*[:：]\s*|\s+[-–—]\s+)",
+        ),
         ("id", r"(?P<label>\#?[A-Za-z]{1,6}[-_]?\d{1,3})\s*(?:[:：)]|\.(?=\s)|\s-\s)\s*"),
         ("cjk", rf"(?P<label>[{_CJK}]{{1,3}})[、．.：:]\s*"),
         ("letter", r"(?P<label>[A-Za-z]|[IVX]{1,5})[.):：](?=\s)\s*"),

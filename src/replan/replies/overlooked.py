@@ -1,5 +1,6 @@
 """What a plan document seems to say and its reader did not take: names, order, steps, an end."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 from replan.errors import Mistake
@@ -87,12 +88,14 @@ def _beside(blocks: Collection[Block], lines: list[str], names: Names) -> Iterat
         said = read_line(line[opening.text :], names, waits)
         is_step = any(name in names.team for name in said.who) and opening.label
         if is_step and squeezed(said.text) not in titles:
-            yield _place(at, "step_not_read", f"'{line.strip()[:60]}' is read as text, not as a step.")
+            yield _place(
+                at, "step_not_read", f"'{line.strip()[:60]}' is read as text, not as a step."
+            )
 
 
 def _repeated(blocks: Collection[Block]) -> Iterator[Mistake]:
-    titles = [squeezed(block.step.description) for block in blocks]
-    if len(titles) >= _LEAST_REPEATED and all(titles.count(each) > 1 for each in set(titles)):
+    titles = Counter(squeezed(block.step.description) for block in blocks)
+    if titles and min(titles.values()) >= _LEAST_REPEATED:
         yield _mistake(next(iter(blocks)), "repeated_steps", "Each step stands in it twice.")
 
 

@@ -13,7 +13,6 @@ from replan.errors import Mistake
 from replan.plan import words
 from replan.plan.document import PlanDocument, looks_like_plan
 from replan.plan.reading import read_document
-from replan.replies.json_object import CUT
 from replan.replies.json_text import decode
 from replan.replies.listings import rewritten
 from replan.replies.naming import Names
@@ -23,6 +22,9 @@ from replan.replies.structures import steps_in
 from replan.replies.wrapping import NEUTRAL_LANGUAGES, first_fence, trimmed, whole_fence
 
 _LEAST = 2
+_LONGEST = 60_000
+"""What is longer is read as the plan document that it is, or not at all."""
+
 _STRUCTURED = NEUTRAL_LANGUAGES | {"xml", "html", "plan", "tasks", "csv", "yaml"}
 _MARGIN = re.compile(r"[ \t]*(?:>[ \t]?|\|[ \t](?=[-*\d]))|[ \t]{2,}")
 _MARGINS = re.compile(r"(?:[ \t]*(?:>|\|[ \t](?=[-*\d]))|[ \t]{2}|[ \t]*$)")
@@ -58,43 +60,47 @@ def problems_of(text: str, names: Names, known: Collection[int] = ()) -> tuple[M
     return (*PlanDocument.recover(text, known=known).mistakes, *overlooked(text, names))
 
 
-def find_plan(body: str, team: Collection[str] = (), *, expected: bool) -> FoundPlan | None:
+def find_plan(
+    body: str, team: Collection[str] = (), *, expected: bool, is_cut: bool = False
+) -> FoundPlan | None:
     """Find the plan that a body is.
 
     Args:
         body: What stands below the front matter.
         team: The names of the team.
         expected: Whether a plan was announced; else only what can be nothing else is one.
+        is_cut: Whether the end of the body is known to be missing.
     """
     names = Names(team)
     best: FoundPlan | None = None
-    is_cut = body.endswith(CUT)
-    for text, is_proof in _forms(_unwrapped(body.removesuffix(CUT)), names):
-        text = text.rstrip() + _ENDLESS if is_cut else text  # noqa: PLW2901
-        found = FoundPlan(text, problems_of(text, names), is_proof)
-        if not found.problems and (expected or is_proof or looks_like_plan(text)):
-            return found._replace(is_certain=is_proof or _is_bound(text, names))
-        if _has_steps(found) and (best is None or len(found.problems) < len(best.problems)):
+    for form, is_proof in _forms(_unwrapped(body), names):
+        text = form.rstrip() + _ENDLESS if is_cut else form
+        found = FoundPlan(text, problems_of(text, names), _is_bound(text, names))
+        if not (expected or is_proof) or not _has_steps(found):
+            continue
+        if best is None or len(found.problems) < len(best.problems):
             best = found
-    if best is None or not (expected or best.is_certain or looks_like_plan(best.text)):
-        return None
-    return best._replace(is_certain=best.is_certain or _is_bound(best.text, names))
+        if not best.problems:
+            break
+    return best
 
 
 def _forms(body: str, names: Names) -> Iterator[tuple[str, bool]]:
     """Give the documents that a body can be read as, the plainest first."""
     if _reads(body):
-        yield body, False
+        yield body, looks_like_plan(body)
+    if len(body) > _LONGEST:
+        return
     data = steps_in(body)
     if data is not None and (text := plan_text(data.value, names)):
         yield (text.rstrip() + _ENDLESS if data.is_cut else text), data.is_certain
     loose = "\n".join(_MARGIN.sub("", line, count=1) for line in body.split("\n"))
     for form in dict.fromkeys((body, loose)):
         if form != body and _reads(form):
-            yield form, False
+            yield form, looks_like_plan(form)
         text = rewritten(form, names)
         if text is not None:
-            yield text, _is_bound(text, names)
+            yield text, looks_like_plan(body) or _names_or_orders(text)
 
 
 _ENDLESS = " (..."
@@ -110,6 +116,12 @@ def _reads(text: str) -> bool:
 
 def _has_steps(found: FoundPlan) -> bool:
     return not any(problem.code == "no_steps" for problem in found.problems)
+
+
+def _names_or_orders(text: str) -> bool:
+    """Whether there are several steps, of which one names a specialist or another step."""
+    steps = [block.step for block in read_document(text).blocks]
+    return len(steps) >= _LEAST and any(step.assigned_to or step.awaits for step in steps)
 
 
 def _is_bound(text: str, names: Names) -> bool:

@@ -23,8 +23,8 @@ from replan.replies.labels import (
 )
 from replan.replies.plans import FoundPlan, find_plan, is_partial
 from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, Reply, read_reply
-from replan.replies.wordlists import words
 from replan.replies.specialist_reading import SpecialistReading, read_specialist
+from replan.replies.wordlists import words
 from replan.state.results import ActionType, TaskComplexity
 
 __all__ = [
@@ -58,6 +58,7 @@ class ThinkReading(Value):
         next_action: What the host means to do; it may contradict the label.
         body: The answer or the plan.
         kind: What the body is.
+        is_cut: Whether the reply's markup shows that its end is missing.
         contradiction: What in the reply does not go together, or empty.
     """
 
@@ -67,6 +68,7 @@ class ThinkReading(Value):
     next_action: ActionType | None = None
     body: str = ""
     kind: BodyKind = "empty"
+    is_cut: bool = False
     contradiction: str = ""
 
 
@@ -81,6 +83,7 @@ class FeedbackReading(Value):
         plan_update_type: The kind of change, if the host named one.
         body: The final answer (complete) or the revised plan (continue).
         is_partial: Whether the revised plan says itself that it leaves steps out.
+        is_cut: Whether the reply's markup shows that its end is missing.
         contradiction: What in the reply does not go together, or empty.
     """
 
@@ -91,6 +94,7 @@ class FeedbackReading(Value):
     plan_update_type: PlanUpdateType | None = None
     body: str = ""
     is_partial: bool = False
+    is_cut: bool = False
     contradiction: str = ""
 
 
@@ -111,7 +115,7 @@ def read_think(
     written = reply.fields.get("complexity", "")
     score = number_of(reply.fields.get("score", "") or written)
     label = complexity_of(written)
-    plan = find_plan(reply.body, team, expected=label not in (None, "simple"))
+    plan = find_plan(reply.body, team, expected=label not in (None, "simple"), is_cut=reply.is_cut)
     complexity = label or _without_label(score, threshold, has_plan=plan is not None)
     if complexity is TaskComplexity.SIMPLE and plan is not None and plan.is_certain:
         return _plan_below_simple(reply, plan, score)
@@ -181,6 +185,7 @@ def _think_reading(
         next_action=action,
         body=body,
         kind=kind if body else "empty",
+        is_cut=reply.is_cut,
         contradiction=f"complexity is {complexity}, next_action is {action}"
         if action in against
         else "",
@@ -203,7 +208,7 @@ def read_feedback(
     reply = read_reply(text, FEEDBACK_KEYS)
     written = reply.fields.get("verdict", "")
     verdict = verdict_of(written)
-    plan = find_plan(reply.body, team, expected=verdict == "continue")
+    plan = find_plan(reply.body, team, expected=verdict == "continue", is_cut=reply.is_cut)
     if verdict is None and plan is not None:
         verdict = "continue"
     if verdict is None:
@@ -231,9 +236,7 @@ def _revision_problem(reading: FeedbackReading, plan: FoundPlan | None) -> str:
     return ""
 
 
-def _feedback_reading(
-    reply: Reply, verdict: Verdict, plan: FoundPlan | None
-) -> FeedbackReading:
+def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) -> FeedbackReading:
     update = _unless_nothing(reply.fields.get("update", ""))
     body = reply.body
     if verdict == "continue":
@@ -254,6 +257,7 @@ def _feedback_reading(
         plan_update_type=update_type_of(reply.fields.get("plan_update_type", "")),
         body=body,
         is_partial=plan is not None and is_partial(reply.body),
+        is_cut=reply.is_cut,
         contradiction=f"verdict is {verdict}, suggested_action is {action}"
         if action in against
         else "",
@@ -277,4 +281,5 @@ def read_answer(text: str) -> str:
 
 
 def _unless_nothing(text: str) -> str:
-    return "" if text.strip(" .()[]*_`-\n").lower() in _NOTHING else text
+    words_in = text.strip(" .()[]*_`-\n").lower()
+    return "" if not words_in or words_in in _NOTHING else text

@@ -9,10 +9,20 @@ from replan.replies.json_text import as_text
 from replan.replies.naming import Names, squeezed
 from replan.replies.openings import opening_of
 from replan.replies.order_phrases import label_of, read_order
-from replan.replies.step_line import Line, read_line
+from replan.replies.step_line import read_line
 
 LISTS = frozenset(
-    ("steps", "tasks", "plan", "items", "subtasks", "todos", "tasklist", "revisedplan", "planofaction")
+    (
+        "steps",
+        "tasks",
+        "plan",
+        "items",
+        "subtasks",
+        "todos",
+        "tasklist",
+        "revisedplan",
+        "planofaction",
+    )
 )
 _HEADS = frozenset(("title", "goal", "name", "objective", "heading"))
 _MARKS = {"completed": "x", "complete": "x", "done": "x", "failed": "!", "skipped": "-"}
@@ -91,7 +101,9 @@ def _items(value: object, depth: int = 0) -> tuple[str, list[object]]:
 
 def _keyed(key: str, item: object) -> Record:
     """Give a step that stands under its number: `{"1": "...", "step 2": "..."}`."""
-    return {"id": key, **cast("Record", item)} if isinstance(item, dict) else {"id": key, "task": item}
+    return (
+        {"id": key, **cast("Record", item)} if isinstance(item, dict) else {"id": key, "task": item}
+    )
 
 
 def _parted(item: object) -> dict[str, object] | None:
@@ -123,7 +135,9 @@ def _parted(item: object) -> dict[str, object] | None:
 def _weight(key: str) -> int:
     """Which of several fields is the step's line: its title before its description."""
     word = squeezed(key)
-    return {"title": 0, "task": 1, "name": 2, "step": 4, "text": 3, "role": 5, "owner": 5}.get(word, 3)
+    return {"title": 0, "task": 1, "name": 2, "step": 4, "text": 3, "role": 5, "owner": 5}.get(
+        word, 3
+    )
 
 
 def _label(parts: Record) -> str:

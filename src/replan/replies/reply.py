@@ -45,11 +45,13 @@ class Reply(Value):
         fields: The values of the known keys, by the key's own name.
         body: The Markdown after the front matter, without blank lines around it.
         has_front_matter: Whether any known key was found.
+        is_cut: Whether its markup shows that its end is missing.
     """
 
     fields: dict[str, str]
     body: str
     has_front_matter: bool
+    is_cut: bool = False
 
 
 def read_reply(text: str, known: Collection[str]) -> Reply:
@@ -67,13 +69,18 @@ def read_reply(text: str, known: Collection[str]) -> Reply:
         if again is None:
             break
         # The form was repeated from the prompt, or the front matter written twice.
-        parts = Parts(parts.fields | again.fields, again.body)
+        parts = Parts(parts.fields | again.fields, again.body, parts.is_cut)
     body = trimmed(without_thoughts(trimmed(parts.body)))
     if parts.fields:
         body = without_markdown_fence(body)
     elif DELIMITER.fullmatch(body):
         body = ""
-    return Reply(fields=parts.fields, body=body, has_front_matter=bool(parts.fields))
+    return Reply(
+        fields=parts.fields,
+        body=body,
+        has_front_matter=bool(parts.fields),
+        is_cut=parts.is_cut,
+    )
 
 
 def _read(text: str, known: frozenset[str], depth: int) -> Parts:
@@ -149,13 +156,13 @@ def _wrapped(text: str, known: frozenset[str], depth: int) -> Parts | None:
         return None
     parts = _read_fence(first.inner, first.language, known, depth)
     if parts.fields and not parts.body.strip(BLANK):
-        return Parts(parts.fields, first.rest)
+        return parts._replace(body=first.rest)
     whole = whole_fence(text)
     if whole is None:
         return None
     parts = _read_fence(whole.inner, whole.language, known, depth)
     if parts.fields:
-        return Parts(parts.fields, _joined(parts.body, whole.rest))
+        return parts._replace(body=_joined(parts.body, whole.rest))
     unwrapped = without_markdown_fence(text)
     return None if unwrapped == text else Parts({}, unwrapped)
 
@@ -177,7 +184,7 @@ def _after_talk(text: str, known: frozenset[str], depth: int) -> Parts | None:
     parts = _wrapped(text[start:], known, depth + 1)
     if parts is None or not parts.fields:
         return None
-    return Parts(parts.fields, trimmed(parts.body) or unless_talk(text[:start]))
+    return parts._replace(body=trimmed(parts.body) or unless_talk(text[:start]))
 
 
 def _below(text: str, known: frozenset[str], *, drop: bool) -> Parts | None:

@@ -61,7 +61,11 @@ def read_specialist(text: str) -> SpecialistReading:
     thinking = skip_thinking(source)
     source = source[thinking.end if thinking.closed else len(source) :]
     source = source[skip_unopened_thinking(source) or 0 :]
-    reading = next(filter(None, map(_read, _forms(source))), None) or _object(source)
+    reading = (
+        next(filter(None, map(_read, _forms(source))), None)
+        or _object(source)
+        or _delimited(source, with_others=True)
+    )
     body = trimmed(without_thoughts(trimmed(source)))
     if reading is None:
         status = ExecutionStatus.SUCCESS if body else ExecutionStatus.FAILED
@@ -83,7 +87,11 @@ def _forms(text: str) -> Iterator[str]:
                 yield whole.inner.strip("\n")
             if (first := first_fence(rest)) is not None and first.rest.strip(BLANK):
                 inner = first.inner.strip("\n")
-                yield inner + first.rest if DELIMITER.match(inner) else f"---\n{inner}\n---{first.rest}"
+                yield (
+                    inner + first.rest
+                    if DELIMITER.match(inner)
+                    else f"---\n{inner}\n---{first.rest}"
+                )
 
 
 def _read(text: str) -> SpecialistReading | None:
@@ -91,7 +99,7 @@ def _read(text: str) -> SpecialistReading | None:
     return reading if reading and reading.body else None
 
 
-def _delimited(text: str) -> SpecialistReading | None:
+def _delimited(text: str, *, with_others: bool = False) -> SpecialistReading | None:
     opened = DELIMITER.match(text, skip_blank(text))
     closed = DELIMITER.search(text, opened.end() + 1) if opened else None
     if opened is None or closed is None:
@@ -99,10 +107,11 @@ def _delimited(text: str) -> SpecialistReading | None:
     lines = text[opened.end() + 1 : closed.start()].split("\n", _MAX_LINES)
     written = [line for line in lines if line.strip(BLANK)]
     found = [match_key(line, SPECIALIST_KEYS) for line in written]
-    # What is not only front matter is somebody's text.
-    if not written or not all(found):
+    if not written or not (with_others or all(found)):
         return None
-    return _reading([line for line in found if line], text[closed.end() :])
+    # What is not only front matter is somebody's text.
+    body = text[closed.end() :] if all(found) else text
+    return _reading([line for line in found if line], body)
 
 
 def _bare(text: str) -> SpecialistReading | None:

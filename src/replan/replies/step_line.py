@@ -18,8 +18,12 @@ from replan.replies.order_phrases import ALL, PREVIOUS, keyword_places, label_of
 
 _PAIRS = {"(": ")", "（": "）", "[": "]", "【": "】", "{": "}", "<": ">", "［": "］"}
 _LONGEST_GROUP = 600
+_LONGEST_LINE = 4_000
+_MOST_EDGES = 8
 _NAME = r"[\w][\w.-]{0,60}"
-_MENTION = re.compile(rf"(?<![\w.+@-])[`*_]{{0,2}}[@＠]\s?[{{\[`*_]{{0,2}}({_NAME})[}}\]`*_]{{0,3}}")
+_MENTION = re.compile(
+    rf"(?<![\w.+@-])[`*_]{{0,2}}[@＠]\s?[{{\[`*_]{{0,2}}({_NAME})[}}\]`*_]{{0,3}}"
+)
 _MORE_WORDS = re.compile(r"(?:[ _-]\w{1,30}){1,2}")
 _BETWEEN = re.compile(
     r"\s*(?:[,;|，；、،؛:：]|(?<=\s)[-–—]{1,2}(?=\s)|→|⇒|->|=>|(?=←|<-))\s*|(?<=[.。])\s+"
@@ -79,6 +83,8 @@ def read_line(
         labels: The labels of the plan's steps, as `label_of` gives them.
         titles: Finds the label of a step by its title.
     """
+    if len(text) > _LONGEST_LINE:
+        return Line(text=text.strip())
     return _Reader(names, labels, titles).read(text)
 
 
@@ -190,7 +196,7 @@ class _Reader:
     def _without_edges(self, text: str, *, behind: bool) -> str:
         """Take pieces off both ends of a text while they say who or when."""
         text = _trimmed(text)
-        while text:
+        for _ in range(_MOST_EDGES if text else 0):
             shorter = self._without_end(text, behind=behind)
             if shorter is None or shorter == text:
                 break
@@ -318,7 +324,9 @@ def _groups(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(content: str) -> list[str]:
-    pieces = re.split(r"[,;|，；、،·/]|\s[-–—]\s|\s(?=(?:and|und|et)\s+(?:after|nach|après)\b)", content)
+    pieces = re.split(
+        r"[,;|，；、،·/]|\s[-–—]\s|\s(?=(?:and|und|et)\s+(?:after|nach|après)\b)", content
+    )
     return [piece.strip() for piece in pieces if piece and piece.strip()]
 
 
@@ -338,7 +346,20 @@ def _bare(text: str) -> str:
 
 def _is_misspelt(text: str) -> bool:
     """Whether a word in it is nearly one of the grammar, as in `(aftr 1)`."""
-    known = [word for name in ("depends_on", "after", "needs", "optional", "priority", "retries", "timeout", "writes") for word in words.listed(name)]
+    known = [
+        word
+        for name in (
+            "depends_on",
+            "after",
+            "needs",
+            "optional",
+            "priority",
+            "retries",
+            "timeout",
+            "writes",
+        )
+        for word in words.listed(name)
+    ]
     return any(
         get_close_matches(word.casefold(), known, n=1, cutoff=0.75) for word in _WORD.findall(text)
     )

@@ -20,11 +20,19 @@ _JSON_START = re.compile(r"(?:[^\n{\[]{0,80}[:：]\s*)?\s*(?=[\[{])")
 _YAML_ITEM = re.compile(r"^[ \t]*-[ \t]+(?P<key>[\w \"']{1,40}):(?:[ \t]|$)", re.MULTILINE)
 _YAML_LIST = re.compile(r"^(?P<key>[\w \"']{1,40}):[ \t]*(?:\n[ \t]*-|\n[ \t]+\S)", re.MULTILINE)
 _YAML_VALUE = re.compile(r"^(?P<head>[ \t]*(?:-[ \t]+)?[\w \"']{1,40}:[ \t]+)(?P<value>\S.*)$")
-_TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w:-]{0,40})(?P<fields>(?:\s[^<>]{0,2000})?)/?>")
+_TAG = re.compile(
+    r"<(?P<close>/?)(?P<name>[A-Za-z][\w:-]{0,40})(?P<fields>(?:\s[^<>]{0,2000})?)/?>"
+)
 _FIELD = re.compile(r"([\w:-]{1,40})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_STEP_TAGS = frozenset(squeezed(word) for word in words.listed("step")) - {"items", "steps", "tasks"}
+_STEP_TAGS = frozenset(squeezed(word) for word in words.listed("step")) - {
+    "items",
+    "steps",
+    "tasks",
+}
 _RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
-_PAIR = re.compile(r"[\s>*+-]*[*_`]{0,2}(?P<key>[^:：*`|]{1,40}?)[*_`]{0,2}\s*[:：]\s*[*_`]{0,2}\s*(?P<value>.*)")
+_PAIR = re.compile(
+    r"[\s>*+-]*[*_`]{0,2}(?P<key>[^:：*`|]{1,40}?)[*_`]{0,2}\s*[:：]\s*[*_`]{0,2}\s*(?P<value>.*)"
+)
 _BARE_LABEL = re.compile(r"\W*(?P<step>\w+)\s*#?(?P<id>\d{1,4})\W*")
 
 
@@ -106,7 +114,11 @@ def _quoted(text: str) -> str:
     lines: list[str] = []
     for line in text.split("\n"):
         found = _YAML_VALUE.match(line)
-        if found and found["value"][0] not in "[{\"'|>" and re.search(r": |^[@`*&!%#]| #", found["value"]):
+        if (
+            found
+            and found["value"][0] not in "[{\"'|>"
+            and re.search(r": |^[@`*&!%#]| #", found["value"])
+        ):
             value = found["value"].replace("'", "''")
             lines.append(f"{found['head']}'{value}'")
         else:

@@ -8,24 +8,33 @@ _TAGS = (
     r"[\w:.-]{0,20}|(?:pre)?planning)"
 )
 _LEFT, _RIGHT = "(?:<|&lt;)", "(?:>|&gt;)"
-_KINDS = tuple(
-    (re.compile(rf"[ \t]*(?:{opened})", re.IGNORECASE), re.compile(closed, re.IGNORECASE | re.MULTILINE))
-    for opened, closed in (
-        (
-            rf"{_LEFT}{_TAGS}(?:[ \t][^<>\n]{{0,80}})?{_RIGHT}|◁think▷",
-            rf"{_LEFT}/{_TAGS}[ \t]*{_RIGHT}|◁/think▷",
-        ),
-        (rf"\[{_TAGS}\]", rf"\[/{_TAGS}\]"),
-        (rf"<\|begin_of_{_TAGS}\|>", rf"<\|end_of_{_TAGS}\|>"),
-        (r"<unused94>", r"<unused95>"),
-        (rf"(?:```|~~~){_TAGS}[ \t]*$", r"^(?:```|~~~)[ \t]*$"),
-        (rf"<details[^<>\n]{{0,40}}>\s*<summary>[^<>\n]{{0,20}}{_TAGS}[^<>\n]{{0,20}}</summary>", "</details>"),
-    )
+_MARKS = (
+    (
+        rf"{_LEFT}{_TAGS}(?:[ \t][^<>\n]{{0,80}})?{_RIGHT}|◁think▷",
+        rf"{_LEFT}/{_TAGS}[ \t]*{_RIGHT}|◁/think▷",
+    ),
+    (rf"\[{_TAGS}\]", rf"\[/{_TAGS}\]"),
+    (rf"<\|begin_of_{_TAGS}\|>", rf"<\|end_of_{_TAGS}\|>"),
+    (r"<unused94>", r"<unused95>"),
+    (rf"(?:```|~~~){_TAGS}[ \t]{{0,9}}(?=\n|\Z)", r"^(?:```|~~~)[ \t]*$"),
+    (
+        rf"<details[^<>\n]{{0,40}}>\s*<summary>[^<>\n]{{0,20}}{_TAGS}[^<>\n]{{0,20}}</summary>",
+        "</details>",
+    ),
 )
-_CLOSE = re.compile("|".join(closed.pattern for _, closed in _KINDS[:4]), re.IGNORECASE)
+_KINDS = tuple(
+    (
+        re.compile(rf"[ \t]*(?:{opened})", re.IGNORECASE),
+        re.compile(closed, re.IGNORECASE | re.MULTILINE),
+    )
+    for opened, closed in _MARKS
+)
+_CLOSE = re.compile("|".join(closed for _, closed in _MARKS[:4]), re.IGNORECASE)
+_OPEN = re.compile("|".join(opened for opened, _ in _MARKS[:4]), re.IGNORECASE)
 _ANY = re.compile(rf"(?m)^[ \t]*(?:{_LEFT}|◁|\[|```|~~~)")
 _PIPED = r"<[|｜][^<>\s|｜]{1,40}[|｜]>"
-_TOKEN = re.compile(rf"\s*(?:{_PIPED}|</?s>|<eos>|<(?:end|start)_of_turn>|\[(?:END|EOS|/?INST)\])")
+_TOKEN = re.compile(rf"(?:{_PIPED}|</?s>|<eos>|<(?:end|start)_of_turn>|\[(?:END|EOS|/?INST)\])")
+_BLANKS = re.compile(r"\s{0,200}")
 _START = re.compile(
     r"\s*(?:(?:<s>|<\|im_start\|>(?:assistant)?|<\|start_header_id\|>assistant<\|end_header_id\|>"
     r"|<\|begin_of_text\|>|<\|assistant\|>|<start_of_turn>(?:model|assistant)?|\[/INST\])[ \t]*\n*"
@@ -53,13 +62,16 @@ class Thought(NamedTuple):
 
 def opens_thought(text: str, at: int = 0) -> Thought | None:
     """Find whether thoughts begin at a place."""
-    line_end = text.find("\n", at)
-    limit = len(text) if line_end < 0 else line_end
     for opened, close in _KINDS:
-        found = opened.match(text, at, limit)
+        found = opened.match(text, at)
         if found:
             return Thought(found.end(), close)
     return None
+
+
+def speaks_of_thought(text: str, end: int) -> bool:
+    """Whether a mark that opens thoughts stands anywhere before a place."""
+    return _OPEN.search(text, 0, end) is not None
 
 
 def closes_thought(text: str, at: int = 0, end: int | None = None) -> re.Match[str] | None:
@@ -76,40 +88,38 @@ def without_tokens(text: str) -> str:
     text = text[start.end() :] if start else text
     end = len(text.rstrip())
     for found in _TOKEN.finditer(text):
-        if found.end() >= end or _TOKEN.match(text, found.end()):
+        after = _BLANKS.match(text, found.end())
+        if found.end() >= end or (after and _TOKEN.match(text, after.end())):
             return text[: found.start()]
     return text
 
 
 def without_thoughts(text: str) -> str:
-    """Drop thoughts that begin on a line of their own; those that are never closed reach to the end.
+    """Drop thoughts around a text; those that are never closed reach to its end.
 
-    A code block stays as it is, and so does a tag within a line, of which a text may speak.
+    They begin on a line of their own. What stands between two parts of a text belongs to it, and so
+    does a code block, and a tag within a line, of which a text may speak.
     """
     if not _ANY.search(text) and not closes_thought(text[-200:]):
         return text
-    kept: list[str] = []
-    at = start = 0
+    end = len(text.rstrip())
+    start = at = 0
     mark = ""
-    while at < len(text):
+    while at < end:
         line_end = text.find("\n", at)
-        end = len(text) if line_end < 0 else line_end + 1
+        after = end if line_end < 0 else line_end + 1
         thought = None if mark else opens_thought(text, at)
-        if thought:
-            kept.append(text[start:at])
-            closed = thought.close.search(text, thought.end)
-            if closed is None:
-                start = at = len(text)
-                break
+        closed = thought.close.search(text, thought.end) if thought else None
+        if thought and (closed is None or closed.end() >= end):
+            return text[start:at]
+        if closed and not text[start:at].strip():
             start = at = closed.end()
             continue
-        mark = _fence_after(text[at:end], mark)
-        at = end
-    kept.append(text[start:])
-    whole = "".join(kept)
-    last = whole.rstrip().rpartition("\n")
-    stray = closes_thought(last[2])
-    return last[0] if stray and stray[0] == last[2].strip() and not mark else whole
+        mark = _fence_after(text[at:after], mark)
+        at = closed.end() if closed else after
+    head, newline, last = text[start:end].rpartition("\n")
+    stray = closes_thought(last)
+    return head if stray and newline and stray[0] == last.strip() and not mark else text[start:]
 
 
 def _fence_after(line: str, mark: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from replan.replies.thoughts import closes_thought, opens_thought
+from replan.replies.thoughts import closes_thought, opens_thought, speaks_of_thought
 
 # Zero-width characters, marks of writing direction, byte order mark, NUL.
 INVISIBLE = (
@@ -100,7 +100,7 @@ def skip_unopened_thinking(text: str) -> int | None:
     its line, so that an answer about such tags is left alone.
     """
     closed = closes_thought(text)
-    if closed is None:
+    if closed is None or speaks_of_thought(text, closed.start()):
         return None
     line = text.rfind("\n", 0, closed.start()) + 1
     line_end = text.find("\n", closed.end())

@@ -60,11 +60,13 @@ def result_in(message: BaseMessage) -> SpecialistResult:
     """Read the reply to a specialist's prompt, with its front matter if it has one.
 
     Raises:
-        ValueError: The reply is empty.
+        ValueError: The reply is empty, or holds no result.
     """
     if not message.text.strip():
         raise ValueError("the model gave an empty reply")
     reading = read_specialist(message.text)
+    if not reading.body:
+        raise ValueError("the model gave thoughts or marks, and no result")
     return SpecialistResult(
         # The id of what was streamed, so that LangGraph does not show it twice.
         result=AIMessage(reading.body, id=message.id),
