@@ -2,8 +2,8 @@
 
 The outcome of a reply is one of these: right at once; asked, so that one more call settles it;
 told by a mark or an event though it is not right; silently wrong; or an error. Where nobody can
-know what a reply means, to ask is right. With `--graph` one reply of each family goes through a whole run.
-Details are shown of open families alone; those that are put away are only ever summed up.
+know what a reply means, to ask is right. With `--graph` one reply of each family goes through a
+whole run. Details are shown of open families alone; those that are put away are only summed up.
 """
 
 import time
@@ -67,9 +67,7 @@ def _graded(items: Iterable[Item], show: str) -> dict[Item, tuple[Grade, bool, f
         grade, is_clean, why = grade_of(item)
         graded[item] = (grade, is_clean, time.process_time() - start)
         if item.family == show and (grade != "right" or not is_clean):
-            print(
-                f"=== {item.name} {item.reader} {grade}: {why}\n{item.text}\n--- meant {item.meant}\n"
-            )
+            print(f"=== {item.name} {grade}: {why}\n{item.text}\n--- meant {item.meant}\n")
     return graded
 
 

@@ -25,7 +25,7 @@ class Shown:
     def __init__(self) -> None:
         self._blanks: list[str] = []
         self._has_begun = self._has_ended = False
-        self._held = ""
+        self._held: str = ""
 
     def feed(self, text: str) -> str:
         """Take the next piece, and give what is certain to be shown."""

@@ -108,7 +108,7 @@ def _body(found: Mapping[str, object], fields: Mapping[str, str]) -> str:
     if isinstance(value, list) and _are_lines(cast("list[object]", value)):
         return plain("\n".join(cast("list[str]", value)))
     # Steps stay data: they are read as such where the plan is read.
-    return plain(as_text(value) if isinstance(value, str) else dumped(value))
+    return plain(value if isinstance(value, str) else dumped(cast("object", value)))
 
 
 def _says_anything(value: object) -> bool:

@@ -6,7 +6,7 @@ with labels, holds the steps; all other lines stay where and what they are.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from replan.plan import words
@@ -84,32 +84,36 @@ def _parted(line: str) -> list[str]:
 
 
 def _series(lines: list[str], names: Names) -> list[_Step]:
-    groups: defaultdict[tuple[object, ...], list[_Step]] = defaultdict(list)
+    """Choose the series of lines that holds the steps."""
+    ranked = [
+        (rank, steps) for steps in _alike(lines) if (rank := _rank(lines, steps, names)) is not None
+    ]
+    return max(ranked, key=lambda each: each[0])[1] if ranked else []
+
+
+def _alike(lines: list[str]) -> Iterable[list[_Step]]:
+    """Sort the lines by how they begin."""
+    groups: defaultdict[tuple[int, int, bool, str], list[_Step]] = defaultdict(list)
     outside = outside_fences(lines)
     for at, line in enumerate(lines):
-        if outside[at] and line.strip():
-            opening = opening_of(line)
-            if opening.is_listed or opening.level:
-                key = (opening.indent, opening.level, opening.is_box, opening.style)
-                groups[key].append(_Step(at, opening))
-    best, best_rank = list[_Step](), (0, 0, 0, 0, 0)
-    for (indent, level, is_box, style), steps in groups.items():
-        if level and not style:
-            continue
-        carrying = sum(_carries(lines, step, names) for step in steps)
-        labelled = bool(style) and len({step.opening.label for step in steps}) > 1
-        if not (labelled or carrying or is_box):
-            continue
-        rank = (
-            int(carrying > 0),
-            int(labelled),
-            int(is_box) if not level else 1,
-            -int(str(indent)),
-            len(steps),
-        )
-        if len(steps) >= (1 if is_box or carrying else _LEAST) and rank > best_rank:
-            best, best_rank = steps, rank
-    return best
+        opening = opening_of(line) if outside[at] and line.strip() else None
+        if opening and (opening.label or (opening.is_listed and not opening.level)):
+            key = (opening.indent, opening.level, opening.is_box, opening.style)
+            groups[key].append(_Step(at, opening))
+    return groups.values()
+
+
+def _rank(lines: list[str], steps: list[_Step], names: Names) -> tuple[int, ...] | None:
+    """Tell how much lines that begin alike look like steps; none if they do not."""
+    first = steps[0].opening
+    is_said = any(_carries(lines, step, names) for step in steps)
+    is_labelled = len({step.opening.label for step in steps}) > 1
+    is_box = first.is_box or first.level > 0
+    if not (is_said or is_labelled or first.is_box):
+        return None
+    if len(steps) < (1 if first.is_box or is_said else _LEAST):
+        return None
+    return (int(is_said), int(is_labelled), int(is_box), -first.indent, len(steps))
 
 
 def _carries(lines: list[str], step: _Step, names: Names) -> bool:
@@ -136,7 +140,7 @@ def _is_field(line: str) -> bool:
 def _bound(lines: list[str], steps: list[_Step]) -> None:
     """Find where each step ends: at the next one, at a heading, or where plain text goes on."""
     outside = outside_fences(lines)
-    starts = [step.at for step in steps][1:] + [len(lines)]
+    starts = [*(step.at for step in steps[1:]), len(lines)]
     for step, stop in zip(steps, starts, strict=True):
         at = step.at + 1
         was_blank = False
@@ -222,25 +226,28 @@ def _take_field(line: str, step: Line, names: Names, labels: Collection[str]) ->
     key = squeezed(found["key"]) if found else ""
     value = found["value"].strip(" \t*_`.") if found else ""
     if key in WHO or (key and names.find(value)):
-        said = read_line(f"({words.listed('assigned_to')[0]}: {value})", names, labels)
-        step.who += [name for name in said.who if name not in step.who]
-        return bool(said.who) or re.fullmatch(words.NONE, value, re.IGNORECASE) is not None
+        return _take_who(value, step, names, labels)
     if key in AFTER:
-        order = read_order(value, labels)
-        if order is None:
-            said = read_line(f"(after {value})", names, labels)
-            step.waits += said.waits
-            return bool(said.waits)
-        step.waits += order.refs
-        return True
+        return _take_order(value, step, names, labels)
     if key in TASK and not step.text:
         step.text = value
         return True
     order = read_order(line.strip(" \t()[]*_`>-.•"), labels)
-    if order and order.is_strong:
-        step.waits += order.refs
-        return True
-    return False
+    step.waits += order.refs if order and order.is_strong else ()
+    return order is not None and order.is_strong
+
+
+def _take_who(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+    said = read_line(f"({words.listed('assigned_to')[0]}: {value})", names, labels)
+    step.who += [name for name in said.who if name not in step.who]
+    return bool(said.who) or re.fullmatch(words.NONE, value, re.IGNORECASE) is not None
+
+
+def _take_order(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+    order = read_order(value, labels)
+    refs = order.refs if order else read_line(f"(after {value})", names, labels).waits
+    step.waits += refs
+    return order is not None or bool(refs)
 
 
 def _take_order_lines(

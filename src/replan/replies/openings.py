@@ -78,13 +78,11 @@ def opening_of(line: str) -> Opening:
     if start is None:  # every line has a beginning, if an empty one
         return Opening(0, 0, is_box=False, is_listed=False, label="", style="", text=0)
     end = start.end()
-    for style, pattern in _LABELS:
-        found = pattern.match(line, end)
-        if found:
-            label, end = _label(found["label"]), found.end()
+    style, label = "", ""
+    for name, pattern in _LABELS:
+        if found := pattern.match(line, end):
+            style, label, end = name, _label(found["label"]), found.end()
             break
-    else:
-        style, label = "", ""
     return Opening(
         indent=len(_NO_WIDTH.sub("", start["indent"]).expandtabs(4)),
         level=len(start["head"] or ""),

@@ -25,6 +25,7 @@ _STRONG = frozenset(("depends_on", "needs", "after", "after_behind"))
 _TEXT = r"""["'“”„«»\u2018\u2019`*_]"""
 _DENSE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _LONGEST_RANGE = 1_000
+_PLURAL = ("s", "ten", "ов", "ат", "ات")
 _NAMED = re.compile(rf"(?:{words.STEP})[-_#]?(\d{{1,6}})")
 
 
@@ -88,30 +89,35 @@ def label_of(text: str) -> str:
 
 def read_order(text: str, labels: Collection[str]) -> Order | None:
     """Read a phrase that says nothing but which steps come first; none if it says more."""
-    if len(text) > LONGEST:
+    tokens = list(_tokens(text, labels)) if len(text) <= LONGEST else []
+    kinds = {token.kind for token in tokens}
+    refs = _refs(tokens)
+    if not tokens or "word" in kinds or not (refs or "none" in kinds):
         return None
+    return Order(
+        tuple(dict.fromkeys(refs)),
+        is_said=bool(kinds & (_STRONG | {"order_words"})),
+        is_strong=bool(kinds & _STRONG),
+    )
+
+
+def _refs(tokens: Collection[_Token]) -> list[str]:
+    """Give the steps that are named; of a range all of them."""
     refs: list[str] = []
-    kinds: set[str] = set()
-    is_range = False
-    for token in _tokens(text, labels):
+    is_range = is_plural = False
+    for token in tokens:
+        is_plural |= token.kind == "step" and token.text.endswith(_PLURAL)
         if token.kind == "range":
             is_range = bool(refs)
         elif token.kind == "ref":
             refs += _range(refs[-1], token.text) if is_range else [token.text]
             is_range = False
-        elif token.kind in ("word", ""):
-            return None
-        kinds.add(token.kind)
-        if token.kind == "step" and token.text.endswith(("s", "ten", "ов", "ات")):
-            kinds.add("steps")
-    if "all" in kinds or ("previous" in kinds and "steps" in kinds and not refs):
+    kinds = {token.kind for token in tokens}
+    if "all" in kinds or ("previous" in kinds and is_plural and not refs):
         refs.append(ALL)
     elif "previous" in kinds and not refs:
         refs.append(PREVIOUS)
-    is_said = bool(kinds & (_STRONG | {"order_words"}))
-    if not refs and "none" not in kinds:
-        return None
-    return Order(tuple(dict.fromkeys(refs)), is_said, bool(kinds & _STRONG))
+    return refs
 
 
 def _tokens(text: str, labels: Collection[str]) -> Iterator[_Token]:

@@ -75,7 +75,7 @@ def has_step_fields(value: object) -> bool:
     """Whether a value has steps that say who does them or what they wait for."""
     for item in _items(value)[1]:
         parts = _parted(item) or {}
-        keys = cast("Record", item) if isinstance(item, dict) else {}
+        keys: Record = cast("Record", item) if isinstance(item, dict) else {}
         said = {part_of(key) for key in keys if squeezed(key) not in _LEAST_NAMED}
         if said & _CERTAIN and parts.get("task"):
             return True
@@ -113,23 +113,25 @@ def _parted(item: object) -> dict[str, object] | None:
     if not isinstance(item, dict):
         return None
     parts: dict[str, object] = {}
-    rest: list[object] = []
+    rest: list[str] = []
     fields = sorted(cast("Record", item).items(), key=lambda each: _weight(each[0]))
     for key, value in fields:
-        part = part_of(key)
-        if part is None or value in (None, "", []):
-            continue
-        if part == "task" and isinstance(value, int):
-            part = "id"  # `step: 2`
-        if part not in parts:
+        part = None if value in (None, "", []) else _part(key, value)
+        if part is not None and part not in parts:
             parts[part] = value
         elif part in ("task", "brief"):
-            rest.append(value)
+            rest.append(as_text(value))
     if rest:
-        parts.setdefault("brief", "\n".join(as_text(value) for value in rest))
+        parts.setdefault("brief", "\n".join(rest))
     if "task" not in parts and "id" in parts and not as_text(parts["id"]).strip().isdigit():
         parts["task"] = parts.pop("id")  # `step: Do it`
     return parts
+
+
+def _part(key: str, value: object) -> str | None:
+    """Tell what a field holds; `step: 2` is a number, `step: Look` is what to do."""
+    part = part_of(key)
+    return "id" if part == "task" and isinstance(value, int) else part
 
 
 def _weight(key: str) -> int:

@@ -42,6 +42,10 @@ _ESCAPED = re.compile(r"\\(?=[\[\](){}.#*_`<>~|:-])")
 _TAG = re.compile(r"<br\s*/?>|</?(?:li|p|b|i|strong|em|span)>", re.IGNORECASE)
 _EDGE = " \t,;|，；、:：–—→⇒&\\"
 _MARKS = " \t*_`~."
+_GRAMMAR = (
+    *("depends_on", "after", "needs", "optional", "priority", "retries", "timeout", "writes"),
+)
+_STRESS_SIGNS = ("*", "_", "`")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -135,8 +139,9 @@ class _Reader:
                 kept.append(text[at : end + 1])
             else:
                 kept.append(before.rstrip("*_`@＠") + (f" ({rest}) " if rest else " "))
-                end += len(text[end + 1 :]) - len(text[end + 1 :].lstrip("*_`"))
             at = end + 1
+            while rest is not None and text[at : at + 1] in _STRESS_SIGNS:
+                at += 1
         kept.append(self._without_open(text[at:]))
         return "".join(kept)
 
@@ -340,29 +345,14 @@ def _names_steps(phrase: str) -> bool:
 
 
 def _bare(text: str) -> str:
-    text = text.strip(_MARKS + "()[]<>{}\"'“”.;:")
-    return text
+    return text.strip(_MARKS + "()[]<>{}\"'“”.;:")
 
 
 def _is_misspelt(text: str) -> bool:
     """Whether a word in it is nearly one of the grammar, as in `(aftr 1)`."""
-    known = [
-        word
-        for name in (
-            "depends_on",
-            "after",
-            "needs",
-            "optional",
-            "priority",
-            "retries",
-            "timeout",
-            "writes",
-        )
-        for word in words.listed(name)
-    ]
-    return any(
-        get_close_matches(word.casefold(), known, n=1, cutoff=0.75) for word in _WORD.findall(text)
-    )
+    known = [word for name in _GRAMMAR for word in words.listed(name)]
+    written = [found[0].casefold() for found in _WORD.finditer(text)]
+    return any(get_close_matches(word, known, n=1, cutoff=0.75) for word in written)
 
 
 def _trimmed(text: str) -> str:
@@ -375,8 +365,9 @@ def _trimmed(text: str) -> str:
     for mark in ("**", "__"):
         if text.count(mark) % 2:
             text = text.removeprefix(mark) if text.startswith(mark) else text.removesuffix(mark)
-        if text.startswith(mark) and text.endswith(mark) and text.count(mark) == 2:
-            text = text[2:-2]
+        inner = text.removeprefix(mark).removesuffix(mark)
+        if f"{mark}{inner}{mark}" == text and mark not in inner:
+            text = inner
     if text.startswith(("- ", "-> ", "=> ")):
         text = text.partition(" ")[2]
     return text.removesuffix(" -").removesuffix(" ->").removesuffix(" by").strip(_EDGE)

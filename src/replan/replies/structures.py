@@ -64,13 +64,13 @@ def _json(text: str) -> Data | None:
     if start is None:
         return None
     found = decode(text, start.end())
-    if isinstance(found.value, dict) and text[found.end :].lstrip(" ,\n").startswith("{"):
+    value: object = found.value
+    if isinstance(value, dict) and text[found.end :].lstrip(" ,\n").startswith("{"):
         rows = decode_lines(text[start.end() :])
         if rows:
             return Data(rows, is_cut=False, is_certain=has_step_fields(rows))
-    if not isinstance(found.value, dict | list):
-        return None
-    return Data(found.value, found.is_cut, has_step_fields(found.value))
+    is_data = isinstance(value, dict | list)
+    return Data(found.value, found.is_cut, has_step_fields(found.value)) if is_data else None
 
 
 def _yaml(text: str) -> Data | None:
@@ -84,9 +84,7 @@ def _yaml(text: str) -> Data | None:
         return None
     source = text[min(begins) :]
     value = load_yaml(source) or load_yaml(_quoted(source))
-    if not isinstance(value, dict | list) or not has_step_fields(value):
-        return None
-    return Data(value, is_cut=False, is_certain=True)
+    return Data(value, is_cut=False, is_certain=True) if has_step_fields(value) else None
 
 
 def _key(found: re.Match[str]) -> str:
@@ -97,7 +95,8 @@ def load_yaml(text: str) -> object:
     """Read YAML with plain values alone; none if it is none, has aliases, or is too deep."""
     depth = 0
     try:
-        for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
+        events = cast("Iterator[yaml.Event]", cast("Any", yaml).parse(text, Loader=_Loader))
+        for count, event in enumerate(events):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             named = isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
@@ -136,10 +135,9 @@ def _markup(text: str) -> Data | None:
         name = squeezed(tag["name"])
         if current is None:
             if name in _STEP_TAGS and not tag["close"] and (part_of(name) == "task"):
-                current = {"_": ""} | {
-                    key: html.unescape(double or single)
-                    for key, double, single in _FIELD.findall(tag["fields"])
-                }
+                current = {"_": ""}
+                for field in _FIELD.finditer(tag["fields"]):
+                    current[field[1]] = html.unescape(field[2] or field[3] or "")
                 start = tag.end()
         elif tag["close"] and name in _STEP_TAGS and not part:
             current["_"] = f"{current['_']}{text[start : tag.start()]}"
@@ -169,7 +167,7 @@ def _record(fields: dict[str, object]) -> dict[str, object]:
 
 
 def _table(text: str) -> Data | None:
-    """Read a table whose headers name parts of steps, who does them or what they wait for at least."""
+    """Read a table whose headers name the tasks, and who does them or what they wait for."""
     lines = text.split("\n")
     for at, line in enumerate(lines[1:], 1):
         if "|" not in line or "-" not in line or not _RULE.fullmatch(line):
@@ -211,7 +209,7 @@ def _blocks(text: str) -> Data | None:
             current.setdefault("id" if is_number else part, found["value"].strip(" *_`"))
         elif label and label["step"].casefold() in words.listed("step"):
             current.setdefault("id", label["id"])
-        elif not line.strip() and {"task", "id"} <= current.keys() and len(current) > 2:
+        elif not line.strip() and current.keys() > {"task", "id"}:
             steps.append(current)
             current = {}
         elif not line.strip():
