@@ -50,7 +50,7 @@ def _first_reply(text: str, start: int, known: Collection[str]) -> Decoded:
         if unwrap(found.value, lambda fields: _is_reply(fields, known) and not _is_schema(fields)):
             return found
         start = text.find("{", found.end)
-        if start < 0 or found.is_cut:
+        if start < 0 or found.is_cut or found.value is None:
             break
         found = decode(text, start)
     return first

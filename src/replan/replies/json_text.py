@@ -53,7 +53,7 @@ def _extent(text: str, start: int) -> tuple[int, int, bool]:
     """Find where a broken value ends, how deep it goes, and whether it is still open there."""
     depth = deepest = 0
     quoted = escaped = False
-    for at in range(start, len(text)):
+    for at in range(start, min(len(text), start + _LONGEST + 1)):
         sign = text[at]
         if quoted:
             quoted = sign != '"' or escaped
@@ -63,6 +63,8 @@ def _extent(text: str, start: int) -> tuple[int, int, bool]:
         elif sign in "{[":
             depth += 1
             deepest = max(deepest, depth)
+            if depth > _DEEPEST:
+                break
         elif sign in "}]":
             depth -= 1
             if depth <= 0:
