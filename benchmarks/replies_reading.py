@@ -1,12 +1,14 @@
 """Reads one reply of the corpus as the node does that it is written for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage
 from reply_families.drawing import Item, Meant, Task
 
+from replan.errors import Mistake
 from replan.nodes import charging
-from replan.nodes.plan_texts import assigned, plan_text
+from replan.nodes.plan_texts import assigned
 from replan.plan.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.replies.naming import Names
@@ -15,6 +17,7 @@ from replan.replies.readings import (
     Complaint,
     read_answer,
     read_feedback,
+    read_plan,
     read_specialist,
     read_think,
 )
@@ -37,7 +40,7 @@ class Found:
         if self.outcome != meant.outcome:
             return f"{self.outcome} for {meant.outcome}: {self.text!r}"
         if meant.outcome == "plan":
-            return _difference(self.plan, meant.tasks)
+            return difference(self.plan, meant.tasks)
         return "" if self.text.strip() == meant.text.strip() else f"text {self.text!r}"
 
     def is_clean(self, meant: Meant) -> bool:
@@ -54,7 +57,8 @@ def read(item: Item) -> Found:
         case "feedback":
             return _feedback(item)
         case "plan":
-            return _planned(plan_text(item.text, item.team), item)
+            found = read_plan(item.text, item.team)
+            return _planned(found.text, item, found.problems)
         case "answer":
             return Found("answer", read_answer(item.text))
         case "specialist":
@@ -82,8 +86,8 @@ def _feedback(item: Item) -> Found:
     return _planned(reading.body, item) if reading.body else Found("continue")
 
 
-def _planned(text: str, item: Item) -> Found:
-    problems = problems_of(text, Names(item.team))
+def _planned(text: str, item: Item, problems: Sequence[Mistake] = ()) -> Found:
+    problems = problems or problems_of(text, Names(item.team))
     if problems:
         return Found(asked=True, why="; ".join(map(str, problems)))
     document = PlanDocument.recover(text)
@@ -102,14 +106,15 @@ def _usage(item: Item) -> Found:
 _NUMBERS = {"nan": float("nan"), "inf": float("inf")}
 
 
-def _difference(plan: TaskPlan, tasks: tuple[Task, ...]) -> str:
+def difference(plan: TaskPlan, tasks: tuple[Task, ...]) -> str:
+    """Say how a plan differs from what was meant, or nothing."""
     if len(plan.steps) != len(tasks):
         return f"{len(plan.steps)} steps for {len(tasks)}"
     place = {step.id: at for at, step in enumerate(plan.steps, 1)}
     for step, task in zip(plan.steps, tasks, strict=True):
         if _squeezed(task.text) not in _squeezed(f"{step.description} {step.brief}"):
             return f"step {step.id} says {step.description!r}"
-        if list(step.specialists) != [task.who]:
+        if list(step.specialists) != task.who.split("+"):
             return f"step {step.id} is for {step.specialists}, not {task.who}"
         if {place[other] for other in step.dependencies} != set(task.after):
             return f"step {step.id} waits for {step.dependencies}, not {task.after}"

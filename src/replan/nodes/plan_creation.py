@@ -11,7 +11,7 @@ from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import (
     assigned,
     one_step_plan,
-    plan_text,
+    plan_in,
     read_model_plan,
 )
 from replan.plan.document import PlanDocument, looks_like_plan
@@ -19,6 +19,7 @@ from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
 from replan.ports.services import Services
 from replan.prompts.host import build_planning_prompt, request_messages, request_text
+from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -81,12 +82,14 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
     # What was judged complex may be a plan in any form; else only what cannot be anything else.
     merged = services.prompts.merged_planning
     holds_plan = merged and bool(PlanDocument.recover(text).plan.steps)
+    found = plan_in(text, services.names)
     if not holds_plan and not looks_like_plan(text):
         try:
-            text = plan_text(await call.ask(services.models.planning, prompt), services.names)
+            reply = await call.ask(services.models.planning, prompt)
+            found = read_plan(reply, services.names)
         except LimitReachedError as error:
-            text = str(error)
-    plan, complaint = await read_model_plan(text, call, prompt)
+            found = plan_in(str(error), services.names)
+    plan, complaint = await read_model_plan(found, call, prompt)
     if plan.steps and not complaint:
         return as_new_plan(assigned(plan, services.team), services.clock()), []
     fallback = "the steps that could be read" if plan.steps else "a plan of one step"

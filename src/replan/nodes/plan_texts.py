@@ -10,7 +10,7 @@ from replan.plan.document import PlanDocument, refresh_content
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rendering import render
 from replan.replies.naming import Names
-from replan.replies.plans import problems_of
+from replan.replies.plans import FoundPlan, problems_of
 from replan.replies.readings import read_plan
 from replan.state.team import SpecialistCard, find_specialist
 
@@ -19,33 +19,34 @@ LONGEST_LINE = 300
 
 
 async def read_model_plan(
-    text: str, call: HostCall, prompt: list[BaseMessage]
+    found: FoundPlan, call: HostCall, prompt: list[BaseMessage]
 ) -> tuple[TaskPlan, str]:
     """Give the plan that a model's text holds, and what is still wrong with the text.
 
     A text with mistakes is shown to the model once with all of them; of its second text, and
     else of its first, what can be read is taken. A plan without steps means that none could.
     """
-    team = call.services.names
-    first, mistakes = PlanDocument.recover(text), problems_of(text, Names(team))
-    if not mistakes:
+    first = PlanDocument.recover(found.text)
+    if not found.problems:
         return first.plan, ""
-    complaint = "\n".join(map(str, mistakes))
+    complaint = _told(found)
     problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, mended."
     try:
-        reply = await call.ask_again(call.services.models.planning, prompt, text, problem)
+        reply = await call.ask_again(call.services.models.planning, prompt, found.text, problem)
     except (LimitReachedError, ModelCallError):
         return first.plan, complaint
-    text = plan_text(reply, team)
-    second = PlanDocument.recover(text)
-    if second.plan.steps:
-        return second.plan, "\n".join(map(str, problems_of(text, Names(team))))
-    return first.plan, complaint
+    again = read_plan(reply, call.services.names)
+    second = PlanDocument.recover(again.text)
+    return (second.plan, _told(again)) if second.plan.steps else (first.plan, complaint)
 
 
-def plan_text(reply: str, team: Collection[str]) -> str:
-    """The plan document in a model's reply, without front matter or thinking around it."""
-    return read_plan(reply, team)
+def plan_in(text: str, team: Collection[str]) -> FoundPlan:
+    """The plan in a document that was read before, and what is wrong with it."""
+    return FoundPlan(text, problems_of(text, Names(team)), is_certain=True)
+
+
+def _told(found: FoundPlan) -> str:
+    return "\n".join(map(str, found.problems))
 
 
 def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:

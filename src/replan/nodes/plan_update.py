@@ -12,7 +12,7 @@ from replan.errors import InputError, LimitReachedError, ModelCallError, Refusal
 from replan.events.types import ApprovalRequested, PlanUpdated, ReplyUnreadable
 from replan.nodes.approvals import approval_of, revision_waits
 from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.plan_texts import assigned, plan_text
+from replan.nodes.plan_texts import assigned
 from replan.plan.applying import apply_valid
 from replan.plan.changes import PlanChange, compare
 from replan.plan.document import PlanDocument
@@ -21,6 +21,9 @@ from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
 from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
+from replan.replies.naming import Names
+from replan.replies.plans import problems_of
+from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -113,7 +116,8 @@ async def _revised(
     prompt: list[BaseMessage] = build_plan_update_prompt(judged, state, services.prompts)
     try:
         if is_asked:
-            text = plan_text(await call.ask(services.models.planning, prompt), services.names)
+            reply = await call.ask(services.models.planning, prompt)
+            text = read_plan(reply, services.names).text
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
     if not text.strip():
@@ -127,7 +131,7 @@ async def _revised(
         reply = await call.ask_again(services.models.planning, prompt, text, problem)
     except (ModelCallError, LimitReachedError):
         return revision
-    second = _applied(old, plan_text(reply, services.names), judged, services)
+    second = _applied(old, read_plan(reply, services.names).text, judged, services)
     return second if second.plan.version != old.version else revision
 
 
@@ -172,7 +176,8 @@ def _applied(old: TaskPlan, text: str, judged: FeedbackResult, services: Service
         description=judged.plan_update_suggestion or SUGGESTION,
         team=[card.name for card in services.team],
     )
-    return Revision(plan, [*(str(m) for m in document.mistakes), *_reasons(refusals)])
+    problems = problems_of(text, Names(services.names), finished)
+    return Revision(plan, [*map(str, problems), *_reasons(refusals)])
 
 
 def _reasons(refusals: Sequence[Refusal]) -> list[str]:

@@ -22,6 +22,8 @@ _MOST_LINES = 20_000
 _FIELD = re.compile(
     r"[\s>*+•–-]*[*_`]{0,2}(?P<key>[^:：=*`|]{1,40}?)[*_`]{0,2}\s*[:：=]\s*[*_`]{0,2}\s*(?P<value>.*)"
 )
+_PIECES = re.compile(r"\s*[|;]\s*")
+_EDGE = re.compile(r"[\s*•+-]*(?P<from>.{1,200}?)\s*(?:--?>|=>|→)\s*\D{0,12}?(?P<to>\w{1,12})\W*")
 _ITEM, _ITEM_END = re.compile(r"<li>", re.IGNORECASE), re.compile(r"</li>", re.IGNORECASE)
 _ONE_LINE = re.compile(r"(?:^|(?<=\s))(?:[-*]\s+\[.\]\s+)?(?P<number>\d{1,3})[.)]\s+(?=\S)")
 
@@ -119,13 +121,13 @@ def _rank(lines: list[str], steps: list[_Step], names: Names) -> tuple[int, ...]
 def _carries(lines: list[str], step: _Step, names: Names) -> bool:
     """Whether a line, or one of the next, says who does it or what it waits for."""
     said = read_line(lines[step.at][step.opening.text :], names, ())
-    if said.who or said.waits:
+    if said.text and (said.who or said.waits):
         return step.opening.style != "" or not _is_field(lines[step.at])
     for line in lines[step.at + 1 : step.at + 6]:
         opening = opening_of(line)
         if opening.label and opening.style == step.opening.style:
             return False
-        if _is_field(line):
+        if _is_field(line) or reads_as_field(line, names, ()):
             return bool(step.opening.style or step.opening.is_box)
     return False
 
@@ -222,6 +224,10 @@ def _take_field(line: str, step: Line, names: Names, labels: Collection[str]) ->
     """Take a line under a step that says who does it or what it waits for."""
     if not line.strip():
         return False
+    pieces = _PIECES.split(line)
+    if len(pieces) > 1 and all(map(_is_field, pieces)):
+        taken = [_take_field(piece, step, names, labels) for piece in pieces]
+        return all(taken)
     found = _FIELD.fullmatch(line)
     key = squeezed(found["key"]) if found else ""
     value = found["value"].strip(" \t*_`.") if found else ""
@@ -232,9 +238,18 @@ def _take_field(line: str, step: Line, names: Names, labels: Collection[str]) ->
     if key in TASK and not step.text:
         step.text = value
         return True
-    order = read_order(line.strip(" \t()[]*_`>-.•"), labels)
-    step.waits += order.refs if order and order.is_strong else ()
-    return order is not None and order.is_strong
+    return _take_bare(line, step, names, labels)
+
+
+def _take_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+    """Take a line that is nothing but a name or an order."""
+    name = names.find(line.strip(" \t*_`>-•+.@"))
+    order = None if name else read_order(line.strip(" \t()[]*_`>-.•"), labels)
+    if name:
+        step.who += [] if name in step.who else [name]
+    elif order and order.is_strong:
+        step.waits += order.refs
+    return name is not None or (order is not None and order.is_strong)
 
 
 def _take_who(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
@@ -265,6 +280,10 @@ def _take_order_lines(
 
 def is_order_of(line: str, labels: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
     """Read a line that says of a step which steps it waits for, and nothing else."""
+    edge = _EDGE.fullmatch(line)
+    if edge and edge["to"].casefold() in labels:
+        order = read_order(edge["from"], labels)
+        return (edge["to"].casefold(), order.refs) if order and not order.is_said else None
     subject, _, rest = line.strip(" \t-*•+.`").replace(":", " ", 1).partition(" ")
     if subject.casefold() in words.listed("step"):
         subject, _, rest = rest.partition(" ")

@@ -101,6 +101,12 @@ def read_order(text: str, labels: Collection[str]) -> Order | None:
     )
 
 
+def speaks_of_order(text: str) -> bool:
+    """Whether a phrase is about order and nothing else, though it may name no step."""
+    kinds = {token.kind for token in _tokens(text, ())} if len(text) <= LONGEST else set[str]()
+    return "word" not in kinds and bool(kinds & (_STRONG | {"order_words", "previous"}))
+
+
 def _refs(tokens: Collection[_Token]) -> list[str]:
     """Give the steps that are named; of a range all of them."""
     refs: list[str] = []

@@ -1,5 +1,6 @@
 """What a plan document seems to say and its reader did not take: names, order, steps, an end."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 
@@ -8,9 +9,13 @@ from replan.plan.reading import Block, read_document
 from replan.replies.listings import is_order_of, reads_as_field
 from replan.replies.naming import Names, squeezed
 from replan.replies.openings import opening_of, outside_fences
+from replan.replies.order_phrases import keyword_places
 from replan.replies.step_line import read_line
 
 _LEAST_REPEATED = 2
+_LONGEST_HEADING, _REACH = 80, 30
+_NUMBERS = re.compile(r"\d{1,4}")
+_KEYED = re.compile(r"(?:id|step_id|number)\s*:\s*\S{1,20}$", re.IGNORECASE)
 
 
 def overlooked(text: str, names: Names) -> tuple[Mistake, ...]:
@@ -36,6 +41,8 @@ def overlooked(text: str, names: Names) -> tuple[Mistake, ...]:
 
 def _in_line(block: Block, names: Names, labels: Collection[str]) -> Iterator[Mistake]:
     step = block.step
+    if not any(sign.isalpha() for sign in step.description) or _KEYED.match(step.description):
+        yield _mistake(block, "looks_like_data", f"'{step.description[:60]}' is nothing to do.")
     said = read_line(step.description, names, labels)
     if [name for name in said.who if name in names.team or not step.assigned_to]:
         yield _mistake(block, "looks_like_name", f"'{said.who[0]}' in it is read as text.")
@@ -82,6 +89,9 @@ def _beside(blocks: Collection[Block], lines: list[str], names: Names) -> Iterat
         if order is not None and not set(order[1]) <= waits[order[0]]:
             yield _place(at, "order_not_read", f"'{line.strip()[:60]}' is read as text.")
             continue
+        if _waits_for_one(line, waits):
+            yield _place(at, "order_not_read", f"'{line.strip()[:60]}' is read as text.")
+            continue
         opening = opening_of(line)
         if not (opening.label or opening.is_box or opening.level):
             continue
@@ -91,6 +101,14 @@ def _beside(blocks: Collection[Block], lines: list[str], names: Names) -> Iterat
             yield _place(
                 at, "step_not_read", f"'{line.strip()[:60]}' is read as text, not as a step."
             )
+
+
+def _waits_for_one(line: str, labels: Collection[str]) -> bool:
+    """Whether a heading or a short line says that something comes after a number of a step."""
+    if len(line) > _LONGEST_HEADING:
+        return False
+    rests = (line[place : place + _REACH] for place in keyword_places(line))
+    return any(number in labels for rest in rests for number in _NUMBERS.findall(rest))
 
 
 def _repeated(blocks: Collection[Block]) -> Iterator[Mistake]:

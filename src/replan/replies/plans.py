@@ -13,6 +13,7 @@ from replan.errors import Mistake
 from replan.plan import words
 from replan.plan.document import PlanDocument, looks_like_plan
 from replan.plan.reading import read_document
+from replan.replies.accounting import unaccounted
 from replan.replies.json_text import decode
 from replan.replies.listings import rewritten
 from replan.replies.naming import Names
@@ -25,6 +26,7 @@ _LEAST = 2
 _LONGEST = 60_000
 """What is longer is read as the plan document that it is, or not at all."""
 
+_DOUBTS = ("cut_off", "name_not_read", "order_not_read", "step_not_read")
 _STRUCTURED = NEUTRAL_LANGUAGES | {"xml", "html", "plan", "tasks", "csv", "yaml"}
 _MARGIN = re.compile(r"[ \t]*(?:>[ \t]?|\|[ \t](?=[-*\d]))|[ \t]{2,}")
 _MARGINS = re.compile(r"(?:[ \t]*(?:>|\|[ \t](?=[-*\d]))|[ \t]{2}|[ \t]*$)")
@@ -44,9 +46,9 @@ class FoundPlan(NamedTuple):
     is_certain: bool
 
     @property
-    def is_cut(self) -> bool:
-        """Whether its end is missing."""
-        return any(problem.code == "cut_off" for problem in self.problems)
+    def doubt(self) -> str:
+        """What shows that the document is not all that was meant; it does not tell by itself."""
+        return next((p.reason for p in self.problems if p.code in _DOUBTS), "")
 
 
 def problems_of(text: str, names: Names, known: Collection[int] = ()) -> tuple[Mistake, ...]:
@@ -75,7 +77,8 @@ def find_plan(
     best: FoundPlan | None = None
     for form, is_proof in _forms(_unwrapped(body), names):
         text = form.rstrip() + _ENDLESS if is_cut else form
-        found = FoundPlan(text, problems_of(text, names), _is_bound(text, names))
+        problems = problems_of(text, names) or tuple(_lost(body, text, names))
+        found = FoundPlan(text, problems, _is_bound(text, names))
         if not (expected or is_proof) or not _has_steps(found):
             continue
         if best is None or len(found.problems) < len(best.problems):
@@ -101,6 +104,7 @@ def _forms(body: str, names: Names) -> Iterator[tuple[str, bool]]:
         text = rewritten(form, names)
         if text is not None:
             yield text, looks_like_plan(body) or _names_or_orders(text)
+    yield body, looks_like_plan(body)  # mere bullets may be steps too
 
 
 _ENDLESS = " (..."
@@ -108,14 +112,21 @@ _ENDLESS = " (..."
 
 
 def _reads(text: str) -> bool:
+    """Whether lines call themselves steps; bullets with keys below may as well be data."""
+    reading = read_document(text)
     return any(
-        block.item.is_marked or block.item.numbered or block.step.assigned_to
-        for block in read_document(text).blocks
+        block.item.is_marked or block.item.numbered or "@" in reading.lines[block.item.start].text
+        for block in reading.blocks
     )
 
 
 def _has_steps(found: FoundPlan) -> bool:
     return not any(problem.code == "no_steps" for problem in found.problems)
+
+
+def _lost(body: str, text: str, names: Names) -> Iterator[Mistake]:
+    steps = [block.step for block in read_document(text).blocks]
+    return unaccounted(body, steps, names) if len(body) <= _LONGEST else iter(())
 
 
 def _names_or_orders(text: str) -> bool:

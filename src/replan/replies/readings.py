@@ -21,7 +21,8 @@ from replan.replies.labels import (
     update_type_of,
     verdict_of,
 )
-from replan.replies.plans import FoundPlan, find_plan, is_partial
+from replan.replies.naming import Names
+from replan.replies.plans import FoundPlan, find_plan, is_partial, problems_of
 from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, Reply, read_reply
 from replan.replies.specialist_reading import SpecialistReading, read_specialist
 from replan.replies.wordlists import words
@@ -120,10 +121,11 @@ def read_think(
     if complexity is TaskComplexity.SIMPLE and plan is not None and plan.is_certain:
         return _plan_below_simple(reply, plan, score)
     reading = _think_reading(reply, complexity or TaskComplexity.SIMPLE, plan, score)
-    if complexity and not (plan and plan.is_cut):
+    doubt = plan.doubt if plan else ""
+    if complexity and not doubt:
         return reading
     if complexity:
-        return Complaint[ThinkReading](problem=f"{CUT_OFF} {PLAN_FORM}", reading=reading)
+        return Complaint[ThinkReading](problem=f"{UNSURE} {doubt} {PLAN_FORM}", reading=reading)
     is_echo = is_choice(written)
     return Complaint[ThinkReading](
         problem=problem_of(reply, "complexity", "simple, moderate, complex", THINK_FORM),
@@ -142,7 +144,7 @@ def _plan_below_simple(
     return Complaint[ThinkReading](problem=problem, reading=reading)
 
 
-CUT_OFF = "Your reply ends in the middle of its plan."
+UNSURE = "Your plan cannot be read with certainty."
 
 
 def says_simple(fields: Mapping[str, str], threshold: float = 0.5) -> bool:
@@ -229,8 +231,8 @@ def _revision_problem(reading: FeedbackReading, plan: FoundPlan | None) -> str:
     wants_other = reading.update or reading.suggested_action is ActionType.UPDATE_PLAN
     if plan is None and wants_other:
         return f"Your reply asks for a change of the plan, but it holds no plan. {PLAN_FORM}"
-    if plan is not None and plan.is_cut:
-        return f"{CUT_OFF} {PLAN_FORM}"
+    if plan is not None and plan.doubt:
+        return f"{UNSURE} {plan.doubt} {PLAN_FORM}"
     if plan is not None and reading.is_partial:
         return f"Your revised plan leaves steps out. {PLAN_FORM}"
     return ""
@@ -264,14 +266,14 @@ def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) ->
     )
 
 
-def read_plan(text: str, team: Collection[str] = ()) -> str:
-    """Give the plan document in a reply that should be nothing else: without what stands around it.
+def read_plan(text: str, team: Collection[str] = ()) -> FoundPlan:
+    """Give the plan in a reply that should be nothing else, and what is wrong with it.
 
     A reply without steps of a plan is given as it is, without front matter.
     """
-    body = read_reply(text, HOST_KEYS).body
-    plan = find_plan(body, team, expected=True)
-    return plan.text if plan else body
+    reply = read_reply(text, HOST_KEYS)
+    plan = find_plan(reply.body, team, expected=True, is_cut=reply.is_cut)
+    return plan or FoundPlan(reply.body, problems_of(reply.body, Names(team)), is_certain=False)
 
 
 def read_answer(text: str) -> str:

@@ -55,7 +55,7 @@ def plan_text(value: object, names: Names) -> str | None:
         The document, or none if there are no steps in the value.
     """
     title, items = _items(value)
-    found = [_parted(item) for item in items[:_MOST_STEPS]]
+    found = [_parted(item, names) for item in items[:_MOST_STEPS]]
     parts = [each for each in found if each and each.get("task")]
     if not parts:
         return None
@@ -74,7 +74,7 @@ def plan_text(value: object, names: Names) -> str | None:
 def has_step_fields(value: object) -> bool:
     """Whether a value has steps that say who does them or what they wait for."""
     for item in _items(value)[1]:
-        parts = _parted(item) or {}
+        parts = _parted(item, Names()) or {}
         keys: Record = cast("Record", item) if isinstance(item, dict) else {}
         said = {part_of(key) for key in keys if squeezed(key) not in _LEAST_NAMED}
         if said & _CERTAIN and parts.get("task"):
@@ -106,7 +106,7 @@ def _keyed(key: str, item: object) -> Record:
     )
 
 
-def _parted(item: object) -> dict[str, object] | None:
+def _parted(item: object, names: Names) -> dict[str, object] | None:
     """Sort the fields of a step by what they are; of two, the first that says something counts."""
     if isinstance(item, str):
         return {"task": item, "line": True}
@@ -116,7 +116,7 @@ def _parted(item: object) -> dict[str, object] | None:
     rest: list[str] = []
     fields = sorted(cast("Record", item).items(), key=lambda each: _weight(each[0]))
     for key, value in fields:
-        part = None if value in (None, "", []) else _part(key, value)
+        part = None if value in (None, "", []) else _part(key, value, names)
         if part is not None and part not in parts:
             parts[part] = value
         elif part in ("task", "brief"):
@@ -128,10 +128,20 @@ def _parted(item: object) -> dict[str, object] | None:
     return parts
 
 
-def _part(key: str, value: object) -> str | None:
-    """Tell what a field holds; `step: 2` is a number, `step: Look` is what to do."""
+def _part(key: str, value: object, names: Names) -> str | None:
+    """Tell what a field holds; `step: 2` is a label, and a name says who, whatever its key."""
     part = part_of(key)
-    return "id" if part == "task" and isinstance(value, int) else part
+    if part is None and isinstance(value, str) and names.find(value.strip("@*` ")):
+        return "who"
+    return "id" if part == "task" and _is_label(as_text(value)) else part
+
+
+def _is_label(text: str) -> bool:
+    """Whether a text is nothing but what a step is called: `2`, `Step 2`, `T2`."""
+    written = f"{text.strip(' .:')}: "
+    opening = opening_of(written)
+    has_number = any(sign.isdigit() for sign in opening.label)
+    return has_number and opening.text == len(written)
 
 
 def _weight(key: str) -> int:
@@ -143,6 +153,7 @@ def _weight(key: str) -> int:
 
 
 def _label(parts: Record) -> str:
+    """Give what a step is called; of a list of lines, what its line begins with."""
     written = as_text(parts.get("id", "")).strip()
     if not written and parts.get("line"):
         return opening_of(as_text(parts["task"])).label

@@ -14,7 +14,11 @@ from replan.plan import words
 from replan.plan.attributes import Attributes
 from replan.plan.phrases import read_phrases
 from replan.replies.naming import Names
-from replan.replies.order_phrases import ALL, PREVIOUS, keyword_places, label_of, read_order
+from replan.replies.order_phrases import (
+    keyword_places,
+    read_order,
+    speaks_of_order,
+)
 
 _PAIRS = {"(": ")", "（": "）", "[": "]", "【": "】", "{": "}", "<": ">", "［": "］"}
 _LONGEST_GROUP = 600
@@ -26,7 +30,7 @@ _MENTION = re.compile(
 )
 _MORE_WORDS = re.compile(r"(?:[ _-]\w{1,30}){1,2}")
 _BETWEEN = re.compile(
-    r"\s*(?:[,;|，；、،؛:：]|(?<=\s)[-–—]{1,2}(?=\s)|→|⇒|->|=>|(?=←|<-))\s*|(?<=[.。])\s+"
+    r"\s*(?://|[,;|，；、،؛:：]|(?<=\s)[-–—]{1,2}(?=\s)|→|⇒|->|=>|(?=←|<-))\s*|(?<=[.。])\s+"
 )
 _LABELLED = re.compile(
     rf"[*_`]{{0,2}}(?:{words.ASSIGNED_TO})[*_`]{{0,2}}\s*(?:[:：=]\s*|\s+)[*_`]{{0,2}}(?:the\s+)?"
@@ -171,7 +175,9 @@ class _Reader:
         if len(self._line.waits) > before[1]:
             self._line.unread += [piece for piece in rest if not piece[0].isdigit()]
         elif behind:
-            self._line.unread += [piece for piece in rest if _is_misspelt(piece)]
+            self._line.unread += [
+                piece for piece in rest if _is_misspelt(piece) or speaks_of_order(piece)
+            ]
         found = (len(self._line.who), len(self._line.waits), self._line.attributes)
         return None if found == before else ", ".join(rest)
 
@@ -375,6 +381,3 @@ def _trimmed(text: str) -> str:
 
 def _is_sign(character: str) -> bool:
     return unicodedata.category(character) in ("So", "Cf") or character == "\ufe0f"
-
-
-__all__ = ["ALL", "PREVIOUS", "Line", "label_of", "read_line", "without_comments"]

@@ -14,6 +14,7 @@ from replan.replies.naming import squeezed
 from replan.replies.records import LISTS, has_step_fields, part_of
 
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LEAST = 2
 _MOST_EVENTS = 50_000
 _DEEPEST = 20
 _JSON_START = re.compile(r"(?:[^\n{\[]{0,80}[:：]\s*)?\s*(?=[\[{])")
@@ -172,28 +173,21 @@ def _table(text: str) -> Data | None:
     for at, line in enumerate(lines[1:], 1):
         if "|" not in line or "-" not in line or not _RULE.fullmatch(line):
             continue
-        heads = [part_of(cell) for cell in _cells(lines[at - 1])]
-        if "task" not in heads or not {"who", "after", "id"} & set(heads):
+        heads = _cells(lines[at - 1])
+        parts = {part_of(head) for head in heads}
+        if "task" not in parts or len(heads) < _LEAST:
             continue
         rows: list[object] = []
         for row in lines[at + 1 :]:
             if "|" not in row:
                 break
-            rows.append(_row(heads, _cells(row)))
-        return Data(rows, is_cut=False, is_certain=bool({"who", "after"} & set(heads)))
+            rows.append(dict(zip(heads, _cells(row), strict=False)))
+        return Data(rows, is_cut=False, is_certain=bool({"who", "after"} & parts))
     return None
 
 
 def _cells(line: str) -> list[str]:
     return [cell.strip(" \t*`_") for cell in line.strip().strip("|").split("|")]
-
-
-def _row(heads: list[str | None], cells: list[str]) -> dict[str, object]:
-    row: dict[str, object] = {}
-    for head, cell in zip(heads, cells, strict=False):
-        if head is not None:
-            row.setdefault(head, cell)
-    return row
 
 
 def _blocks(text: str) -> Data | None:

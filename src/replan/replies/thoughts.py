@@ -34,6 +34,7 @@ _OPEN = re.compile("|".join(opened for opened, _ in _MARKS[:4]), re.IGNORECASE)
 _ANY = re.compile(rf"(?m)^[ \t]*(?:{_LEFT}|◁|\[|```|~~~)")
 _PIPED = r"<[|｜][^<>\s|｜]{1,40}[|｜]>"
 _TOKEN = re.compile(rf"(?:{_PIPED}|</?s>|<eos>|<(?:end|start)_of_turn>|\[(?:END|EOS|/?INST)\])")
+_STRAY = re.compile(r"\s{0,20}</(answer|response|output|final|reply|result|plan|message)>\s*\Z")
 _BLANKS = re.compile(r"\s{0,200}")
 _START = re.compile(
     r"\s*(?:(?:<s>|<\|im_start\|>(?:assistant)?|<\|start_header_id\|>assistant<\|end_header_id\|>"
@@ -86,6 +87,9 @@ def without_tokens(text: str) -> str:
         text = text[final + len(_FINAL_CHANNEL) :] if final >= 0 else ""
     start = _START.match(text)
     text = text[start.end() :] if start else text
+    stray = _STRAY.search(text, max(0, len(text) - 200))
+    if stray and f"<{stray[1]}" not in text:
+        text = text[: stray.start()]
     end = len(text.rstrip())
     for found in _TOKEN.finditer(text):
         after = _BLANKS.match(text, found.end())

@@ -1,6 +1,6 @@
 """What models were seen to write around the grammar of plans, and what it means."""
 
-# ruff: noqa: RUF001, RUF005
+# ruff: noqa: ISC004, RUF001, RUF005
 # The replies stand as they were written, in the scripts that they were written in.
 
 import pytest
@@ -148,7 +148,7 @@ def test_what_is_not_understood_is_told_and_never_dropped(body: str, code: str) 
 
 def test_a_plan_document_stays_as_it_was_written() -> None:
     text = f"# Two\n\nThe board meets on Monday.\n\n{ONE}\n  Mind the tax.\n\n{TWO}\n\nThanks!"
-    assert read_plan(text, TEAM) == text
+    assert read_plan(text, TEAM).text == text
 
 
 def test_a_plan_below_simple_is_asked_about_or_believed_with_its_action() -> None:

@@ -115,8 +115,8 @@ def test_a_plan_reply_is_the_plan_without_what_stands_around_it() -> None:
         '{"plan": [{"description": "Look", "assigned_to": "a"}]}',
         '[{"description": "Look", "assigned_to": "a"}]',
     ):
-        assert read_plan(text) == PLAN
-    assert read_plan("1. Look") == "1. Look"
+        assert read_plan(text).text == PLAN
+    assert read_plan("1. Look").text == "1. Look"
 
 
 @pytest.mark.parametrize(
