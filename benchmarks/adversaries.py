@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -74,6 +75,9 @@ def _line(chance: random.Random, step: int, before: Sequence[int], *, mark: str 
         extra = f"if {chance.choice(before)} {chance.choice(['failed', 'completed'])}"
     said = "; ".join(part for part in (f"after {waits}" if waits else "", extra) if part)
     return f"- [{mark}] {step}. Do part {step} {name}" + (f" ({said})" if said else "")
+
+
+_UNNAMED = re.compile(r"(?m)^(- \[.\] \d+\. Do part \d+ )(?!@)")
 
 
 def dag(chance: random.Random, steps: int, *, first: int = 1) -> str:
@@ -305,7 +309,9 @@ def adversary(
     asked = serve(model) if serve else model
     workers = {name: chance.choice(["chat", "tools", *_FUNCTIONS]) for name in TEAM}
     calls = chance.choice(["merged", "separate"])
+    # Of a plan that is handed in, each step must name somebody who is there.
     document = dag(chance, chance.randint(1, 6)).replace("@nobody", "@ann")
+    document = _UNNAMED.sub(r"\1@ann", document)
     is_handed = chance.random() < 0.4  # noqa: PLR2004 - a share
     limits = Limits(
         max_rounds=chance.randint(1, 8),

@@ -1,18 +1,15 @@
 """Reads one reply of the corpus as the node does that it is written for."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage
 from reply_families.drawing import Item, Meant, Task
 
-from replan.errors import Mistake
 from replan.nodes import charging
-from replan.nodes.plan_texts import assigned
+from replan.nodes.plan_texts import assigned, complaint_about, plan_in
 from replan.plan.document import PlanDocument
 from replan.plan.model import TaskPlan
-from replan.replies.naming import Names
-from replan.replies.plans import problems_of
+from replan.replies.plans import FoundPlan
 from replan.replies.readings import (
     Complaint,
     read_answer,
@@ -57,8 +54,7 @@ def read(item: Item) -> Found:
         case "feedback":
             return _feedback(item)
         case "plan":
-            found = read_plan(item.text, item.team)
-            return _planned(found.text, item, found.problems)
+            return _planned(read_plan(item.text, item.team), item)
         case "answer":
             return Found("answer", read_answer(item.text))
         case "specialist":
@@ -73,7 +69,7 @@ def _think(item: Item) -> Found:
     if isinstance(reading, Complaint):
         return Found(asked=True, why=reading.problem)
     if reading.kind in ("plan", "text"):
-        return _planned(reading.body, item)
+        return _planned(plan_in(reading.body, item.team), item)
     return Found("answer", reading.body) if reading.body else Found(asked=True, why="no answer")
 
 
@@ -83,16 +79,15 @@ def _feedback(item: Item) -> Found:
         return Found(asked=True, why=reading.problem)
     if reading.verdict == "complete":
         return Found("complete", reading.body)
-    return _planned(reading.body, item) if reading.body else Found("continue")
+    return _planned(plan_in(reading.body, item.team), item) if reading.body else Found("continue")
 
 
-def _planned(text: str, item: Item, problems: Sequence[Mistake] = ()) -> Found:
-    problems = problems or problems_of(text, Names(item.team))
-    if problems:
-        return Found(asked=True, why="; ".join(map(str, problems)))
-    document = PlanDocument.recover(text)
+def _planned(found: FoundPlan, item: Item) -> Found:
     team = [SpecialistCard(name=name, intended_use="") for name in item.team]
-    return Found("plan", plan=assigned(document.plan, team))
+    if problem := complaint_about(found, team):
+        return Found(asked=True, why=problem)
+    plan = PlanDocument.recover(found.text).plan
+    return Found("plan", plan=assigned(plan, team))
 
 
 def _usage(item: Item) -> Found:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,15 +22,18 @@ os.environ["LANGSMITH_TRACING"] = "false"
 for _name in ("NO_PROXY", "no_proxy"):
     os.environ[_name] = "127.0.0.1,localhost,::1"
 
+# Each client of a model reads all authorities that the system trusts, which takes longer than most
+# tests; nobody on loopback shows a certificate.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = os.devnull
+
 # What tests share stands beside them.
 sys.path.insert(0, str(Path(__file__).parent))
 if TYPE_CHECKING:
     from postgres import PostgresServer
 
-pytest_plugins = ["replan.testing.fixtures"]
-
 # `default` draws the same examples on every run, so `make test` has one answer for one commit;
-# `thorough` (make check) draws new ones. A slow machine is not a failure, hence no deadline.
+# `fuzz` (make check) draws new ones. A slow machine is not a failure, hence no deadline.
 settings.register_profile(
     "default",
     max_examples=60,
@@ -38,12 +42,44 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
-    "thorough",
-    max_examples=400,
+    "fuzz",
+    max_examples=100,
     deadline=None,
+    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+settings.load_profile(_PROFILE)
+
+pytest_plugins = ["replan.testing.fixtures"] + ["fuzzing"] * (_PROFILE == "fuzz")
+
+
+_started = pytest.StashKey[ExitStack]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One server of warm processes for all workers; a worker finds it in its environment."""
+    import warm  # noqa: PLC0415 - it stands beside the tests
+
+    started = config.stash[_started] = ExitStack()
+    config.add_cleanup(started.close)
+    if warm.ADDRESS not in os.environ:
+        started.callback(warm.started_server())
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """End the server before coverage puts together what was measured."""
+    try:
+        return (yield)
+    finally:
+        session.config.stash[_started].close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two workers more than there are processors: tests also wait for processes and disks."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture(scope="session")
@@ -55,10 +91,11 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def postgres_dsn() -> Iterator[str]:
     """The address of a real PostgreSQL: the one that the environment names, or one of our own."""
-    from postgres import DSN, running_server  # noqa: PLC0415 - most tests need none
+    from postgres import DSN, drop_databases, running_server  # noqa: PLC0415 - most need none
 
     if named := os.environ.get(DSN):
         yield named
+        drop_databases(named)
         return
     with running_server() as server:
         yield server.dsn

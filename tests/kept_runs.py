@@ -5,7 +5,6 @@ where it is to be killed, in one that is forked for it.
 """
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections import Counter
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+import warm
 from replan import Limits, RunSettings, open_storage, raise_limits, run
 from replan.app import team_graph
 from replan.cli.main import app
@@ -30,14 +30,6 @@ TEAM = """\
 host: {tool_calling_model: offline}
 specialists: [{name: worker, intended_use: Works., run: 'kept_runs:work'}]
 """
-PRELOADED = (
-    "kept_runs",
-    "replan.cli.resuming",
-    "replan.adapters.storage.postgres",
-    "langgraph.checkpoint.postgres.aio",
-    "sqlalchemy.dialects.postgresql.psycopg",
-    "sqlalchemy.dialects.sqlite.aiosqlite",
-)
 Trap = Callable[["KeptRun"], Awaitable[None]]
 
 
@@ -132,12 +124,8 @@ class KeptRun:
 
     def die(self, work, *arguments):
         """Do one of the above in a process of its own, which a trap kills."""
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(list(PRELOADED))
-        process = context.Process(target=work, args=arguments)
-        process.start()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
+        ended = warm.call(work, *arguments)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
 
     def go_on(self, work, *arguments, **options):
         """Do one of the above, and count what is done again and what is lost by it."""

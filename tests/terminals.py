@@ -6,14 +6,14 @@ import pty
 import re
 import select
 import struct
-import subprocess
-import sys
 import termios
 import time
 
-REPLAN = (sys.executable, "-m", "replan")
+import warm
+from warm import PATIENCE
+
+REPLAN = ("-m", "replan")
 COLUMNS, LINES = 60, 20
-PATIENCE = 60.0
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -22,13 +22,12 @@ class Program:
 
     def __init__(self, command, environment, output, *, reads):
         self._reads = reads
-        self.process = subprocess.Popen(
+        self.process = warm.Process(
             command,
-            stdin=output if os.isatty(output) else subprocess.DEVNULL,
+            stdin=output if os.isatty(output) else None,
             stdout=output,
             stderr=output,
             env=environment,
-            start_new_session=True,
         )
         os.close(output)
         self._raw = b""

@@ -2,22 +2,29 @@
 # LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
 # pyright: reportUnknownMemberType=false
 
+import logging
 import os
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
 from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.serde import jsonplus
+from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.models import LangChainModels, without_own_retries
-from replan.adapters.storage.serializer import saver_for
+from replan.adapters.storage.serializer import is_news, saver_for
+from replan.events.callbacks import Hook
+from replan.events.hooks import Hooks
+from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
-from replan.nodes.run_start import recursion_limit
+from replan.nodes.run_start import check_input, recursion_limit
 from replan.nodes.scopes import check_prices
 from replan.ports.chat import Chat
 from replan.ports.journal import Journal
@@ -27,13 +34,13 @@ from replan.ports.services import HostModels, Services
 from replan.ports.specialist import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
-from replan.settings.team_file import read_team_file
 from replan.specialists.effects import effects_of_work
+from replan.specialists.foreign import call
 from replan.specialists.function import FunctionSpecialist
-from replan.specialists.local import local_specialists
 from replan.specialists.prompted import PromptedSpecialist
 from replan.specialists.runnable import RunnableAnswer
 from replan.specialists.tools import chat_with_tools
+from replan.state.entrance import Entrance
 from replan.state.team import Effects, SpecialistCard
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -90,8 +97,11 @@ def build_graph(
     graph = host_graph(services)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
+    logging.getLogger(jsonplus.__name__).addFilter(is_news)
     inner = [part for each in config.specialists for part in (each.invokable, each.streamable)]
     compiled = graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)
+    compiled.channels[START] = entrance = Entrance(partial(check_input, services=services))
+    entrance.key = START
     return compiled.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})
 
 
@@ -139,7 +149,7 @@ def services_of(
         ),
         journal=journal or MemoryJournal(),
         settings=config.settings,
-        callbacks=tuple(config.callbacks),
+        hooks=Hooks(tuple(config.callbacks), config.hook_timeout, _call_hook),
         workspace=None if config.workspace is None else Path(config.workspace),
         clock=lambda: datetime.now(UTC),
         new_id=lambda: uuid.uuid4().hex,
@@ -147,6 +157,10 @@ def services_of(
         unpriced=_unpriced(config, chats),
         budgets={specialist.name: specialist.limits for specialist in config.specialists},
     )
+
+
+async def _call_hook(hook: Hook, event: BaseEvent) -> None:
+    await call(hook, event, {})
 
 
 def _unpriced(config: MultiAgentConfig, chats: Chats) -> dict[str, str]:
@@ -194,6 +208,8 @@ def local_config(
     *, directory: Path, out: Path | None = None, model: str = "offline"
 ) -> MultiAgentConfig:
     """The configuration of the local team; see `local_graph`."""
+    from replan.specialists.local import local_specialists  # noqa: PLC0415 - few teams have it
+
     team = [
         Specialist(
             name=port.card.name,
@@ -273,6 +289,8 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
     Raises:
         TeamFileError: The file has mistakes, or a model's key is missing.
     """
+    from replan.settings.team_file import read_team_file  # noqa: PLC0415 - a team in code has none
+
     team = read_team_file(path, environment, directory=directory, out=out)
     team = team.with_model(model, base_url)
     return build_graph(team.config, storage=storage, models=team.models)

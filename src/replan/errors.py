@@ -16,6 +16,7 @@ ReplanError
 ├── DeserializationError         a text is not the value it should be
 ├── StorageError                 what is recorded of runs cannot be read or written
 ├── ModelCallError               a model could not be reached or refused the call
+├── ReplyTooLongError            a model's reply does not end
 ├── LimitReachedError            a limit of the run leaves no room for another call
 └── InDoubtError                 nobody knows whether something that must not be done twice was done
 ```
@@ -169,7 +170,8 @@ class Refusal:
     """Why one change of a plan is refused.
 
     `code` is machine-readable (`finished_step`, `unknown_step`, `unknown_dependency`, `cycle`,
-    `duplicate_step`, `unknown_specialist`, `not_allowed`); `step_id` names the step, if any.
+    `duplicate_step`, `unknown_specialist`, `nobody_named`, `not_allowed`);
+    `step_id` names the step, if any.
     """
 
     code: str
@@ -229,6 +231,13 @@ class ModelCallError(ReplanError):
             "Nothing of this call was kept; finished steps stay finished. "
             "Check the model's name, its base URL and its key, then run again."
         )
+
+
+class ReplyTooLongError(ReplanError):
+    """A model's reply is longer than any answer is; the rest of it was not read."""
+
+    def __init__(self, longest: int) -> None:
+        super().__init__(f"the reply of the model is longer than {longest:,} characters")
 
 
 class LimitReachedError(ReplanError):

@@ -3,34 +3,22 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any, cast
 
-from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command, Interrupt, StateSnapshot
 
+from replan.calling import Call, Graph, Input, prepared
 from replan.errors import InputError
 from replan.events.types import BaseEvent, Event
-from replan.graph.branches import specialist_node
-from replan.nodes.new_settings import resumed_with
 from replan.nodes.rules import limit_value
-from replan.nodes.run_start import recursion_limit
+from replan.ports.listening import without_tokens
 from replan.specialists.threads import use_threads
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
-from replan.state.waiting import resumption
 from replan.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
-
-Input = str | Mapping[str, Any] | Command[Any] | None
-"""A request; or `messages` and `plan`; or what goes on with an interrupted thread."""
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 _END = object()
 
@@ -67,14 +55,15 @@ async def run(  # noqa: PLR0913 - what a run can be told
         ModelCallError: The thinking or planning model could not be reached.
     """
     use_threads()
-    prepared = _prepared(settings, config, run_id)
-    options = _options(graph, settings)
+    asked = Call(input, settings, config or {}, run_id or "")
 
     async def work(control: RunControl | None = None) -> dict[str, Any]:
-        given = await _given(graph, input, settings, prepared)
-        return await cast("Any", graph).ainvoke(given, prepared, control=control, **options)
+        call = await prepared(graph, asked)
+        return await cast("Any", graph).ainvoke(
+            call.input, call.config, control=control, **_options(graph, call)
+        )
 
-    async with _alone(graph, prepared):
+    async with _alone(graph, asked.config):
         try:
             state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
         except asyncio.CancelledError:
@@ -82,7 +71,7 @@ async def run(  # noqa: PLR0913 - what a run can be told
             raise
         except RunStopped:
             await _at_rest(graph)
-            state = await _saved(graph, prepared)
+            state = await _saved(graph, asked.config)
             state["outcome"] = "interrupted"
     if "__interrupt__" in state:
         state["outcome"] = "waiting"
@@ -120,24 +109,27 @@ async def stream(  # noqa: PLR0913 - what a run can be told
     run_id: str | None = None,
     stop: asyncio.Event | None = None,
     grace: float = GRACE,
+    tokens: bool = True,
 ) -> AsyncIterator[Event]:
     """Run a graph and give its events as they happen; closing the iterator cancels the run.
 
-    Setting `stop` ends the events early; see `run`.
+    Setting `stop` ends the events early; see `run`. Without `tokens` replies are asked for as a
+    whole, which costs a fraction of the CPU, and each answer is one `answer_token`.
 
     Raises:
         UsageError: The input cannot be used, or another run works on the thread.
         ModelCallError: The thinking or planning model could not be reached.
     """
     use_threads()
-    prepared = _prepared(settings, config, run_id)
-    options = _options(graph, settings)
-    async with _alone(graph, prepared):
-        resumed = await _given(graph, input, settings, prepared)
+    config = config or {}
+    asked = Call(input, settings, config if tokens else without_tokens(config), run_id or "")
+    async with _alone(graph, asked.config):
+        call = await prepared(graph, asked)
+        options = {**_options(graph, call), "stream_mode": "custom"}
 
         def parts(control: RunControl | None = None) -> AsyncGenerator[Any]:
             stream_of = cast("Any", graph).astream
-            return stream_of(resumed, prepared, stream_mode="custom", control=control, **options)
+            return stream_of(call.input, call.config, control=control, **options)
 
         given = parts() if stop is None else _until_stopped(parts, stop, grace)
         try:
@@ -195,75 +187,8 @@ async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
     return dict((await graph.aget_state(config)).values) if graph.checkpointer else {}
 
 
-async def _given(
-    graph: Graph, given: Input, settings: RunSettings | None, config: RunnableConfig
-) -> Mapping[str, Any] | Command[Any] | None:
-    """What LangGraph takes: an answer finds its question, and new settings the state.
-
-    Raises:
-        InputError: It cannot be told which question an answer is for.
-    """
-    if isinstance(given, str):
-        return {"messages": [HumanMessage(given)]}
-    if not isinstance(given, Command | None) or not graph.checkpointer:
-        return given
-    snapshot = await graph.aget_state(config)
-    _check_team(graph, snapshot)
-    if given is not None:
-        given = _directed(given, snapshot.interrupts)
-    state = cast("EnhancedState", snapshot.values)
-    # A run that has not begun takes its settings when it does.
-    update = resumed_with(state, settings, config) if "settings" in state else None
-    if not update:
-        return given
-    if given is None:
-        return Command(update=dict(update))
-    return replace(given, update={**cast("dict[str, Any]", given.update or {}), **update})
-
-
-def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
-    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one."""
-    is_answer = command.resume is not None or not (command.update or command.goto)
-    if is_answer and interrupts:
-        return replace(command, resume=resumption(command.resume, interrupts))
-    return None if is_answer and command.resume is None else command
-
-
-def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
-    """See that everybody is there whom the round that goes on has sent a step to.
-
-    LangGraph would leave the others out in silence, and what they finished with them.
-
-    Raises:
-        InputError: Somebody is not.
-    """
-    state = cast("EnhancedState", snapshot.values)
-    is_in_round = all(task.name.startswith(specialist_node("")) for task in snapshot.tasks)
-    if state.get("is_completed") or not is_in_round:
-        return
-    sent = {assignment.specialist for assignment in state.get("dispatched", [])}
-    gone = sorted(name for name in sent if specialist_node(name) not in graph.nodes)
-    if gone:
-        names = ", ".join(f"@{name}" for name in gone)
-        raise InputError(
-            f"Steps of this run were sent to {names}, whom the team does not have. Go on with the "
-            "team that it was begun with; what is finished stays finished."
-        )
-
-
-def _prepared(
-    settings: RunSettings | None, config: RunnableConfig | None, run_id: str | None
-) -> RunnableConfig:
-    if run_id is not None:
-        config = merge_configs(config, {"metadata": {"run_id": run_id}})
-    if settings is None or "max_rounds" not in settings.limits.model_fields_set:
-        return config or {}
-    bound = recursion_limit(settings.limits.max_rounds)
-    return merge_configs({"recursion_limit": bound}, config)
-
-
-def _options(graph: Graph, settings: RunSettings | None) -> dict[str, Any]:
-    options: dict[str, Any] = {"context": settings}
+def _options(graph: Graph, call: Call) -> dict[str, Any]:
+    options: dict[str, Any] = {"context": call.settings}
     if graph.checkpointer:
         options["durability"] = "sync"
     return options

@@ -3,8 +3,18 @@
 import asyncio
 
 import pytest
+from langchain_core.callbacks import StreamingStdOutCallbackHandler
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph, run, stream
+from replan import (
+    Host,
+    Limits,
+    MultiAgentConfig,
+    RunSettings,
+    Specialist,
+    build_graph,
+    run,
+    stream,
+)
 from replan.adapters.models import LangChainModels
 from replan.testing import Hang, HttpFault, OpenAIServer, Reply, Reset, Truncated, always
 
@@ -27,8 +37,8 @@ SCRIPT = {
 }
 
 
-def graph_on(server, **options):
-    models = LangChainModels(base_url=server.base_url)
+def graph_on(server, timeout=120.0, **options):
+    models = LangChainModels(base_url=server.base_url, timeout=timeout)
     team = [
         Specialist(name="researcher", intended_use="Finds facts.", chat_model="openai:m"),
         Specialist(name="analyst", intended_use="Compares things.", chat_model="openai:m"),
@@ -59,9 +69,79 @@ async def test_a_server_may_lack_streaming_tools_or_json_mode(lacks):
 
 async def test_a_server_that_cannot_stream_is_asked_to_only_once_by_each_model():
     with OpenAIServer(SCRIPT, streaming=False) as server:
-        await run(graph_on(server), "Compare the policies.")
+        heard = [event async for event in stream(graph_on(server), "Compare the policies.")]
         refused = [request for request in server.requests if request.stream]
     assert len(refused) == 1
+    assert heard[-1].outcome == "completed"
+
+
+async def last_of(events):
+    return [event async for event in events][-1]
+
+
+async def listen(listening, server):
+    """Run as somebody does who listens, or does not; give the outcome if the way tells it."""
+    graph, request = graph_on(server), "Compare the policies."
+    given = {"messages": [("user", request)]}
+    if listening in ("stream", "stream without tokens"):
+        return (await last_of(stream(graph, request, tokens=listening == "stream"))).outcome
+    if listening == "astream_events":
+        return (await last_of(graph.astream_events(given, version="v2")))["data"]["output"][
+            "outcome"
+        ]
+    if listening in ("messages", "updates", "custom"):
+        modes = [listening, "values"]
+        return (await last_of(graph.astream(given, stream_mode=modes)))[1]["outcome"]
+    if listening == "ainvoke":
+        return (await graph.ainvoke(given))["outcome"]
+    callbacks = [StreamingStdOutCallbackHandler()] if listening == "handler" else []
+    return (await run(graph, request, config={"callbacks": callbacks}))["outcome"]
+
+
+@pytest.mark.parametrize("listening", ["run", "ainvoke", "updates", "stream without tokens"])
+async def test_replies_are_asked_for_as_a_whole_where_nobody_hears_tokens(listening):
+    with OpenAIServer(SCRIPT) as server:
+        assert await listen(listening, server) == "completed"
+        assert [request.stream for request in server.requests] == [False] * 5
+
+
+@pytest.mark.parametrize("listening", ["stream", "messages", "custom", "astream_events", "handler"])
+async def test_replies_are_streamed_where_somebody_hears_tokens(listening):
+    with OpenAIServer(SCRIPT) as server:
+        assert await listen(listening, server) == "completed"
+        assert [request.stream for request in server.requests] == [True] * 5
+
+
+@pytest.mark.parametrize("listening", ["messages", "astream_events", "handler"])
+async def test_who_listens_to_a_server_that_cannot_stream_gets_whole_replies(listening):
+    with OpenAIServer(SCRIPT, streaming=False) as server:
+        assert await listen(listening, server) == "completed"
+
+
+async def test_an_answer_that_nobody_heard_come_is_one_event():
+    with OpenAIServer(SCRIPT) as server:
+        events = [
+            event async for event in stream(graph_on(server), "Compare the policies.", tokens=False)
+        ]
+    assert [event.text for event in events if event.type == "answer_token"] == [
+        "They differ in tariffs."
+    ]
+    assert not [event for event in events if event.type == "specialist_token"]
+
+
+async def test_a_whole_reply_may_take_longer_than_the_silence_of_a_stream():
+    slow = Reply("The EU text.", latency=1.5)
+    with OpenAIServer({**SCRIPT, "step 1": [slow]}) as server:
+        state = await run(graph_on(server, timeout=0.5), "Compare the policies.")
+        assert state["outcome"] == "completed"
+        assert sum(server.calls.values()) == 5
+
+
+async def test_a_whole_reply_is_bounded_by_the_time_of_its_step():
+    settings = RunSettings(limits=Limits(step_timeout=1.0, step_retries=0))
+    with OpenAIServer({**SCRIPT, "step 1": [Hang()], "step 3": []}) as server:
+        state = await run(graph_on(server), "Compare the policies.", settings=settings)
+    assert state["current_specialist_results"]["1/researcher"].error.endswith("within 1 s")
 
 
 async def test_a_busy_server_is_waited_for():

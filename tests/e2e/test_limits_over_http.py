@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from langchain_core.callbacks import StreamingStdOutCallbackHandler
 from langchain_openai import ChatOpenAI
 
 from replan import (
@@ -305,7 +306,10 @@ async def test_the_worst_case_that_is_told_before_a_run_can_happen():
         models = LangChainModels(base_url=server.base_url)
         graph = host_graph(replace(services_of(config, models), retry_wait=0)).compile()
         plan = PlanDocument.parse(plan_of(1)).plan
-        state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(1)})
+        # Only who listens has streams asked for, which a server can refuse.
+        listening = {"callbacks": [StreamingStdOutCallbackHandler()]}
+        given = {"messages": [("user", "Go.")], "plan": plan_of(1)}
+        state = await run(graph, given, config=listening)
     assert len(server.requests) == worst_case_calls(plan, limits, revisable=False)
     assert len(server.requests) == state["usage"].calls == 4 + 23 + 12
     assert state["outcome"] == "failed"

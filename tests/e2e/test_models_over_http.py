@@ -185,15 +185,24 @@ async def test_the_client_reconnects_after_a_reset():
         assert (await model_of(server, max_retries=1).ainvoke(prompt())).text == "Hello."
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_hanging_server_ends_by_the_timeout(*, stream: bool):
+async def test_a_hanging_stream_ends_by_the_timeout():
     async with OpenAIServer({"think": [Reply(fault=Hang())]}) as server:
         began = time.monotonic()
-        error = await failure_of(model_of(server, timeout=0.2), stream=stream)
+        error = await failure_of(model_of(server, timeout=0.2), stream=True)
 
         assert 0.2 <= time.monotonic() - began < 5
         assert isinstance(error, openai.APITimeoutError)
         assert can_pass(error)
+
+
+async def test_a_whole_reply_is_bounded_by_who_calls_and_not_by_its_silence():
+    async with OpenAIServer(
+        {"think": [Reply("Hello.", latency=0.6), Reply(fault=Hang())]}
+    ) as server:
+        assert (await model_of(server, timeout=0.2).ainvoke(prompt())).text == "Hello."
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await model_of(server, timeout=0.2).ainvoke(prompt())
 
 
 async def test_a_stream_that_stalls_ends_by_the_timeout():

@@ -5,6 +5,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+import sys
 from itertools import count
 from pathlib import Path
 
@@ -483,9 +484,9 @@ def test_a_run_that_a_limit_ended_goes_on_with_a_larger_one(workshop):
     assert f"run {run_id[:8]} is over: completed" in again.stdout
 
 
-def test_the_screen_shows_no_warning_and_only_the_answer_if_asked(workshop):
+def test_the_installed_program_shows_no_warning_and_only_the_answer_if_asked(workshop):
     done = subprocess.run(
-        [*REPLAN, *map(str, workshop.ordered(CHAIN, "--quiet"))],
+        [Path(sys.executable).with_name("replan"), *workshop.ordered(CHAIN, "--quiet")],
         env=workshop.environment,
         capture_output=True,
         text=True,

@@ -122,7 +122,7 @@ async def test_the_time_of_a_run_cuts_its_steps_and_leaves_them_pending():
         Specialist(name="a", intended_use="Works.", run=hang),
         limits=Limits(**WIDE, max_seconds=2),
     )
-    end, told = ending(await events_of(graph, plan_of(200)))
+    end, told = ending(await events_of(graph, plan_of(20)))
     assert going.is_set()
     assert (end.outcome, told) == ("partial", [("max_seconds", 2)])
     assert "1. Part 1: not run, the limit max_seconds was reached" in end.answer.text

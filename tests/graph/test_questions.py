@@ -375,10 +375,11 @@ async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_an
 
         graph = graph_of(work, model, InMemorySaver())
         plan = "- [ ] 1. Inside @a\n- [ ] 2. Outside @a\n- [ ] 3. Inside @a\n"
-        # LangChain tells the graphs inside of the steps this name, too; the run alone has it.
+        # LangChain tells the graphs inside of the steps this name, too; they share nothing for it.
         state = await run(graph, given(plan), config=CONFIG, run_id="outer")
-        assert keys(state) == ["1/a/2/a/1", "3/a/2/a/1"]
-        with pytest.raises(InputError, match="open: '1/a/2/a/1', '3/a/2/a/1'"):
+        # Whose graph was the first to come to its question does not matter.
+        assert sorted(keys(state)) == ["1/a/2/a/1", "3/a/2/a/1"]
+        with pytest.raises(InputError, match=r"open: '[13]/a/2/a/1', '[13]/a/2/a/1'"):
             await answer(graph, "blue")
         state = await answer(graph, {"3/a/2/a/1": "three"})
         assert keys(state) == ["1/a/2/a/1"]
@@ -388,7 +389,7 @@ async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_an
     texts = {key: result.text for key, result in state["current_specialist_results"].items()}
     assert texts == {"1/a": "heard one", "2/a": "outside two", "3/a": "heard three"}
     assert ran == ["prepared"] * 2
-    assert len(runs - {"outer"}) == 2
+    assert len(runs) == 2
 
 
 async def test_a_question_cannot_be_swallowed():

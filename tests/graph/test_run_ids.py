@@ -1,6 +1,12 @@
 """A caller may name a run; the same input under the same name goes on instead of starting again."""
 
+import operator
+from typing import Annotated
+
 import pytest
+from langgraph.graph import START, StateGraph
+from langgraph.types import Send
+from typing_extensions import TypedDict
 
 from replan import (
     Host,
@@ -83,3 +89,59 @@ async def test_the_name_of_a_run_that_is_over_is_not_given_to_another(
     assert len({"mine", state["run_id"], other["run_id"]}) == 3
     assert state["outcome"] == other["outcome"] == "completed"
     assert len(effects) == 6
+
+
+def shares(given):
+    """A graph that runs two requests at once in the same graph of ours, with what it inherits."""
+
+    async def part(sent):
+        state = await given.ainvoke({"messages": [("user", sent["text"])]})
+        return {"out": [(sent["text"], state["run_id"], state["usage"].calls, results(state))]}
+
+    def each(_):
+        return [Send("part", {"text": "q0"}), Send("part", {"text": "q1"})]
+
+    whole = StateGraph(Fanned).add_node("part", part)
+    return whole.add_conditional_edges(START, each, ["part"]).compile()
+
+
+class Fanned(TypedDict):
+    out: Annotated[list, operator.add]
+
+
+def results(state):
+    return [result.text for result in state["current_specialist_results"].values()]
+
+
+@pytest.fixture
+def echoing():
+    """A graph whose specialist tells the request, so that a result that is another run's shows."""
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @a\n"
+    model = ScriptedModel({"think": always(plan), "feedback": always(COMPLETE)})
+    team = [Specialist(name="a", intended_use="Works.", run=lambda c: c.messages[-1].text)]
+    return build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+
+
+async def test_runs_of_a_fan_out_share_nothing_though_they_inherit_one_name(echoing):
+    config = {"metadata": {"run_id": "parent"}}
+    out = (await shares(echoing).ainvoke({"out": []}, config))["out"]
+    assert [(text, calls, said) for text, _, calls, said in out] == [
+        ("q0", 2, ["q0"]),
+        ("q1", 2, ["q1"]),
+    ]
+    assert len({run_id for _, run_id, _, _ in out}) == 2
+
+
+async def test_runs_of_a_batch_share_nothing_though_they_are_given_one_name(echoing):
+    inputs = [{"messages": [("user", f"q{number}")]} for number in range(3)]
+    states = await echoing.abatch(inputs, {"metadata": {"run_id": "batch"}})
+    assert [results(state) for state in states] == [["q0"], ["q1"], ["q2"]]
+    assert [state["usage"].calls for state in states] == [2, 2, 2]
+    assert len({state["run_id"] for state in states}) == 3
+
+
+async def test_without_a_thread_a_name_is_given_once(echoing):
+    first = await run(echoing, "q0", run_id="mine")
+    second = await run(echoing, "q1", run_id="mine")
+    assert first["run_id"] == "mine" != second["run_id"]
+    assert (results(second), second["usage"].calls) == (["q1"], 2)

@@ -1,13 +1,15 @@
 """What can be seen of a run while it goes on: answer tokens, events, callbacks, an early end."""
 
 import asyncio
+import threading
 
 from langchain_core.callbacks import AsyncCallbackHandler
 
-from replan import MultiAgentCallback, run, stream
+from replan import Limits, MultiAgentCallback, Specialist, run, stream
 from replan.plan import sealed
 from replan.testing import Reply, Reset, ScriptedModel
 
+DONE = "---\nverdict: complete\n---\nDone."
 SIMPLE = "---\ncomplexity: simple\n---\nThe capital is Paris."
 
 
@@ -175,3 +177,54 @@ async def test_the_events_of_a_run_fold_into_its_final_plan_and_results(team, sc
     assert results == state["current_specialist_results"]
     plan = [e.plan for e in events if e.type in ("plan_created", "plan_updated")][-1]
     assert sealed(plan, state["run_id"]) == state["current_plan"]
+
+
+PLAN_OF_TEN = "# Ten\n\n" + "".join(f"- [ ] {i}. Step {i} @a\n" for i in range(1, 11))
+
+
+async def test_a_slow_plain_hook_counts_in_no_steps_time_and_holds_no_place(team):
+    gate, done = threading.Event(), []
+
+    class Slow:
+        def on_specialist_invoke(self, info):
+            # Goes on only after the work of all ten steps, which have two places.
+            assert gate.wait(20)
+
+    async def work(context):
+        done.append(context.plan_step.id)
+        if len(done) == 10:
+            gate.set()
+        return "ok"
+
+    limits = Limits(step_timeout=5, step_retries=0, max_parallel_steps=2)
+    with ScriptedModel({"feedback": DONE}) as model:
+        graph = team(
+            model,
+            specialists=[Specialist(name="a", intended_use="A.", run=work)],
+            callbacks=[Slow()],
+            limits=limits,
+            hook_timeout=20,
+        )
+        state = await run(graph, {"plan": PLAN_OF_TEN})
+    assert state["outcome"] == "completed"
+    assert all(result.duration < 5 for result in state["current_specialist_results"].values())
+
+
+async def test_a_callback_with_on_event_hears_tokens_unless_it_says_otherwise(team, script):
+    class Listener(MultiAgentCallback):
+        def __init__(self, *, hears_tokens=True):
+            self.hears_tokens = hears_tokens
+            self.heard = []
+
+        async def on_event(self, event):
+            self.heard.append(event.type)
+
+    all_of_it, no_tokens = Listener(), Listener(hears_tokens=False)
+    with ScriptedModel(script) as model:
+        await run(team(model, callbacks=[all_of_it]), "Compare.")
+    assert all_of_it.heard.count("answer_token") > 1
+    assert "specialist_token" in all_of_it.heard
+    with ScriptedModel(script) as model:
+        await run(team(model, callbacks=[no_tokens]), "Compare.")
+    assert [kind for kind in all_of_it.heard if not kind.endswith("_token")] == no_tokens.heard
+    assert no_tokens.heard[-1] == "task_completed"

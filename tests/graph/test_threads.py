@@ -157,7 +157,7 @@ async def test_a_plan_that_names_a_stranger_is_refused():
 async def test_nothing_to_do_is_refused():
     with ScriptedModel({}) as model:
         graph = graph_of(lambda c: "done", model, None)
-        with pytest.raises(InputError, match="give `messages`, or a plan"):
+        with pytest.raises(InputError, match="give `messages`"):
             await run(graph, {"messages": []})
 
 

@@ -1,14 +1,20 @@
-"""A journal in memory: it lives as long as the process, and forgets the oldest runs."""
+"""A journal in memory: it lives as long as the process, and keeps little of runs that are over."""
 
+import logging
+import pickle
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import cast
 
 from pydantic import JsonValue
 
+from replan.errors import StorageError
 from replan.ports.account import TIMES
 from replan.ports.journal import (
+    BEGAN,
+    UNKNOWN_ENDS,
     Attempt,
     AttemptOutcome,
     Bound,
@@ -19,6 +25,10 @@ from replan.ports.journal import (
 )
 from replan.ports.spending import first_refusal
 from replan.state.results import SpecialistResult
+
+logger = logging.getLogger(__name__)
+
+_KEPT = (BEGAN, TIMES)
 
 
 @dataclass
@@ -42,11 +52,24 @@ class _Run:
 
 
 class MemoryJournal:
-    """The rows of the newest runs, for graphs without a database."""
+    """The rows of the runs of this process, for graphs without a database.
 
-    def __init__(self, *, max_runs: int = 1_000) -> None:
-        self._runs: OrderedDict[str, _Run] = OrderedDict()
-        self._max_runs = max_runs
+    Of a run that is over, what it spent and its ledger stay for a while, since its limits may be
+    raised and its name must not be used again: the newest, in `max_closed` bytes.
+
+    A run that is not over keeps all its rows, however long it waits for a person: they say what
+    must not be done twice. There is room for `max_open` of them, so that runs that nobody will go
+    on with cannot fill the memory. Beyond it the one that was used longest ago gives way, with a
+    warning in the log; going on with it later is an error, not a second run of its work.
+    """
+
+    def __init__(self, *, max_open: int = 10_000, max_closed: int = 4_000_000) -> None:
+        self._open: OrderedDict[str, _Run] = OrderedDict()
+        self._closed: OrderedDict[str, bytes] = OrderedDict()
+        self._given_up: set[str] = set()
+        self._max_open = max_open
+        self._max_closed = max_closed
+        self._closed_size = 0
 
     async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
         """Charge every scope of the bounds with the amount, or none of them."""
@@ -64,19 +87,22 @@ class MemoryJournal:
 
     async def settle(self, reservation: Reservation, used: Spending) -> None:
         """Put what was used into the place of what was reserved."""
-        for scope in self._run(reservation.run_id).scopes.values():
+        run = self._seen(reservation.run_id)
+        for scope in run.scopes.values():
             if scope.reserved.pop(reservation.id, None) is not None:
                 scope.settled += used
+        if reservation.run_id in self._closed:
+            # A call that was given up may answer when its run is over, which stays over.
+            self._put_away(reservation.run_id, run)
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
         """What each scope has spent, reservations that are not settled in full."""
-        run = self._runs.get(run_id) or _Run()
-        return {name: scope.charged for name, scope in run.scopes.items()}
+        return {name: scope.charged for name, scope in self._seen(run_id).scopes.items()}
 
     async def started(self, attempt: Attempt) -> None:
         """Record that a try begins."""
         attempts = self._run(attempt.run_id).attempts
-        attempts[attempt.key, attempt.number] = LedgerEntry(**dict(attempt))
+        attempts.setdefault((attempt.key, attempt.number), LedgerEntry(**dict(attempt)))
 
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
@@ -91,11 +117,11 @@ class MemoryJournal:
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
         """The recorded final results of a run, by idempotency key."""
-        return dict((self._runs.get(run_id) or _Run()).results)
+        return dict(self._seen(run_id).results)
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
         """Every try of a run, in the order in which they began."""
-        return list((self._runs.get(run_id) or _Run()).attempts.values())
+        return list(self._seen(run_id).attempts.values())
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
         """Record a value under a key; the first word counts, and is given back."""
@@ -103,36 +129,68 @@ class MemoryJournal:
 
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
         """The recorded values whose keys begin so."""
-        notes = (self._runs.get(run_id) or _Run()).notes
+        notes = self._seen(run_id).notes
         return {key: value for key, value in notes.items() if key.startswith(prefix)}
 
     async def strike(self, run_id: str, prefix: str) -> None:
         """Take back the values whose keys begin so."""
-        notes = self._run(run_id).notes
+        notes = self._seen(run_id).notes
         for key in [key for key in notes if key.startswith(prefix)]:
             del notes[key]
 
     async def closed(self, run_id: str) -> None:
         """Forget all of a run that is over but its ledger, and what it spent: it may be raised."""
-        if run_id in self._runs:
-            run = self._runs[run_id]
-            times = {key: value for key, value in run.notes.items() if key.startswith(TIMES)}
-            self._runs[run_id] = _Run(scopes=run.scopes, attempts=run.attempts, notes=times)
+        run = self._open.pop(run_id, None)
+        if run is not None:
+            notes = {key: value for key, value in run.notes.items() if key.startswith(_KEPT)}
+            self._put_away(run_id, _Run(scopes=run.scopes, attempts=run.attempts, notes=notes))
 
     def forget(self, run_id: str) -> None:
         """Forget all of a run."""
-        self._runs.pop(run_id, None)
+        self._open.pop(run_id, None)
+        self._closed_size -= len(self._closed.pop(run_id, b""))
+        self._given_up.discard(run_id)
 
     def _end(self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) -> None:
         attempts = self._run(attempt.run_id).attempts
         begun = attempts.get((attempt.key, attempt.number), LedgerEntry(**dict(attempt)))
-        attempts[attempt.key, attempt.number] = begun.replace(
-            ended_at=at, outcome=outcome, error=error
-        )
+        if begun.outcome in UNKNOWN_ENDS:
+            attempts[attempt.key, attempt.number] = begun.replace(
+                ended_at=at, outcome=outcome, error=error
+            )
+
+    def _seen(self, run_id: str) -> _Run:
+        """The rows of a run to be read; none if it is not known.
+
+        Raises:
+            StorageError: They had to give way.
+        """
+        if run_id in self._given_up:
+            raise StorageError(
+                "in memory",
+                f"Too many runs were begun after {run_id} and are not over, so it is not known "
+                "any more which of its steps were done.",
+                "Begin it anew under another name; with `open_storage` no run is forgotten.",
+            )
+        if run_id in self._closed:
+            return cast(_Run, pickle.loads(self._closed[run_id]))  # noqa: S301 - our own bytes
+        return self._open.get(run_id) or _Run()
 
     def _run(self, run_id: str) -> _Run:
-        run = self._runs.setdefault(run_id, _Run())
-        self._runs.move_to_end(run_id)
-        while len(self._runs) > self._max_runs:
-            self._runs.popitem(last=False)
+        """The rows of a run that is at work."""
+        run = self._open.setdefault(run_id, self._seen(run_id))
+        self._closed_size -= len(self._closed.pop(run_id, b""))
+        self._open.move_to_end(run_id)
+        while len(self._open) > self._max_open:
+            given_up, _ = self._open.popitem(last=False)
+            self._given_up.add(given_up)
+            logger.warning("forgot a run that is not over", extra={"run_id": given_up})
         return run
+
+    def _put_away(self, run_id: str, run: _Run) -> None:
+        """Keep a run that is over in few bytes."""
+        rows = pickle.dumps(run)
+        self._closed_size += len(rows) - len(self._closed.pop(run_id, b""))
+        self._closed[run_id] = rows
+        while self._closed_size > self._max_closed:
+            self._closed_size -= len(self._closed.popitem(last=False)[1])

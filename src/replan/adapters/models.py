@@ -62,7 +62,8 @@ class LangChainModels:
             environment, else OpenAI's own.
         api_key: The key for it; none: `OPENAI_API_KEY` of the environment.
         environment: The variables to look in, handed in by the caller.
-        timeout: Seconds to wait for the next bytes of a reply.
+        timeout: Seconds to wait for the next bytes of a reply that is streamed. One that comes as
+            a whole is bounded by whoever calls: a step's `timeout`, `Limits.step_timeout`.
         max_retries: Further tries after busy or failing servers, as long after as a `Retry-After`
             says.
         streaming: Whether the server can stream; if not, replies come in one piece.
@@ -215,4 +216,5 @@ def _other_model(name: str, provider: str, model: str) -> BaseChatModel:
 def _missing(name: str, package: str) -> ConfigurationError:
     package = package.replace("_", "-")
     problem = f"the package {package} is not installed"
-    return ConfigurationError("model", name, problem, f"Install it: pip install {package}.")
+    wanted = '"replan[tools]"' if package == "langchain" else package
+    return ConfigurationError("model", name, problem, f"Install it: pip install {wanted}.")

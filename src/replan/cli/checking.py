@@ -33,7 +33,7 @@ def check_plan(
     team = Team(limits=Limits()) if team_file is None else _team_of(team_file, environment)
     mistakes, reruns = document.mistakes, rerun_reasons(document.plan)
     plan = reopened(document.plan, reruns)
-    code = WRONG_USE if mistakes or team.strangers(plan) else GOOD
+    code = WRONG_USE if mistakes or team.refusals(plan) else GOOD
     if as_json:
         record: dict[str, JsonValue] = {"mistakes": [_record(mistake) for mistake in mistakes]}
         record |= {} if mistakes else outlook(plan, team, reruns)
@@ -88,7 +88,7 @@ def team_of(
         per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
         per_reply=max(_calls_of_reply(model, known) for model in _host_models(config)),
         merged=_is_merged(config),
-        names=tuple(each.name for each in config.specialists),
+        cards=tuple(each.card for each in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,
         asking={each.name: tuple(each.approve) for each in config.specialists},

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
+from langchain_core.language_models import FakeListChatModel
 from langgraph.types import StateSnapshot
 
-from replan.adapters.offline import OfflineModel
 from replan.app import Graph, build_graph
 from replan.cli.holding import is_held
 from replan.cli.past import plan_as_it_is, results_on_record
@@ -83,6 +83,6 @@ def _nothing(_: object) -> str:
 
 
 _NOBODY = MultiAgentConfig(
-    host=Host(tool_calling_model=OfflineModel()),
+    host=Host(tool_calling_model=FakeListChatModel(responses=[])),
     specialists=[Specialist(name="nobody", intended_use="None.", run=_nothing)],
 )

@@ -104,8 +104,18 @@ def main() -> None:
     try:
         app(prog_name="replan")
     except SystemExit as end:
+        if end.code:
+            _drop_what_cannot_be_written()
         _leave_at_once_if_work_is_left(end)
         raise
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Keep Python from trying again at its end: that would change the exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _leave_at_once_if_work_is_left(end: SystemExit) -> None:

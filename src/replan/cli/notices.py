@@ -6,9 +6,11 @@ from replan.events.types import (
     FeedbackGenerated,
     InputRequested,
     LimitReached,
+    PlanDoubtful,
     PlanUpdated,
     ReplyUnreadable,
     StepsReopened,
+    StepsRouted,
     ThinkingCompleted,
 )
 
@@ -30,6 +32,11 @@ def notice(event: Event) -> str:
 
 def _trouble(event: Event) -> str:
     match event:
+        case StepsRouted(chosen=chosen):
+            given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
+            return f"names nobody, given by the cards: {one_line(given)}"
+        case PlanDoubtful(overlooked=doubts):
+            return "\n".join(f"warning: {one_line(str(each))}" for each in doubts)
         case LimitReached():
             whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
             return f"limit reached: {event.limit}={event.value:g}{whose}"

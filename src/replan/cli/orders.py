@@ -16,6 +16,9 @@ from replan.plan.document import PlanDocument
 from replan.plan.model import Value
 from replan.settings.team_file import read_team_file
 from replan.state.limits import Budget, Limits, RunSettings
+from replan.values import restored
+
+_ALWAYS_KEPT = frozenset({"task", "team", "directory", "out", "plan_out", "base_url"})
 
 
 class Order(Value):
@@ -103,8 +106,10 @@ def order_from(record: JsonValue, run_id: str) -> Order:
     Raises:
         InputError: It was not kept by this version of the terminal.
     """
+    # Another program's own order may have a task, too, and more that must not be left out.
+    is_ours = isinstance(record, dict) and record.keys() >= _ALWAYS_KEPT
     try:
-        return Order.model_validate(record)
+        return restored(Order, record) if is_ours else Order.model_validate(record)
     except ValidationError as error:
         raise InputError(
             f"The run {run_id} was not begun by this version of `replan run`, "

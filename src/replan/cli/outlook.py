@@ -7,12 +7,18 @@ from functools import partial
 from pydantic import JsonValue
 
 from replan.cli.cells import counted, one_line
+from replan.cli.understood import understood, understood_lines
+from replan.errors import Refusal
+from replan.plan.document import PlanDocument
 from replan.plan.model import StepStatus, TaskPlan
+from replan.plan.overlooked import overlooked
 from replan.plan.preview import CALLS_PER_TRY, Preview, preview, usual_calls, worst_case_calls
 from replan.plan.rerun import Rerun
 from replan.plan.worst_case import worst_case_cost, worst_case_seconds
 from replan.state.limits import Limits
+from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import Approving
+from replan.state.team import SpecialistCard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +30,7 @@ class Team:
         per_try: Model calls of one try by the specialist's name; none where nobody knows.
         per_reply: Model calls of one reply of the host.
         merged: Whether one call of its host does the work of two; none where only some do.
-        names: Its specialists; none if no team was given.
+        cards: Its specialists; none if no team was given.
         revisable: Whether its runs may revise a plan.
         approval: Which plans a person must approve.
         asking: The tools that a person must approve, by the specialist's name.
@@ -35,24 +41,15 @@ class Team:
     per_try: Mapping[str, int | None] | None = None
     per_reply: int = CALLS_PER_TRY
     merged: bool | None = None
-    names: tuple[str, ...] | None = None
+    cards: tuple[SpecialistCard, ...] | None = None
     revisable: bool = True
     approval: Approving = "never"
     asking: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     dearest_token: float | None = None
 
-    def strangers(self, plan: TaskPlan) -> list[tuple[int, str]]:
-        """The names of pending steps that the team does not have; a run would refuse them."""
-        if self.names is None:
-            return []
-        known = {name.casefold() for name in self.names}
-        return [
-            (step.id, name)
-            for step in plan.steps
-            if step.status is StepStatus.PENDING
-            for name in step.specialists
-            if name.casefold() not in known
-        ]
+    def refusals(self, plan: TaskPlan) -> tuple[Refusal, ...]:
+        """Why the team does not do pending steps; a run would refuse the plan."""
+        return () if self.cards is None else tuple(refusals_of(plan.steps, self.cards))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +85,18 @@ def outlook(plan: TaskPlan, team: Team, reruns: Sequence[Rerun] = ()) -> dict[st
         team: Who runs it.
         reruns: The steps that were settled and run again.
     """
-    strangers = team.strangers(plan)
     return {
         **preview(plan, team.limits).model_dump(mode="json"),
         "runs_again": [rerun.model_dump(mode="json") for rerun in reruns],
         "model_calls": {name: dict(calls) for name, calls in _calls(plan, team).items()},
         "approvals": _approvals(plan, team),
         "worst_case": _worst_case(plan, team),
-        "unknown_specialists": [{"step": step, "name": name} for step, name in strangers],
+        "understood": understood(plan, team.cards or ()),
+        "overlooked": [each.model_dump(mode="json") for each in overlooked(plan.content)],
+        "refused": [
+            {"step": each.step_id, "code": each.code, "reason": each.reason}
+            for each in team.refusals(plan)
+        ],
     }
 
 
@@ -105,17 +106,17 @@ def outlook_lines(plan: TaskPlan, team: Team, reruns: Sequence[Rerun] = ()) -> l
     lines = [one_line(plan.title)] if plan.title else []
     done = f", {ahead.open_steps} open" if ahead.open_steps < ahead.steps else ""
     lines.append(f"steps: {ahead.steps}{done}")
+    lines += understood_lines(plan, team.cards or ())
+    lines += [f"warning: {one_line(str(each))}" for each in overlooked(plan.content)]
     lines += [f"runs again: {', '.join(map(str, reruns))}"] if reruns else []
     lines.append(f"width: {ahead.width} at once")
     lines.append(_path_line(plan, ahead))
     lines += _call_lines(plan, team)
     lines += _spending_lines(plan, team)
     lines += _approval_lines(plan, team)
-    lines += [
-        f"unknown specialist: step {step} names @{name}; "
-        f"the team has {', '.join(f'@{each}' for each in team.names or ())}"
-        for step, name in team.strangers(plan)
-    ]
+    document = PlanDocument.recover(plan.content)
+    refused = team.refusals(plan)
+    lines += [f"refused: {one_line(told_with_place(each, document))}" for each in refused]
     if ahead.beyond:
         lines.append(
             f"beyond max_steps={team.limits.max_steps}, never started: {_ids(ahead.beyond)}"
@@ -123,7 +124,7 @@ def outlook_lines(plan: TaskPlan, team: Team, reruns: Sequence[Rerun] = ()) -> l
     if ahead.blocked:
         lines.append(f"blocked by a failed step, never started: {_ids(ahead.blocked)}")
     lines += [f"conflict: {one_line(str(conflict))}" for conflict in ahead.conflicts]
-    if team.names is None and (names := _names_in(plan)):
+    if team.cards is None and (names := _names_in(plan)):
         lines.append(f"not checked without --team: whether a team has {', '.join(names)}")
     return lines
 
@@ -148,11 +149,11 @@ def _approval_lines(plan: TaskPlan, team: Team) -> list[str]:
 
 
 def _steps_of(name: str, plan: TaskPlan) -> tuple[int, ...]:
-    """The open steps that a specialist may do; one that names nobody may be anybody's."""
+    """The open steps that name a specialist; nobody else gets work that must be approved."""
     return tuple(
         step.id
         for step in plan.open_steps()
-        if not step.specialists or name.casefold() in map(str.casefold, step.specialists)
+        if name.casefold() in map(str.casefold, step.specialists)
     )
 
 
@@ -229,7 +230,7 @@ def _spending_lines(plan: TaskPlan, team: Team) -> list[str]:
 
 
 def _no_cost(team: Team) -> str:
-    if team.limits.max_tokens is not None and team.names is not None:
+    if team.limits.max_tokens is not None and team.cards is not None:
         return "not known (a model has no price, and max_cost is not set)"
     return "no bound (max_cost is not set)"
 

@@ -34,7 +34,7 @@ def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) ->
         text = json.dumps(outlook(plan, team, reruns))
     else:
         text = "\n".join(outlook_lines(plan, team, reruns))
-    return f"{harmless(text)}\n", WRONG_USE if team.strangers(plan) else GOOD
+    return f"{harmless(text)}\n", WRONG_USE if team.refusals(plan) else GOOD
 
 
 def _team_of(order: Order, environment: Mapping[str, str]) -> Team:

@@ -23,6 +23,7 @@ from replan.state.questions import (
     read_decision,
 )
 from replan.state.waiting import open_questions, waiting_for
+from replan.values import restored
 
 PLAN = "plan"
 _KEY_LENGTH = 8
@@ -109,7 +110,7 @@ async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...
     noted = await journal.notes(run_id, QUESTIONS)
     answered = await journal.notes(run_id, ANSWERS)
     # A round that was cut off has told nobody but the journal what its steps asked.
-    known = {q.key: q for q in map(Question.model_validate, noted.values())}
+    known = {q.key: q for q in (restored(Question, note) for note in noted.values())}
     questions = {**known, **state.get("questions", {})}
     for question in open_questions(cast("EnhancedState", {**state, "questions": questions})):
         if question.key not in asks and ANSWERS + question.key not in answered:

@@ -70,6 +70,11 @@ class Site:
         return f"replan resume {short(run_id)}{self.place.option}"
 
     @property
+    def shows_tokens(self) -> bool:
+        """Whether texts are shown piece by piece."""
+        return self.output.isatty() or self.manner.as_json or self.manner.verbose
+
+    @property
     def tells_all(self) -> bool:
         """Whether more than the answer is wanted, by a person."""
         return not (self.manner.quiet or self.manner.as_json)
@@ -197,6 +202,7 @@ class Session:
             run_id=self._run_id,
             stop=stop,
             grace=self._site.grace,
+            tokens=self._site.shows_tokens,
         )
         self._streams, self._asks = True, ()
         try:

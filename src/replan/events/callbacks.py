@@ -1,4 +1,8 @@
-"""The eight hooks of a callback, as in the Eino host multi-agent design."""
+"""The hooks of a callback: eight of the Eino host multi-agent design, and one for all events."""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, cast
 
 from replan.events.types import (
     BaseEvent,
@@ -14,12 +18,18 @@ from replan.events.types import (
 
 
 class MultiAgentCallback:
-    """Called at eight moments of a run with the event of the moment.
+    """Called at eight moments of a run with the event of the moment, and with every event.
 
-    Override what you need; plain functions are allowed too, and so is an object that merely has
-    some of the methods. Callbacks are called in the order of the list. An exception in one is
-    logged and changes nothing.
+    Override what you need; plain functions are allowed too, and run in threads, and so is an object
+    that merely has some of the methods. Each callback hears the events in their order, one at a
+    time. An exception in a hook, or one that takes longer than `hook_timeout`, is logged and
+    changes nothing.
+
+    Attributes:
+        hears_tokens: Whether `on_event` hears tokens, too; if it does, replies are streamed.
     """
+
+    hears_tokens: bool = True
 
     async def on_thinking_start(self, info: ThinkingStarted) -> None:
         """The host begins to think."""
@@ -34,7 +44,7 @@ class MultiAgentCallback:
         """The plan was revised, or its steps have new statuses."""
 
     async def on_specialist_invoke(self, info: SpecialistInvoked) -> None:
-        """A try of a step starts."""
+        """An attempt of a step starts; it does not wait for this."""
 
     async def on_specialist_complete(self, info: SpecialistCompleted) -> None:
         """A step ended at a specialist, well or not."""
@@ -45,6 +55,15 @@ class MultiAgentCallback:
     async def on_task_complete(self, info: TaskCompleted) -> None:
         """The run is over."""
 
+    async def on_event(self, event: BaseEvent) -> None:
+        """Something happened, whatever it is; after the hook of the same moment."""
+
+
+Hook = Callable[[Any], Any]
+"""A method of a callback, async or not."""
+
+ANY_EVENT = "on_event"
+"""The hook that hears every event."""
 
 HOOKS: dict[type[BaseEvent], str] = {
     ThinkingStarted: "on_thinking_start",
@@ -57,3 +76,34 @@ HOOKS: dict[type[BaseEvent], str] = {
     TaskCompleted: "on_task_complete",
 }
 """Which hook tells of which event."""
+
+
+def hooks_of(callback: object) -> dict[str, Hook]:
+    """The hooks that a callback really has, by name; what the base class has does nothing."""
+    found = {name: getattr(callback, name, None) for name in (*HOOKS.values(), ANY_EVENT)}
+    return {
+        name: cast("Hook", hook)
+        for name, hook in found.items()
+        if callable(hook) and getattr(hook, "__func__", None) is not _nothing(name)
+    }
+
+
+def hears_tokens(callback: object) -> bool:
+    """Whether a callback hears tokens."""
+    return ANY_EVENT in hooks_of(callback) and getattr(callback, "hears_tokens", True) is not False
+
+
+def misspelt_hooks(callback: object) -> dict[str, str]:
+    """The methods that are named almost like a hook, and the hook that each seems to mean."""
+    known = [*HOOKS.values(), ANY_EVENT]
+    named = [name for name in dir(callback) if name.startswith("on") and name not in known]
+    close = {name: get_close_matches(name, known, 1, _CLOSE) for name in named}
+    return {name: hooks[0] for name, hooks in close.items() if hooks}
+
+
+def _nothing(name: str) -> object:
+    return vars(MultiAgentCallback)[name]
+
+
+_CLOSE = 0.8
+"""How alike names are of which one is meant to be the other; LangChain's own hooks are less."""

@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage
 from pydantic import Field, JsonValue
 
 from replan.plan.model import Author, TaskPlan, Value
+from replan.plan.overlooked import Overlooked
 from replan.plan.rerun import Rerun
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
@@ -69,6 +70,13 @@ class PlanCreated(BaseEvent):
     markdown: str
 
 
+class PlanDoubtful(BaseEvent):
+    """A plan has what looks like a dependency, a name or a task, and was read as something else."""
+
+    type: Literal["plan_doubtful"] = "plan_doubtful"
+    overlooked: tuple[Overlooked, ...]
+
+
 class PlanUpdated(BaseEvent):
     """The plan changed: a revision (`changes` says what) or new statuses (`changes` is empty)."""
 
@@ -77,6 +85,13 @@ class PlanUpdated(BaseEvent):
     markdown: str
     changes: dict[str, JsonValue] = Field(default_factory=dict)
     by: Author = "model"
+
+
+class StepsRouted(BaseEvent):
+    """Steps that name nobody go to the specialists whose cards fit them; who, by step."""
+
+    type: Literal["steps_routed"] = "steps_routed"
+    chosen: dict[int, str]
 
 
 class SpecialistInvoked(StepEvent):
@@ -185,7 +200,9 @@ Event = Annotated[
     | ThinkingStarted
     | ThinkingCompleted
     | PlanCreated
+    | PlanDoubtful
     | PlanUpdated
+    | StepsRouted
     | SpecialistInvoked
     | SpecialistToken
     | SpecialistRetried

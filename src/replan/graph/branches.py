@@ -41,10 +41,12 @@ def specialist_branch(
 
     Without one, a person is asked what is open; and if nothing is, the collector is next.
     """
+    dispatched = state.get("dispatched", [])
     return [
         Send(specialist_node(assignment.specialist), argument(assignment, state, config))
-        for assignment in state.get("dispatched", [])
-    ] or ("user_input" if open_questions(state) else "result_collector")
+        for assignment in dispatched
+        if not assignment.refused
+    ] or ("user_input" if open_questions(state) and not dispatched else "result_collector")
 
 
 def reflection_branch(state: EnhancedState) -> Literal["plan_update", "final_answer"]:

@@ -56,7 +56,7 @@ def host_graph(services: Services) -> HostGraph:
     specialists = {card.name: specialist_node(card.name) for card in services.team}
 
     def bound(node: Node) -> Node:
-        return partial(with_new_settings, node=node, services=services)
+        return with_new_settings(node, services)
 
     graph.add_node("think", partial(think, services=services))
     graph.add_node("direct_answer", bound(direct_answer))

@@ -1,10 +1,11 @@
 """What a team is made of: the configuration that a developer writes."""
 
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, TypeGuard, cast, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -13,6 +14,14 @@ from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
 from replan.errors import ConfigurationError
+from replan.events.callbacks import (
+    ANY_EVENT,
+    HOOKS,
+    MultiAgentCallback,
+    hooks_of,
+    misspelt_hooks,
+)
+from replan.events.hooks import SECONDS
 from replan.ports.chat import ToolCallChecker, holds_tool_call
 from replan.state.limits import (
     Budget,
@@ -122,8 +131,19 @@ class Specialist:
     def card(self) -> SpecialistCard:
         """What the host sees of it."""
         return SpecialistCard(
-            name=self.name, intended_use=self.intended_use, capabilities=tuple(self.capabilities)
+            name=self.name,
+            intended_use=self.intended_use,
+            capabilities=tuple(self.capabilities),
+            only_by_name=self.effects == "unsafe" or bool(self.approve) or self._has_unsafe_tools,
         )
+
+    @property
+    def _has_unsafe_tools(self) -> bool:
+        """Whether a tool says of itself that it is unsafe."""
+        said: list[Mapping[str, Any]] = [
+            getattr(tool, "metadata", None) or {} for tool in self.tools
+        ]
+        return any(each.get("effects") == "unsafe" for each in said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +169,8 @@ class MultiAgentConfig:
         stream_tool_call_checker: Gets the pieces of an answer of a host with tools, and says
             whether they hold a tool call, so that their text is no answer yet. It may wait for as
             many pieces as it needs; what it has not decided is not shown.
-        callbacks: Objects with some of the eight hooks, called in this order.
+        callbacks: Objects with some of the hooks of a `MultiAgentCallback`.
+        hook_timeout: Seconds after which a hook of a callback is left alone.
         workspace: The folder that specialists may read and write.
         prices: What models cost for each million tokens, by the name that they were configured
             with or that their provider gives them.
@@ -171,6 +192,7 @@ class MultiAgentConfig:
     approval: Approving = "never"
     stream_tool_call_checker: ToolCallChecker = holds_tool_call
     callbacks: Sequence[object] = ()
+    hook_timeout: float = SECONDS
     workspace: Path | str | None = None
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
 
@@ -193,16 +215,29 @@ class MultiAgentConfig:
         Raises:
             ConfigurationError: Names the field, the value and the mend.
         """
-        if not self.specialists:
-            raise ConfigurationError(
-                "specialists", [], "the team is empty", "Give at least one Specialist."
-            )
+        _check_team(self.specialists)
         _check_choices(self)
+        _check_callbacks(self)
         _check_host(self.host)
         seen: dict[str, int] = {}
         for index, specialist in enumerate(self.specialists):
             _check_specialist(f"specialists[{index}]", specialist, seen)
             seen[specialist.name.casefold()] = index
+
+
+def _check_team(specialists: object) -> None:
+    if not _is_row(specialists):
+        fix = "Give a list: specialists=[Specialist(...)]."
+        raise ConfigurationError("specialists", specialists, "this is no list", fix)
+    if not specialists:
+        fix = "Give at least one Specialist."
+        raise ConfigurationError("specialists", [], "the team is empty", fix)
+    for index, specialist in enumerate(specialists):
+        if not isinstance(specialist, Specialist):
+            fix = "Give Specialist(name=..., intended_use=..., ...)."
+            raise ConfigurationError(
+                f"specialists[{index}]", specialist, "this is no Specialist", fix
+            )
 
 
 def _check_choices(config: MultiAgentConfig) -> None:
@@ -224,6 +259,39 @@ def _check_choices(config: MultiAgentConfig) -> None:
         if not isinstance(cast("object", price), Price):
             mend = "Give Price(input=..., output=...), for each million tokens."
             raise ConfigurationError(f"prices[{name!r}]", price, "this is no Price", mend)
+
+
+def _check_callbacks(config: MultiAgentConfig) -> None:
+    seconds = cast("object", config.hook_timeout)
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not 0 < config.hook_timeout < math.inf:
+        mend = "Give seconds, more than 0."
+        raise ConfigurationError("hook_timeout", seconds, "this is no such time", mend)
+    if not _is_row(config.callbacks):
+        mend = "Give a list: callbacks=[...]."
+        raise ConfigurationError("callbacks", config.callbacks, "this is no list", mend)
+    for index, callback in enumerate(config.callbacks):
+        _check_callback(f"callbacks[{index}]", callback)
+
+
+def _check_callback(place: str, callback: object) -> None:
+    if isinstance(callback, type):
+        mend = f"Give an instance: {callback.__name__}()."
+        raise ConfigurationError(place, callback, "this is a class", mend)
+    for name, meant in misspelt_hooks(callback).items():
+        mend = f"Did you mean {meant}?"
+        raise ConfigurationError(f"{place}.{name}", callback, "there is no such hook", mend)
+    if not hooks_of(callback) and not isinstance(callback, MultiAgentCallback):
+        mend = (
+            f"Give an object with some of: {', '.join((*HOOKS.values(), ANY_EVENT))}. "
+            "LangChain's callbacks go into the configuration of a run."
+        )
+        raise ConfigurationError(place, callback, "it has none of the hooks", mend)
+
+
+def _is_row(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether a value is a sequence of several things, and no text."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def _check_host(host: Host) -> None:
@@ -249,9 +317,15 @@ def _check_specialist(place: str, specialist: Specialist, seen: dict[str, int]) 
     if name.casefold() in seen:
         problem = f"specialists[{seen[name.casefold()]}] has this name already"
         raise ConfigurationError(f"{place}.name", name, problem, "Give each its own name.")
-    if not specialist.intended_use.strip():
+    use = cast("object", specialist.intended_use)
+    if not isinstance(use, str) or not use.strip():
+        problem = "it is empty" if isinstance(use, str) else "it is no text"
         mend = "Say in a sentence when to choose it; the planner reads this."
-        raise ConfigurationError(f"{place}.intended_use", "", "it is empty", mend)
+        raise ConfigurationError(f"{place}.intended_use", use, problem, mend)
+    for row in ("capabilities", "tools", "approve"):
+        if not _is_row(value := getattr(specialist, row)):
+            mend = f"Give a list: {row}=[...]."
+            raise ConfigurationError(f"{place}.{row}", value, "this is no list", mend)
     if specialist.effects not in (None, *get_args(Effects)):
         mend = f"Use one of: {', '.join(get_args(Effects))}."
         raise ConfigurationError(f"{place}.effects", specialist.effects, "it is unknown", mend)

@@ -7,6 +7,7 @@ from langgraph.graph.message import push_message
 
 from replan.events.emitter import Emitter
 from replan.events.types import AnswerRestarted, AnswerToken
+from replan.ports.listening import has_listener
 from replan.replies.body_stream import BodyStream, Shown
 
 _WRAPPED = ("<", "---", "[", "◁", "```")
@@ -27,6 +28,7 @@ class AnswerStream:
         self._gate = gate
         self._shown = ""
         self._restarts = 0
+        self._is_pushed = has_listener({})
         self._begin()
 
     def feed(self, chunk: str) -> None:
@@ -40,7 +42,10 @@ class AnswerStream:
             self._show(self._plain.feed(text))
             return
         text = self._body.feed(chunk)
-        if text and self._gate(self._body.fields or {}):
+        if text and self._is_open is None:
+            # The front matter is whole by now.
+            self._is_open = self._gate(self._body.fields or {})
+        if text and self._is_open:
             self._show(text)
 
     def restart(self) -> None:
@@ -66,10 +71,14 @@ class AnswerStream:
         suffix = f"-{self._restarts}" if self._restarts else ""
         return f"{self._emitter.run_id}-answer{suffix}"
 
+    def _begin(self) -> None:
+        self._body, self._held = BodyStream(), ""
+        self._is_open: bool | None = None
+
     def _show(self, text: str) -> None:
         if text:
             self._shown += text
-            show(self._emitter, text, self._message_id)
+            show(self._emitter, text, self._message_id, is_pushed=self._is_pushed)
 
 
 def _may_be_wrapped(text: str) -> bool:
@@ -77,7 +86,15 @@ def _may_be_wrapped(text: str) -> bool:
     return any(text.startswith(mark) or mark.startswith(text) for mark in _WRAPPED)
 
 
-def show(emitter: Emitter, text: str, message_id: str) -> None:
-    """Show one piece of an answer."""
+def show(emitter: Emitter, text: str, message_id: str, *, is_pushed: bool) -> None:
+    """Show one piece of an answer.
+
+    Args:
+        emitter: Tells of the piece as an event.
+        text: The piece.
+        message_id: The message that it belongs to.
+        is_pushed: Whether somebody may read LangGraph's `messages` mode.
+    """
     emitter.stream(AnswerToken, text=text)
-    push_message(AIMessageChunk(content=text, id=message_id), state_key=None)
+    if is_pushed:
+        push_message(AIMessageChunk(content=text, id=message_id), state_key=None)

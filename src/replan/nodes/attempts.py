@@ -1,6 +1,7 @@
 """The one retry loop of a step: every try is on record, timed, counted and told."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,6 @@ from langchain_core.runnables.config import merge_configs, var_child_runnable_co
 from langgraph.errors import GraphBubbleUp, GraphDrained
 from pydantic import JsonValue
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
-from tenacity.wait import wait_exponential_jitter
 
 from replan.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
 from replan.events.emitter import Emitter
@@ -27,6 +27,8 @@ from replan.ports.account import RUN, Account
 from replan.ports.doubt import Verdict, ask_what_became_of
 from replan.ports.failures import can_pass, describe
 from replan.ports.journal import Attempt, AttemptOutcome, LedgerEntry
+from replan.ports.listening import stream_is_heard
+from replan.ports.pauses import pause_if_busy
 from replan.ports.questions import Asker, Waiting, heard
 from replan.ports.services import Services
 from replan.ports.specialist import SpecialistPort
@@ -36,6 +38,8 @@ from replan.state.limits import LimitHit, Limits, OnDoubt
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
+
+logger = logging.getLogger(__name__)
 
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; what is larger belongs into a file."""
@@ -76,6 +80,7 @@ class Tries:
 
     def __post_init__(self) -> None:
         self.number = newest_number(self.tried)
+        self._cause: Exception | None = None
         self._failures = failures(self.tried, self.context.idempotency_key)
         self._transcript = Transcript(
             self.services.journal,
@@ -97,9 +102,7 @@ class Tries:
         loop = AsyncRetrying(
             retry=retry_if_result(_can_be_retried),
             stop=stop_after_attempt(max(1, self._retries + 1 - self._failures)),
-            wait=wait_exponential_jitter(
-                multiplier=self.services.retry_wait, jitter=self.services.retry_wait, max=30
-            ),
+            wait=pause_if_busy(lambda _: self._cause, first=self.services.retry_wait, longest=30),
             before_sleep=self._begin_again,
             retry_error_callback=_last_result,
         )
@@ -140,7 +143,7 @@ class Tries:
             case "fail":
                 result = _failure(InDoubtError(what, doubt.number))
                 result = result.replace(error=verdict.text or result.error)
-        before = attempt_of(self.context.replace(attempt=doubt.number), self.name, self.services)
+        before = attempt_of(self.context, doubt.number, self.name, self.services)
         self._attempt = before.replace(started_at=doubt.started_at)
         return await self._finish(self._completed(result, 0.0))
 
@@ -172,6 +175,7 @@ class Tries:
     async def _one(self) -> SpecialistResult:
         """Make one try; everything but a question to the user and a cancellation is a result."""
         await self._begin()
+        self._cause = None
         meter, asker = self._meter(), self.questions.asker()
         started = time.monotonic()
         try:
@@ -187,8 +191,9 @@ class Tries:
             raise
         except StorageError:
             raise
-        except Exception as error:  # noqa: BLE001 - foreign code; its failure is a result
-            reason = await self._limit_behind(error, meter) or error
+        except Exception as error:
+            self._cause = reason = await self._limit_behind(error, meter) or error
+            logger.warning("attempt failed", exc_info=error, extra=self._about)
             result = _failure(reason, again=not self._is_doubtful(reason))
         finally:
             self.used += meter.count
@@ -208,20 +213,14 @@ class Tries:
             return None
         if limit.scope == RUN:
             raise limit from (None if limit is error else error)
-        await self.emitter.emit(
-            LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope
-        )
+        self.emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
         return limit
 
     async def _begin(self) -> None:
         self.number += 1
-        self._attempt = attempt_of(
-            self.context.replace(attempt=self.number), self.name, self.services
-        )
+        self._attempt = attempt_of(self.context, self.number, self.name, self.services)
         await self.services.journal.started(self._attempt)
-        await self.emitter.emit(
-            SpecialistInvoked, **self._names, task=self.context.task_description
-        )
+        self.emitter.stream(SpecialistInvoked, **self._names, task=self.context.task_description)
 
     async def _ended(self, outcome: AttemptOutcome, error: str = "") -> None:
         await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
@@ -288,13 +287,15 @@ class Tries:
         def tell(text: str) -> None:
             self.emitter.stream(SpecialistToken, **names, text=text)
 
+        is_heard = stream_is_heard(self.emitter.write, self.config)
+        is_heard = is_heard or self.emitter.hooks.hears_tokens
         step = self.context.plan_step.id
         return Meter(
             self._account,
             step_scopes(self.limits, self.services, self.name, step),
             new_id=self.services.new_id,
             prices=self.services.prices,
-            on_token=tell,
+            on_token=tell if is_heard else None,
         )
 
     @property
@@ -307,7 +308,12 @@ class Tries:
         self._failures += 1
         await self._ended("failed", result.error)
         await self._transcript.restart()
-        await self.emitter.emit(SpecialistRetried, **self._names, error=result.error)
+        self.emitter.stream(SpecialistRetried, **self._names, error=result.error)
+
+    @property
+    def _about(self) -> dict[str, object]:
+        """The fields of a record of the log."""
+        return {"run_id": self.context.run_id, **self._names}
 
     @property
     def _names(self) -> dict[str, object]:
@@ -335,13 +341,15 @@ def _failure(error: Exception, *, again: bool = True) -> SpecialistResult:
     )
 
 
-def attempt_of(context: ExecutionContext, specialist: str, services: Services) -> Attempt:
-    """The journal's row of a try."""
+def attempt_of(
+    context: ExecutionContext, number: int, specialist: str, services: Services
+) -> Attempt:
+    """The journal's row of an attempt."""
     return Attempt(
         run_id=context.run_id,
         step_id=context.plan_step.id,
         specialist=specialist,
-        number=context.attempt,
+        number=number,
         key=context.idempotency_key,
         started_at=services.clock(),
     )

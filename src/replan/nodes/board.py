@@ -85,7 +85,7 @@ class Board:
         self._seated = 0
         self._asked: Mapping[str, JsonValue] | None = None
         self._recalling = asyncio.Lock()
-        self._stale: set[str] = set()
+        self._fresh: list[SpecialistResult] = []
 
     @contextmanager
     def seat(self, key: str) -> Generator[None]:
@@ -103,8 +103,8 @@ class Board:
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Show what came of a seat; the first word counts."""
-        if not self._seats[key].done():
-            self._seats[key].set_result(outcome)
+        if self._show(key, outcome) and isinstance(outcome, SpecialistResult):
+            self._fresh.append(outcome)
 
     async def recall(self, journal: Journal, run_id: str) -> Mapping[str, SpecialistResult]:
         """What the journal has of this run, read once a round; by idempotency key."""
@@ -135,14 +135,18 @@ class Board:
 
     def publish_earlier(self, key: str, result: SpecialistResult) -> None:
         """Show a result of an earlier round: others may use it, but what it asked for is past."""
-        self._stale.add(key)
-        self.publish(key, result)
+        self._show(key, result)
 
-    def published(self) -> list[SpecialistResult]:
+    def published(self) -> Sequence[SpecialistResult]:
         """The results that this round has brought so far."""
-        fresh = (seat for key, seat in self._seats.items() if key not in self._stale)
-        done = (seat.result() for seat in fresh if seat.done())
-        return [outcome for outcome in done if isinstance(outcome, SpecialistResult)]
+        return self._fresh
+
+    def _show(self, key: str, outcome: Outcome) -> bool:
+        """Settle a seat; tell whether this was the first word."""
+        is_first = not self._seats[key].done()
+        if is_first:
+            self._seats[key].set_result(outcome)
+        return is_first
 
 
 class Boards:

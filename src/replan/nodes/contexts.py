@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
+from replan.memory.conversation import conversation_of
 from replan.plan.model import PlanStep
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState
@@ -18,11 +19,10 @@ def context_of(
     services: Services,
 ) -> ExecutionContext:
     """Build the context of a step at a specialist."""
-    thinking = state.get("current_thinking_result")
     return ExecutionContext(
         task_description=step.description,
         plan_step=step,
-        messages=() if thinking is None else thinking.original_messages,
+        messages=tuple(conversation_of(state)),
         parameters=step.parameters,
         inputs=dict(inputs),
         workspace=None if services.workspace is None else str(services.workspace),

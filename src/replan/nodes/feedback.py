@@ -11,6 +11,7 @@ from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.repair import ask_readable
 from replan.nodes.rules import (
+    cut_off_by,
     fallback_feedback,
     limit_value,
     may_complete,
@@ -59,6 +60,8 @@ async def feedback(
     else:
         judged, unreadable = await _judged(state, collected, call)
     goes_on = should_continue_execution(judged, state)
+    if not limit and (limit := cut_off_by(judged, state)):
+        await call.tell_limit(limit, limit_value(state, limit))
     # Where every step is done, the answer may still find room: a shorter question asks for it.
     if call.refused is not None and not limit and not goes_on and missing_from(state):
         limit = call.refused.limit

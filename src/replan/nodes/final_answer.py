@@ -8,9 +8,10 @@ from replan.errors import LimitReachedError, ModelCallError
 from replan.events.types import TaskCompleted
 from replan.nodes.answer_stream import AnswerStream, show
 from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.rules import is_rejected, missing_from, outcome_of
+from replan.nodes.rules import is_rejected, missing_from, outcome_of, proposed_in
 from replan.plan.model import TaskPlan
 from replan.plan.seal import sealed
+from replan.ports.listening import has_listener
 from replan.ports.services import Services
 from replan.prompts.host import build_final_answer_prompt
 from replan.replies.readings import read_answer
@@ -41,6 +42,8 @@ async def final_answer(
         limit = call.refused.limit
         await call.tell_limit(limit, call.refused.value)
     outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
+    if outcome == "completed" and proposed_in(state):
+        outcome = "partial"
     if outcome == "completed" and call.refused is not None:
         # All steps are done, or there are none yet; but nobody could make an answer of it.
         outcome = "partial" if plan.completed_steps else "failed"
@@ -94,7 +97,7 @@ def generate_rejection(state: EnhancedState) -> str:
 async def _answered(state: EnhancedState, call: HostCall) -> AIMessage:
     if is_rejected(state):
         return AnswerStream(call.emitter, None).finish(generate_rejection(state))
-    missing = missing_from(state)
+    missing = _undone(state)
 
     def prompt_of(budget: int) -> list[BaseMessage]:
         judged, prompts = state.get("current_feedback_result"), call.services.prompts
@@ -110,11 +113,15 @@ async def _answered(state: EnhancedState, call: HostCall) -> AIMessage:
     return shown.finish(text or generate_final_answer(state))
 
 
+def _undone(state: EnhancedState) -> str:
+    return "\n".join(part for part in (missing_from(state), proposed_in(state)) if part)
+
+
 def _with_missing(answer: AIMessage, state: EnhancedState, call: HostCall) -> AIMessage:
     """Add what was left undone: a rule says it, so that no model can leave it out."""
-    missing = missing_from(state)
+    missing = _undone(state)
     if not missing:
         return answer
     note = f"\n\n**Not done:**\n\n{missing}"
-    show(call.emitter, note, str(answer.id))
+    show(call.emitter, note, str(answer.id), is_pushed=has_listener(call.config))
     return AIMessage(answer.text + note, id=answer.id)

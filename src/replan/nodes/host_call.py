@@ -10,7 +10,6 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-from tenacity.wait import wait_exponential_jitter
 
 from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
 from replan.events.emitter import Counter, Emitter
@@ -24,6 +23,8 @@ from replan.ports.account import Account
 from replan.ports.asking import Scope
 from replan.ports.chat import Chat
 from replan.ports.failures import can_pass, describe
+from replan.ports.listening import has_listener, stream_is_heard
+from replan.ports.pauses import error_raised, pause_if_busy
 from replan.ports.services import Services
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node
@@ -83,17 +84,19 @@ class HostCall:
         retrying = AsyncRetrying(
             retry=retry_if_exception(can_pass),
             stop=stop_after_attempt(HOST_TRIES),
-            wait=wait_exponential_jitter(
-                multiplier=self.services.retry_wait, jitter=self.services.retry_wait, max=30
-            ),
+            wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
             before_sleep=restart,
             reraise=True,
         )
 
+        is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
+        is_heard = is_heard or self.emitter.hooks.hears_tokens
+        on_text = answer.feed if answer is not None and is_heard else None
+
         async def reply() -> AIMessage:
             # A model that never answers, or never stops, must not hold the run for ever.
             async with asyncio.timeout(self.seconds * chat.turns):
-                return await chat.reply(messages, config, answer and answer.feed)
+                return await chat.reply(messages, config, on_text)
 
         try:
             async with meter:
@@ -201,7 +204,7 @@ def emitter_of(state: EnhancedState, services: Services, runtime: Runtime[RunSet
     """Tell of events from where the run's numbers stand."""
     return Emitter(
         write=runtime.stream_writer,
-        callbacks=services.callbacks,
+        hooks=services.hooks.of(state.get("run_id", "")),
         run_id=state.get("run_id", ""),
         round=state.get("current_round", 0),
         counter=Counter(state.get("event_seq", 0)),

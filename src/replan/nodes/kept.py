@@ -8,6 +8,7 @@ from replan.plan.statuses import excerpt
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
+from replan.values import restored
 
 KEPT = "kept/"
 """What the notes of a run begin with that hold results which it took over; their key follows."""
@@ -30,7 +31,7 @@ async def kept_results(
     if not origin or not steps:
         return {}
     noted = await journal.notes(origin, KEPT)
-    known = [SpecialistResult.model_validate(value) for value in noted.values()]
+    known: list[SpecialistResult] = [restored(SpecialistResult, value) for value in noted.values()]
     known += (await journal.results(origin)).values()
     if state.get("run_id") == origin:
         known += state.get("kept_results", {}).values()

@@ -29,7 +29,7 @@ from replan.errors import LimitReachedError, UnpricedModelError
 from replan.nodes.charging import announced, charged_for_error, charged_for_reply
 from replan.ports.account import Account
 from replan.ports.asking import Ask, Permit, Scope
-from replan.ports.chat import Request, well_formed
+from replan.ports.chat import Allowance, Request, well_formed
 from replan.ports.journal import Spending
 from replan.ports.prices import price_of
 from replan.ports.request_size import likely_tokens, most_tokens
@@ -86,7 +86,7 @@ class _Either:
         return (self._awaited if is_awaited else self._plain).__get__(meter, owner)
 
 
-class Meter(AsyncCallbackHandler):
+class Meter(AsyncCallbackHandler, Allowance):
     """A LangChain callback that goes wherever the caller's config goes, also into tool loops.
 
     What it counts and charges happens on the event loop that made it, wherever a call is made: on
@@ -101,6 +101,8 @@ class Meter(AsyncCallbackHandler):
 
     # An error raised here must stop the call instead of being logged.
     raise_error = True
+    # Else LangChain makes a task of it for each token.
+    run_inline = True
 
     def __init__(
         self,
@@ -118,7 +120,7 @@ class Meter(AsyncCallbackHandler):
             scopes: What its calls are charged to.
             new_id: Names reservations.
             prices: What models cost, by name.
-            on_token: Gets the pieces of text as they come.
+            on_token: Gets the pieces of text as they come; None where nobody hears them.
         """
         self.count = TokenCount()
         self.waiting = Stopwatch()
@@ -155,6 +157,11 @@ class Meter(AsyncCallbackHandler):
         self._calls.clear()
         if self._written is not None:
             await self._written
+
+    @property
+    def hears_tokens(self) -> bool:
+        """Whether a reply is to be streamed for it."""
+        return self._on_token is not None
 
     @asynccontextmanager
     async def allowed(self, request: Request) -> AsyncGenerator[int | None]:
@@ -241,10 +248,13 @@ class Meter(AsyncCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Pass a piece of text on; of a piece that is more than text, its text."""
-        text = chunk.message.text if isinstance(chunk, ChatGenerationChunk) else token
-        if self._on_token is not None and isinstance(text, str) and text:
+        if self._on_token is None:
+            return
+        if not isinstance(token, str) and isinstance(chunk, ChatGenerationChunk):
+            token = chunk.message.text
+        if isinstance(token, str) and token:
             self._has_spoken = True
-            self._on_token(well_formed(text))
+            self._on_token(well_formed(token))
 
     async def on_custom_event(
         self,

@@ -1,8 +1,9 @@
 """Settings that come with a call that goes on with a run: they hold from its first node on."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -16,6 +17,12 @@ Node = Callable[..., Awaitable[Any]]
 """A node of the graph: an async function of the state that gives what it changes of it."""
 
 
+def asked_in(runtime: Runtime[RunSettings]) -> RunSettings | None:
+    """The settings that came with the call; a graph around this one may have another context."""
+    context = cast("object", runtime.context)
+    return context if isinstance(context, RunSettings) else None
+
+
 def resumed_with(
     state: EnhancedState, asked: RunSettings | None, config: RunnableConfig
 ) -> EnhancedState:
@@ -26,6 +33,8 @@ def resumed_with(
         asked: The new settings; fields that are left out stay as they are.
         config: The caller's configuration; no more rounds are added than its bound has room for.
     """
+    if asked is None:
+        return {}
     old = settings_of(state)
     new = old.overridden_by(asked)
     if new == old:
@@ -38,21 +47,27 @@ def resumed_with(
     return {"settings": new, "max_rounds": max(1, more)}
 
 
-async def with_new_settings(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    node: Node,
-    services: Services,
-) -> EnhancedState:
+def with_new_settings(node: Node, services: Services) -> Node:
     """Let a node see the settings that came with the call, and put them into the state.
 
     `replan.run` puts them there itself; LangGraph's own methods and its server hand them on as
     `context`, which no checkpoint keeps.
     """
-    changes = resumed_with(state, runtime.context, config)
+    wanted = frozenset(signature(node).parameters)
+    return partial(_settled, node=node, wanted=wanted, services=services)
+
+
+async def _settled(
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    node: Node,
+    wanted: frozenset[str],
+    services: Services,
+) -> EnhancedState:
+    changes = resumed_with(state, asked_in(runtime), config)
     given = {"runtime": runtime, "config": config}
-    wanted = {name: given[name] for name in given if name in signature(node).parameters}
-    update: EnhancedState = await node({**state, **changes}, services=services, **wanted)
+    asked = {name: value for name, value in given.items() if name in wanted}
+    update: EnhancedState = await node({**state, **changes}, services=services, **asked)
     return {**changes, **update}

@@ -5,7 +5,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
-from replan.events.types import ApprovalRequested, PlanCreated, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, ReplyUnreadable
 from replan.nodes.approvals import approval_of, first_plan_waits
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import (
@@ -17,8 +17,10 @@ from replan.nodes.plan_texts import (
 from replan.plan.document import PlanDocument, looks_like_plan
 from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
+from replan.plan.overlooked import overlooked
 from replan.ports.services import Services
-from replan.prompts.host import build_planning_prompt, request_messages, request_text
+from replan.prompts.conversation import request_text
+from replan.prompts.host import build_planning_prompt, request_messages
 from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
@@ -55,6 +57,8 @@ async def plan_creation(
         updated_at=now,
     )
     await call.emitter.emit(PlanCreated, plan=plan, markdown=plan.content)
+    if doubts := overlooked(plan.content):
+        await call.emitter.emit(PlanDoubtful, overlooked=doubts)
     approval = None
     if first_plan_waits(settings, handed_in=handed_in):
         thinking = state.get("current_thinking_result")

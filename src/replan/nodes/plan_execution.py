@@ -1,21 +1,34 @@
 """`plan_execution`: decide what this round sends, without a model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from langgraph.runtime import Runtime
 
 from replan.errors import InputError
+from replan.events.types import SpecialistCompleted, StepsRouted
 from replan.nodes.contexts import context_of
+from replan.nodes.host_call import emitter_of
 from replan.nodes.rules import runnable_steps, within_limit
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
-from replan.state.results import Assignment
-from replan.state.team import SpecialistCard, find_specialist, select_specialists_by_task
+from replan.state.limits import RunSettings
+from replan.state.placing import places_of
+from replan.state.results import (
+    Assignment,
+    ExecutionContext,
+    ExecutionStatus,
+    SpecialistResult,
+)
+from replan.state.team import SpecialistCard
 from replan.state.waiting import waiting_steps
 
 
-async def plan_execution(state: EnhancedState, *, services: Services) -> EnhancedState:
-    """Choose the steps of the round and their specialists.
+async def plan_execution(
+    state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
+) -> EnhancedState:
+    """Choose the steps of the round and their specialists; a step that nobody does has failed.
 
     Raises:
         InputError: There is no plan.
@@ -28,25 +41,75 @@ async def plan_execution(state: EnhancedState, *, services: Services) -> Enhance
     if state.get("current_round", 1) > rounds_of(state):
         # Only the answers to open questions are left to wait for.
         ready = ()
-    leading = ready[0] if ready else None
-    dispatched = [
-        Assignment(step_id=step.id, specialist=name)
-        for step in _steps_of_round(state, plan, ready)
-        for name in specialists_of(step, services.team)
+    steps = tuple(_steps_of_round(state, plan, ready))
+    dispatched = _dispatched(steps, ready, services.team)
+    emitter = emitter_of(state, services, runtime)
+    chosen = _newly_chosen(steps, dispatched, state)
+    if chosen:
+        await emitter.emit(StepsRouted, chosen=chosen)
+    failed = [_failed(each, state) for each in dispatched if each.refused]
+    for result in failed:
+        await emitter.emit(
+            SpecialistCompleted,
+            step_id=result.step_id,
+            specialist=result.specialist_name,
+            result=result,
+        )
+    update: EnhancedState = {
+        "dispatched": dispatched,
+        "current_execution": _leading(ready, state, services),
+        "event_seq": emitter.counter.value,
+    }
+    if failed:
+        update["current_specialist_results"] = {result.key: result for result in failed}
+    return update
+
+
+def _dispatched(
+    steps: Sequence[PlanStep], ready: Sequence[PlanStep], team: Sequence[SpecialistCard]
+) -> list[Assignment]:
+    """The assignments of a round; a step that nobody does fails when its turn comes."""
+    begins = {step.id for step in ready}
+    return [
+        Assignment(step_id=step.id, specialist=each.specialist, refused=each.refused)
+        for step in steps
+        for each in places_of(step, team)
+        if step.id in begins or not each.refused
     ]
-    if leading is None:
-        return {"dispatched": dispatched, "current_execution": None}
-    name = specialists_of(leading, services.team)[0]
-    context = context_of(leading, name, {}, state, services)
+
+
+def _newly_chosen(
+    steps: Sequence[PlanStep], dispatched: Sequence[Assignment], state: EnhancedState
+) -> dict[int, str]:
+    """Who does the steps that name nobody; what an earlier round has told is left out."""
+    unnamed = {step.id for step in steps if not step.specialists}
+    told = state.get("dispatched", [])
+    return {
+        each.step_id: each.specialist
+        for each in dispatched
+        if each.step_id in unnamed and not each.refused and each not in told
+    }
+
+
+def _failed(refused: Assignment, state: EnhancedState) -> SpecialistResult:
+    return SpecialistResult(
+        specialist_name=refused.specialist,
+        status=ExecutionStatus.FAILED,
+        error=f"Nobody on the team does this: the step {refused.refused}",
+        step_id=refused.step_id,
+        round=state.get("current_round", 1),
+        retry=False,
+    )
+
+
+def _leading(
+    ready: Sequence[PlanStep], state: EnhancedState, services: Services
+) -> ExecutionContext | None:
+    if not ready:
+        return None
+    name = places_of(ready[0], services.team)[0].specialist
     # The conversation stands in the state already.
-    return {"dispatched": dispatched, "current_execution": context.replace(messages=())}
-
-
-def specialists_of(step: PlanStep, team: tuple[SpecialistCard, ...]) -> tuple[str, ...]:
-    """The specialists of a step: those it names and the team knows, else the best card."""
-    named = (find_specialist(name, team) for name in step.specialists)
-    known = tuple(dict.fromkeys(name for name in named if name is not None))
-    return known or select_specialists_by_task(f"{step.description}\n{step.brief}", team)
+    return context_of(ready[0], name, {}, state, services).replace(messages=())
 
 
 def _steps_of_round(

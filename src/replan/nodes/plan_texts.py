@@ -7,11 +7,12 @@ from langchain_core.messages import BaseMessage
 from replan.errors import LimitReachedError, ModelCallError
 from replan.nodes.host_call import HostCall
 from replan.plan.document import PlanDocument, refresh_content
-from replan.plan.model import PlanStep, TaskPlan
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.rendering import render
 from replan.replies.naming import Names
 from replan.replies.plans import FoundPlan, problems_of
 from replan.replies.readings import read_plan
+from replan.state.placing import refusals_of, told_with_place
 from replan.state.team import SpecialistCard, find_specialist
 
 LONGEST_LINE = 300
@@ -26,10 +27,11 @@ async def read_model_plan(
     A text with mistakes is shown to the model once with all of them; of its second text, and
     else of its first, what can be read is taken. A plan without steps means that none could.
     """
+    team = call.services.team
     first = PlanDocument.recover(found.text)
-    if not found.problems:
+    complaint = complaint_about(found, team)
+    if not complaint:
         return first.plan, ""
-    complaint = _told(found)
     problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, mended."
     try:
         reply = await call.ask_again(call.services.models.planning, prompt, found.text, problem)
@@ -37,7 +39,9 @@ async def read_model_plan(
         return first.plan, complaint
     again = read_plan(reply, call.services.names)
     second = PlanDocument.recover(again.text)
-    return (second.plan, _told(again)) if second.plan.steps else (first.plan, complaint)
+    if second.plan.steps:
+        return second.plan, complaint_about(again, team)
+    return first.plan, complaint
 
 
 def plan_in(text: str, team: Collection[str]) -> FoundPlan:
@@ -45,12 +49,17 @@ def plan_in(text: str, team: Collection[str]) -> FoundPlan:
     return FoundPlan(text, problems_of(text, Names(team)), is_certain=True)
 
 
-def _told(found: FoundPlan) -> str:
-    return "\n".join(map(str, found.problems))
+def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
+    """What is wrong with a model's document and with whom it names, one line each."""
+    document = PlanDocument.recover(found.text)
+    # The marks of a model's own plan do not count: all of its steps are to be done.
+    steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
+    refused = (told_with_place(each, document) for each in refusals_of(steps, team))
+    return "\n".join([*map(str, found.problems), *refused])
 
 
 def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:
-    """The plan with names as the team writes them; a name that nobody has is left out."""
+    """The plan with names as the team writes them; a name that nobody has is left as it is."""
     steps = tuple(_assigned(step, team) for step in plan.steps)
     return plan if steps == plan.steps else written(plan.replace(steps=steps))
 
@@ -73,8 +82,7 @@ def written(plan: TaskPlan) -> TaskPlan:
 
 
 def _assigned(step: PlanStep, team: Sequence[SpecialistCard]) -> PlanStep:
-    found = (find_specialist(name, team) for name in step.specialists)
-    names = tuple(dict.fromkeys(name for name in found if name is not None))
+    names = tuple(dict.fromkeys(find_specialist(name, team) or name for name in step.specialists))
     if names == step.specialists:
         return step
     return step.replace(assigned_to=names[0] if names else "", joined_by=names[1:])

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from replan.errors import InputError, LimitReachedError, ModelCallError, Refusal
-from replan.events.types import ApprovalRequested, PlanUpdated, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.nodes.approvals import approval_of, revision_waits
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import assigned
@@ -18,6 +18,7 @@ from replan.plan.changes import PlanChange, compare
 from replan.plan.document import PlanDocument
 from replan.plan.merging import merge_revision
 from replan.plan.model import TaskPlan
+from replan.plan.overlooked import overlooked
 from replan.plan.progress import repeats_revision
 from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
@@ -27,6 +28,7 @@ from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
+from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import Approval, still_asked
 from replan.state.results import FeedbackResult, UnreadableReply
 
@@ -88,6 +90,7 @@ async def plan_update(
         await call.emitter.emit(
             PlanUpdated, plan=new, markdown=new.content, changes=newest.changes, by=newest.by
         )
+        await _tell_doubts(old, new, call)
         update = _new_version(new, old, state)
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
         approval = _approval(new, old, judged, revision.complaints)
@@ -102,6 +105,14 @@ async def plan_update(
     }
 
 
+async def _tell_doubts(old: TaskPlan, new: TaskPlan, call: HostCall) -> None:
+    """Tell what a revision's document may mean otherwise, and the old one did not have."""
+    known = {each.text for each in overlooked(old.content)}
+    doubts = tuple(each for each in overlooked(new.content) if each.text not in known)
+    if doubts:
+        await call.emitter.emit(PlanDoubtful, overlooked=doubts)
+
+
 async def _revised(
     old: TaskPlan, judged: FeedbackResult, state: EnhancedState, call: HostCall
 ) -> Revision:
@@ -113,10 +124,13 @@ async def _revised(
     is_asked = not text and judged.plan_update_suggestion != "" and not has_said
     if not text.strip() and not is_asked:
         return Revision(old)
-    prompt: list[BaseMessage] = build_plan_update_prompt(judged, state, services.prompts)
+
+    def prompt() -> list[BaseMessage]:
+        return build_plan_update_prompt(judged, state, services.prompts)
+
     try:
         if is_asked:
-            reply = await call.ask(services.models.planning, prompt)
+            reply = await call.ask(services.models.planning, prompt())
             text = read_plan(reply, services.names).text
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
@@ -128,7 +142,7 @@ async def _revised(
     problem = "These changes cannot be taken:\n" + "\n".join(revision.complaints)
     problem += "\nWrite the whole revised plan again, mended."
     try:
-        reply = await call.ask_again(services.models.planning, prompt, text, problem)
+        reply = await call.ask_again(services.models.planning, prompt(), text, problem)
     except (ModelCallError, LimitReachedError):
         return revision
     second = _applied(old, read_plan(reply, services.names).text, judged, services)
@@ -174,10 +188,14 @@ def _applied(old: TaskPlan, text: str, judged: FeedbackResult, services: Service
         at=services.clock(),
         by="model",
         description=judged.plan_update_suggestion or SUGGESTION,
-        team=[card.name for card in services.team],
     )
-    problems = problems_of(text, Names(services.names), finished)
-    return Revision(plan, [*map(str, problems), *_reasons(refusals)])
+    names = Names(services.names)
+    known = {each.reason for each in problems_of(old.content, names)}
+    problems = [p for p in problems_of(text, names, finished) if p.reason not in known]
+    # Whoever names somebody whom the team does not have is asked once; then the step fails.
+    fresh = [step for step in plan.steps if step not in old.steps]
+    strangers = [told_with_place(each, document) for each in refusals_of(fresh, services.team)]
+    return Revision(plan, [*map(str, problems), *_reasons(refusals), *strangers])
 
 
 def _reasons(refusals: Sequence[Refusal]) -> list[str]:

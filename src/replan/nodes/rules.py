@@ -7,6 +7,7 @@ required step can still run.
 import math
 
 from replan.plan.dependencies import blocked_steps, ready_steps, unmet_steps
+from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import LimitHit
@@ -128,6 +129,29 @@ def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedSt
     if not revision and _is_terminal(state.get("current_plan") or TaskPlan()):
         return False
     return feedback_result.should_continue
+
+
+def cut_off_by(feedback_result: FeedbackResult, state: EnhancedState) -> str:
+    """The limit that keeps a revision from being done which a judgement asks for, or empty."""
+    wants = feedback_result.revised_plan or feedback_result.plan_update_suggestion
+    return spent_limit(state) if wants and feedback_result.should_continue else ""
+
+
+def proposed_in(state: EnhancedState) -> str:
+    """One line for each change that the host asked for last, and that a limit kept back."""
+    judged, limit = state.get("current_feedback_result"), state.get("limit_reached", "")
+    if judged is None or judged.by == "person" or not limit:
+        return ""
+    done = state.get("current_plan") or TaskPlan()
+    asked = PlanDocument.recover(judged.revised_plan).plan.steps
+    known = {(step.id, step.description) for step in done.steps}
+    lines = [
+        f"{step.id}. {step.description}"
+        for step in asked
+        if not step.is_finished and (step.id, step.description) not in known
+    ] or [judged.plan_update_suggestion or ("a revision of the plan" if asked else "")]
+    why = f"proposed by the host and not done, the limit {limit} was reached"
+    return "\n".join(f"- {line}: {why}" for line in lines[:MOST_MISSING] if line)
 
 
 def outcome_of(plan: TaskPlan, limit: str = "") -> Outcome:

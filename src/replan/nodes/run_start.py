@@ -1,27 +1,30 @@
 """What a new input makes of a thread: a fresh run, with what earlier runs left behind settled."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
+from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.nodes.kept import kept_results, note_kept
 from replan.nodes.result_collector import collect
 from replan.nodes.scopes import check_prices
 from replan.plan.document import PlanDocument
-from replan.plan.model import StepStatus, TaskPlan
+from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.seal import origin_of
-from replan.ports.questions import run_of_step
+from replan.ports.journal import BEGAN, Journal
 from replan.ports.services import Services
+from replan.state.channels import checked, conversation
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
+from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
-from replan.state.team import find_specialist
 from replan.state.usage import Usage
 
 SUPER_STEPS_PER_ROUND = 6
@@ -53,8 +56,17 @@ async def start_run(
     asked: RunSettings | None,
     config: RunnableConfig,
     services: Services,
+    *,
+    began: str,
 ) -> Start:
     """Begin a run on the newest input.
+
+    Args:
+        state: The thread, with the input.
+        asked: The settings that came with the call.
+        config: The configuration of the call.
+        services: What the run works with.
+        began: The checkpoint that it begins from; the same if it has to begin again.
 
     Raises:
         InputError: There is neither a message nor a plan, or the plan names unknown specialists.
@@ -68,9 +80,10 @@ async def start_run(
     messages, given = state.get("messages", []), list[AnyMessage]()
     if not messages:
         if plan is None:
-            raise InputError("There is nothing to do: give `messages`, or a plan under `plan`.")
+            raise InputError("There is nothing to do: give `messages` with words, or a `plan`.")
         given = [HumanMessage(plan.title or "Run this plan.")]
-    update = fresh_run(await _run_id(state, config, services), settings)
+    name = str(config.get("metadata", {}).get("run_id") or "")
+    update = fresh_run(await _run_id(name, began, services), settings)
     kept: dict[str, SpecialistResult] = {}
     if plan is not None:
         update["kept_from"] = origin_of(document)
@@ -98,6 +111,39 @@ async def start_run(
     return Start(update, view, plan, reruns)
 
 
+def check_input(given: Any, services: Services) -> None:
+    """Refuse an input that no run can begin from, before anything of it is stored.
+
+    Raises:
+        InputError: It is no mapping, says nothing, or its plan names unknown specialists.
+        PlanDocumentError: The plan has mistakes.
+    """
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"The input is a {type(given).__name__}. Give a mapping with `messages`, for example "
+            '{"messages": [("user", "...")]}, or with a plan under `plan`.'
+        )
+    asked = cast("Mapping[str, Any]", given)
+    if not asked:
+        # LangGraph draws a graph by handing it nothing; the first node refuses that.
+        return
+    document = checked("plan", str | None, asked.get("plan")) or ""
+    if read_handed_plan(document, services)[0] is None and _is_blank(asked.get("messages")):
+        raise InputError("There is nothing to do: give `messages` with words, or a `plan`.")
+
+
+def _is_blank(given: Any) -> bool:
+    """Whether the newest message of an input says nothing."""
+    if isinstance(given, Overwrite):
+        given = given.value
+    given = cast("list[Any]", given) if isinstance(given, list) else [given]
+    newest = given[-1] if given else None
+    if newest is None or isinstance(newest, RemoveMessage):
+        return newest is None
+    (message,) = conversation([], [[newest]])
+    return message.type == "human" and not str(message.content).strip()
+
+
 def recursion_limit(max_rounds: int) -> int:
     """LangGraph's bound on super-steps that leaves room for this many rounds."""
     return SUPER_STEPS_PER_ROUND * max_rounds + SUPER_STEPS_AROUND
@@ -116,35 +162,38 @@ def read_handed_plan(
 
     Raises:
         PlanDocumentError: It has mistakes.
-        InputError: It names specialists that the team does not have.
+        InputError: It names specialists that the team does not have, or nobody where no card fits.
     """
     if not text or not text.strip():
         return None, ()
-    plan = PlanDocument.parse(text).plan
+    document = PlanDocument.parse(text)
+    plan = document.plan
     reruns = rerun_reasons(plan)
     plan = reopened(plan, reruns)
-    team = services.team
-    for step in plan.steps:
-        for name in step.specialists:
-            if step.status is StepStatus.PENDING and find_specialist(name, team) is None:
-                known = ", ".join(f"@{card.name}" for card in team)
-                raise InputError(
-                    f"Step {step.id} of the plan names @{name}, whom the team does not have. "
-                    f"Use one of: {known}."
-                )
+    refused = [told_with_place(each, document) for each in refusals_of(plan.steps, services.team)]
+    if refused:
+        raise InputError("\n".join(refused))
     return plan, reruns
 
 
-async def _run_id(state: EnhancedState, config: RunnableConfig, services: Services) -> str:
-    """The id that the caller gave, unless it is that of a run that is over; else a new one."""
-    given = str(config.get("metadata", {}).get("run_id") or "")
-    # LangChain hands the metadata of a run on to the graphs that its steps run.
-    if given == run_of_step():
+async def _run_id(given: str, began: str, services: Services) -> str:
+    """The name that the caller gave, if this run is the first to bear it; else a new one.
+
+    Graphs inherit the names of those that run them, and batches share one. So a name belongs to
+    the run that began at one checkpoint, which only a run that begins again finds there.
+    """
+    if not given or await _began_at(given, began, services.journal) != began:
         return services.new_id()
-    if not given or (given == state.get("run_id") and state.get("is_completed")):
-        return services.new_id()
-    # Steps begin only when the run's start is in the state, so a run that has some is another one.
-    return services.new_id() if await services.journal.ledger(given) else given
+    return given
+
+
+async def _began_at(name: str, began: str, journal: Journal) -> JsonValue:
+    """The checkpoint at which the run of a name began; this one if no run bears the name yet."""
+    noted = (await journal.notes(name, BEGAN)).get(BEGAN)
+    if noted is None and await journal.ledger(name):
+        # A version that noted no beginnings began it, and steps begin after the run has.
+        return None
+    return noted or await journal.note(name, BEGAN, began)
 
 
 async def _unsettled(state: EnhancedState, services: Services) -> list[ExecutionRecord]:

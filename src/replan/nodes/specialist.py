@@ -6,7 +6,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.nodes.board import Boards
-from replan.nodes.new_settings import resumed_with
+from replan.nodes.new_settings import asked_in, resumed_with
 from replan.nodes.superstep import Sent, read_state
 from replan.nodes.turn import Turn
 from replan.ports.services import Services
@@ -25,12 +25,14 @@ async def specialist(
     """Do one step at one specialist; without a result the step stays pending."""
     kept = read_state(sent, config)
     # What came with the call holds at once; the collector puts it into the state.
-    state: EnhancedState = {**kept, **resumed_with(kept, runtime.context, config)}
+    state: EnhancedState = {**kept, **resumed_with(kept, asked_in(runtime), config)}
     turn = Turn.of(sent, state, services, boards, runtime, config)
     with turn.board.seat(turn.key):
         # All siblings of the super-step take their seats before anybody looks for one.
         await asyncio.sleep(0)
         result = await turn.recorded() or await turn.take()
+    # By now nobody waits for this step any more, and its place is free.
+    await turn.emitter.hooks.heard()
     update: EnhancedState = {"event_seq": turn.board.counter.value}
     if result is not None:
         update["current_specialist_results"] = {turn.key: result}

@@ -16,6 +16,7 @@ from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.questions import Question, questions_of
 from replan.state.usage import TokenCount
+from replan.values import restored
 
 ANSWERS = "answer/"
 """What the notes of a run begin with that hold answers; the question's key follows."""
@@ -48,7 +49,7 @@ class StepQuestions:
         known = {question.key: question for question in stated}
         for key, value in (await board.recall_questions(services.journal, run_id)).items():
             if key.startswith(f"{QUESTIONS}{step_id}/{specialist}/"):
-                question = Question.model_validate(value)
+                question: Question = restored(Question, value)
                 known.setdefault(question.key, question)
         if any(question.is_open for question in known.values()):
             known = await _with_answers(known, services.journal, run_id)
@@ -65,9 +66,7 @@ class StepQuestions:
 
     def asker(self) -> Asker:
         """What one try asks with."""
-        return Asker(
-            self.step_id, self.specialist, run_id=self.run_id, known=self.known, new=self._new
-        )
+        return Asker(self.step_id, self.specialist, known=self.known, new=self._new)
 
     async def recorded(
         self, asker: Asker, attempt: int, used: TokenCount, emitter: Emitter
@@ -80,7 +79,7 @@ class StepQuestions:
                 continue
             note: dict[str, JsonValue] = question.model_dump(mode="json")
             await self.services.journal.note(self.run_id, QUESTIONS + question.key, note)
-            await emitter.emit(
+            emitter.stream(
                 InputRequested,
                 step_id=self.step_id,
                 specialist=self.specialist,

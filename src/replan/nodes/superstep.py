@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
 from replan.state.results import Assignment
 
 _READ = "__pregel_read"
@@ -62,12 +63,15 @@ def read_state(sent: Sent, config: RunnableConfig) -> EnhancedState:
 def to_its_end(config: RunnableConfig) -> RunnableConfig:
     """Let what a step runs, such as a graph of its own, come to its end when the run is to stop.
 
-    LangGraph would stop it at its next super-step, without the grace that running steps have.
+    LangGraph would stop it at its next super-step, without the grace that running steps have. Nor
+    do the settings of this run bind another team's.
     """
     runtime = _configurable(config).get(_RUNTIME)
     if not isinstance(runtime, Runtime):
         return config
-    own = cast("Runtime[Any]", runtime).override(control=None)
+    given = cast("Runtime[Any]", runtime)
+    context = None if isinstance(given.context, RunSettings) else given.context
+    own = given.override(control=None, context=context)
     return {**config, "configurable": {**_configurable(config), _RUNTIME: own}}
 
 

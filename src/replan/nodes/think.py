@@ -10,12 +10,15 @@ from langgraph.types import Overwrite
 
 from replan.errors import LimitReachedError
 from replan.events.types import RunStarted, StepsReopened, ThinkingCompleted, ThinkingStarted
+from replan.memory.conversation import conversation_of
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import HostCall, host_call
+from replan.nodes.new_settings import asked_in
 from replan.nodes.repair import ask_readable
 from replan.nodes.run_start import start_run
 from replan.ports.services import Services
-from replan.prompts.host import build_thinking_prompt, request_messages, request_text
+from replan.prompts.conversation import request_text
+from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.replies.readings import ThinkReading, read_think, says_simple
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
@@ -36,7 +39,9 @@ async def think(
         PlanDocumentError: The plan that was handed in has mistakes.
         ModelCallError: The thinking model could not be reached.
     """
-    start = await start_run(state, runtime.context, config, services)
+    info = runtime.execution_info
+    began = services.new_id() if info is None else info.checkpoint_id
+    start = await start_run(state, asked_in(runtime), config, services, began=began)
     call = host_call(
         "think", start.view, services=services, runtime=runtime, config=config, closing=True
     )
@@ -87,7 +92,7 @@ async def _judged(
         reading, unreadable = await ask_readable(
             call,
             call.services.models.thinking,
-            build_thinking_prompt(state.get("messages", []), state, prompts),
+            build_thinking_prompt(conversation_of(state), state, prompts),
             lambda text: read_think(text, call.services.names, threshold),
             shown,
             fallback="a simple request",

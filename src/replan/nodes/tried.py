@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from replan.ports.journal import LedgerEntry
-
-_UNKNOWN = ("in doubt", "cancelled")
+from replan.ports.journal import UNKNOWN_ENDS, LedgerEntry
 
 
 def tries_of(
@@ -28,4 +26,4 @@ def failures(tried: Sequence[LedgerEntry], key: str) -> int:
 def left_in_doubt(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
     """The newest try, if nobody knows what it did: the process ended, or it was cancelled."""
     newest = tried[-1] if tried else None
-    return newest if newest is not None and newest.outcome in _UNKNOWN else None
+    return newest if newest is not None and newest.outcome in UNKNOWN_ENDS else None

@@ -13,6 +13,7 @@ from replan.events.types import SpecialistCompleted, SpecialistParked
 from replan.nodes.attempts import Tries
 from replan.nodes.board import Board, Boards, Outcome
 from replan.nodes.contexts import context_of, joined_texts, step_key
+from replan.nodes.rules import round_results
 from replan.nodes.step_questions import StepQuestions
 from replan.nodes.superstep import Sent
 from replan.nodes.tried import tries_of
@@ -76,7 +77,7 @@ class Turn:
             board=board,
             emitter=Emitter(
                 write=runtime.stream_writer,
-                callbacks=services.callbacks,
+                hooks=services.hooks.of(state.get("run_id", "")),
                 run_id=state.get("run_id", ""),
                 round=state.get("current_round", 1),
                 counter=board.counter,
@@ -148,7 +149,7 @@ class Turn:
         if isinstance(result, list):
             self.asked = result
             return None
-        event = self.emitter.stream(
+        self.emitter.stream(
             SpecialistCompleted,
             step_id=self.step.id,
             specialist=self.specialist,
@@ -156,7 +157,6 @@ class Turn:
             result=result,
         )
         self.board.publish(self.key, result)
-        await self.emitter.call(event)
         return result
 
     async def _awaited(self) -> dict[int, PlanStep]:
@@ -174,7 +174,9 @@ class Turn:
         recorded = await self._journal()
         outcomes: list[Outcome] = []
         for assignment in self.state.get("dispatched", []):
-            if assignment.step_id == step.id:
+            if assignment.refused and assignment.step_id == step.id:
+                outcomes.append(round_results(self.state).get(assignment.key))
+            elif assignment.step_id == step.id:
                 outcome = await self.board.outcome(assignment.key)
                 key = step_key(self.state.get("run_id", ""), step, assignment.specialist)
                 outcomes.append(outcome or recorded.get(key))
@@ -198,7 +200,7 @@ class Turn:
 
     async def _park(self, awaited: Mapping[int, PlanStep]) -> None:
         waiting_for = [i for i, step in awaited.items() if not step.is_finished]
-        await self.emitter.emit(
+        self.emitter.stream(
             SpecialistParked,
             step_id=self.step.id,
             specialist=self.specialist,
@@ -209,6 +211,8 @@ class Turn:
         """Whether nothing more may start in this round: a wish to revise, a failure that halts."""
         recorded = (await self._journal()).values()
         results = [*self.board.published(), *(r for r in recorded if r.round == self._round)]
+        # Steps that nobody does have failed before anything of the round began.
+        results += round_results(self.state).values()
         halts = settings_of(self.state).on_failure == "halt"
         return any(
             result.replan_needed or (halts and result.status is not ExecutionStatus.SUCCESS)

@@ -9,6 +9,7 @@ misread (it holds a quote, a `yaml` block or a key line itself) is written into 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
@@ -57,6 +58,7 @@ _QUOTE_MARK = re.compile(r"[ ]{0,3}> ?")
 _FENCE_END = re.compile(r"[ ]{0,3}(`{3,}|~{3,})[ \t]*")
 _LIST_MARKER = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _MARKS = {StepStatus.FAILED: "Failed", StepStatus.SKIPPED: "Skipped"}
+_LONGEST_KEPT = 2_000
 
 
 def block_parser() -> MarkdownIt:
@@ -73,7 +75,16 @@ def read_body(lines: Sequence[str]) -> Body:
     """Read the lines under a step."""
     if all(map(is_blank, lines)):
         return Body()
+    read = _read_body if sum(map(len, lines)) > _LONGEST_KEPT else _kept_body
+    return read(tuple(lines))
+
+
+def _read_body(lines: tuple[str, ...]) -> Body:
     return _BodyReader(dedent(lines)).read()
+
+
+# A change of one step leaves the others as they were; who reads a body does not change it.
+_kept_body = lru_cache(maxsize=4_096)(_read_body)
 
 
 def write_body(step: PlanStep) -> list[str]:

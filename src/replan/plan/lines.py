@@ -3,15 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Markdown ends a line at these and at nothing else; `str.splitlines` would also cut at form feeds.
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
 _TAB_STOP = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line: its text, and the line end that followed it (empty at the end of the text)."""
 
     text: str

@@ -29,8 +29,9 @@ def merge_revision(old: TaskPlan, new: TaskPlan) -> TaskPlan:
     place; one that it repeats under its title stays as it is. No title means the old title.
 
     Returns:
-        The plan as the model wants it, with everything but the structure from the old plan. It
-        may still ask for what cannot be: `compare` and `apply` tell.
+        The steps and the title as the model wants them, with everything but the structure from
+        the old plan, and with the old plan's document. It may still ask for what cannot be:
+        `compare` and `apply` tell.
     """
     before = old.by_id
     new = aligned(old, new)
@@ -40,8 +41,7 @@ def merge_revision(old: TaskPlan, new: TaskPlan) -> TaskPlan:
         if step.is_finished and step.id not in mentioned:
             steps.insert(_place_after(old.steps[:at], steps), step)
             mentioned.add(step.id)
-    merged = old.replace(steps=tuple(steps), title=new.title or old.title)
-    return refresh_content(merged)
+    return old.replace(steps=tuple(steps), title=new.title or old.title)
 
 
 def _merged(old: PlanStep | None, new: PlanStep) -> PlanStep:

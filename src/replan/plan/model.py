@@ -5,29 +5,16 @@ The names follow the Eino host multi-agent design that this project grew from.
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, Literal, Self
+from enum import StrEnum, nonmember
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from replan.errors import UnknownStepError
+from replan.values import Value
 
 Author = Literal["model", "person", "rule"]
 """Who made a change of a plan."""
-
-
-class Value(BaseModel):
-    """A frozen value that knows only its declared fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def replace(self, **changes: Any) -> Self:
-        """Give a copy with some fields changed, validated like a new value.
-
-        Raises:
-            pydantic.ValidationError: A name is no field, or a value does not fit its field.
-        """
-        return type(self)(**{**dict(iter(self)), **changes})
 
 
 class StepStatus(StrEnum):
@@ -39,6 +26,9 @@ class StepStatus(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
 
+    # The journal knows whether the step was done.
+    unknown = nonmember("pending")
+
 
 class PlanUpdateType(StrEnum):
     """What a revision of a plan did; `modify_plan` when it did more than one kind of thing."""
@@ -48,6 +38,8 @@ class PlanUpdateType(StrEnum):
     REMOVE_STEP = "remove_step"
     REORDER_STEPS = "reorder_steps"
     MODIFY_PLAN = "modify_plan"
+
+    unknown = nonmember("modify_plan")
 
 
 class Condition(Value):
@@ -199,8 +191,8 @@ class TaskPlan(Value):
             UnknownStepError: A changed step is not in the plan.
         """
         new = {step.id: step for step in changed}
-        for step_id in new:
-            self.step(step_id)
+        for step_id in new.keys() - self.by_id.keys():
+            raise UnknownStepError(step_id, self.by_id)
         return self.replace(steps=tuple(new.get(step.id, step) for step in self.steps))
 
     def open_steps(self) -> Iterator[PlanStep]:

@@ -63,12 +63,13 @@ def normalised_step(step: PlanStep) -> PlanStep:
 
 def visible(step: PlanStep) -> tuple[object, ...]:
     """Give what a document shows of a step, for comparing; executing shows as pending."""
-    fields = dict(step)
-    if step.status is StepStatus.EXECUTING:
-        fields["status"] = StepStatus.PENDING
-    # Python holds 1, 1.0 and True to be equal, a document does not.
-    fields["parameters"] = json.dumps(step.parameters, sort_keys=True) if step.parameters else ""
-    return tuple(fields[name] for name in VISIBLE)
+    is_running = step.status is StepStatus.EXECUTING
+    shown = {
+        "status": StepStatus.PENDING if is_running else step.status,
+        # Python holds 1, 1.0 and True to be equal, a document does not.
+        "parameters": json.dumps(step.parameters, sort_keys=True) if step.parameters else "",
+    }
+    return tuple(shown[name] if name in shown else getattr(step, name) for name in VISIBLE)
 
 
 def _finite(value: JsonValue) -> JsonValue:

@@ -68,8 +68,6 @@ class Reading:
     mistakes: tuple[Mistake, ...]
 
 
-# Writing a plan reads what it wrote, and the next writing begins with reading the same text.
-@lru_cache(maxsize=16)
 def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
     """Read a document, whatever it is.
 
@@ -77,6 +75,13 @@ def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
         text: The document.
         known: Ids of steps outside it that its steps may wait for.
     """
+    # The cache tells a default from the same value that is given.
+    return _read_document(text, known)
+
+
+# Writing a plan reads what it wrote, and the next writing begins with reading the same text.
+@lru_cache(maxsize=16)
+def _read_document(text: str, known: frozenset[int]) -> Reading:
     bom = BOM if text.startswith(BOM) else ""
     lines = split_lines(text.removeprefix(BOM))
     read = without_seal(lines)

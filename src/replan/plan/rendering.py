@@ -29,7 +29,8 @@ def render(plan: TaskPlan) -> str:
 
 def render_for_model(plan: TaskPlan) -> str:
     """Write the canonical document of a plan without the steps' results, for a prompt."""
-    return render(plan.replace(steps=tuple(step.replace(result="") for step in plan.steps)))
+    steps = (step.replace(result="") if step.result else step for step in plan.steps)
+    return render(plan.replace(steps=tuple(steps)))
 
 
 def step_lines(step: PlanStep) -> list[str]:

@@ -81,7 +81,8 @@ def with_statuses(plan: TaskPlan, steps: Iterable[PlanStep], at: datetime) -> Ta
     Raises:
         UnknownStepError: The plan does not have one of the steps.
     """
-    changed = [step.replace(updated_at=at) for step in steps if plan.step(step.id) != step]
+    known = plan.by_id
+    changed = [step.replace(updated_at=at) for step in steps if known.get(step.id) != step]
     if not changed:
         return plan
     return refresh_content(plan.with_steps(*changed).replace(updated_at=at))

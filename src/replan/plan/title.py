@@ -3,12 +3,15 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from replan.plan import words
 from replan.plan.attributes import KNOWN, Attributes, write_attributes
 from replan.plan.encoding import decode, encode, encode_name, encode_where
 from replan.plan.model import PlanStep
 from replan.plan.phrases import Phrase, read_phrases, read_trailing
+
+_LONGEST_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,21 @@ def read_title(text: str, *, numbered: str | None = None) -> Title:
         text: The rest of the line.
         numbered: The number of the list marker, if it has one; a number in the text goes first.
     """
-    number, text = _read_number(text.strip(), numbered)
+    read = _read_title if len(text) > _LONGEST_KEPT else _kept_title
+    return read(text.strip(), numbered)
+
+
+def _read_title(text: str, numbered: str | None) -> Title:
+    number, text = _read_number(text, numbered)
     reading = _Reading(_unbold(text))
     while _read_from_end(reading):
         reading.rest = reading.rest.rstrip()
     description = decode(_unbold(reading.rest.strip()))
     return Title(number, description, reading.attributes, tuple(reading.complaints))
+
+
+# A change of one step leaves the others as they were, and its own line changes by its mark.
+_kept_title = lru_cache(maxsize=4_096)(_read_title)
 
 
 def own_number(text: str) -> str | None:

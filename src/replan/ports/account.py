@@ -67,6 +67,13 @@ class Account:
         self._queue: list[_Waiter] = []
         self._seen: dict[str, Seen] = {}
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing of it is at work: no call is on its way, and none waits to be made."""
+        at_work = any(clock.is_running for clock in self._clocks.values())
+        calling = any(charged.on_way for charged in self._charged.values())
+        return not (at_work or calling or self._queue)
+
     async def open(self) -> None:
         """Read what the journal has of the run; again is harmless."""
         async with self._opening:
@@ -291,11 +298,19 @@ class Accounts:
 
     def of(self, journal: Journal, run_id: str) -> Account:
         """The account of a run."""
-        account = self._accounts.setdefault(run_id, Account(journal, run_id))
+        account = self._accounts.get(run_id)
+        if account is None:
+            account = self._accounts[run_id] = Account(journal, run_id)
+            self._make_room_for(run_id)
         self._accounts.move_to_end(run_id)
-        while len(self._accounts) > _MOST_RUNS:
-            self._accounts.popitem(last=False)
         return account
+
+    def _make_room_for(self, run_id: str) -> None:
+        """Forget an account that is not in use: the journal has all of it."""
+        if len(self._accounts) > _MOST_RUNS:
+            known = self._accounts.items()
+            resting = (name for name, each in known if name != run_id and each.is_at_rest)
+            self._accounts.pop(next(resting, ""), None)
 
     def close(self, run_id: str) -> None:
         """Forget a run that is over."""

@@ -1,13 +1,13 @@
-"""One call of a chat model: streamed where its server can stream, whole where it cannot."""
+"""One call of a chat model: streamed where somebody hears it, whole where nobody does."""
 
 import inspect
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
-from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
 from langchain_core.messages.content import InvalidToolCall
@@ -19,11 +19,13 @@ from langchain_core.messages.tool import (
 )
 from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-from tenacity.wait import wait_exponential_jitter
+from pydantic import ValidationError
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
-from replan.ports.failures import asked_pause, is_busy
+from replan.errors import ReplyTooLongError
+from replan.ports.failures import broke_off, is_busy
+from replan.ports.listening import handlers_of, has_listener, makes_langchain_stream
+from replan.ports.pauses import error_raised, pause_if_busy
 
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
 """Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""
@@ -40,13 +42,15 @@ USUAL_REPLY = 4_096
 LONG_REPLY = 16_384
 """The same for a model that is known to write so much."""
 
+LONGEST_REPLY = 2_000_000
+"""Characters of a reply's text; one that goes on beyond them is broken off."""
+
 # What models call the bound of a reply.
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 
 _REFUSALS = frozenset({400, 404, 405, 406, 415, 422, 501})
 
-_LONGEST_PAUSE = 60.0
-_usual_pause = wait_exponential_jitter(multiplier=0.5, max=8, jitter=0.5)
+_pause = pause_if_busy(error_raised, first=0.5, longest=8)
 
 
 async def holds_tool_call(chunks: AsyncIterator[AIMessageChunk]) -> bool:
@@ -96,10 +100,13 @@ class Request:
     cuttable: bool = False
 
 
-@runtime_checkable
-class Allowance(Protocol):
-    """Allows calls before they are made; it stands among the callbacks of a configuration."""
+class Allowance(ABC):
+    """Allows calls before they are made; it stands among the callbacks of a configuration.
 
+    A base class, since a check against a protocol costs more than all else here.
+    """
+
+    @abstractmethod
     def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
         """Allow the one call that is made inside.
 
@@ -108,11 +115,10 @@ class Allowance(Protocol):
         Raises:
             LimitReachedError: There is no room for it.
         """
-        ...
 
 
 class Chat:
-    """A chat model that remembers how its server streams.
+    """A chat model that remembers how its server sends replies.
 
     Attributes:
         model: The model.
@@ -127,7 +133,8 @@ class Chat:
         self.model = model
         self.names = names_of(model, name)
         self.retries = retries
-        self._streams = True
+        self._can_stream = True
+        self._sends_whole = True
         self._tells_ends = False
 
     async def reply(
@@ -139,34 +146,46 @@ class Chat:
     ) -> AIMessage:
         """Ask the model; `on_text` gets the pieces of the text as they arrive.
 
-        Each call asks for leave by itself: the first one, each further try of a server that is
-        busy, and the one for the whole reply where the server refuses to stream.
+        The reply is streamed if `on_text` or a callback hears its pieces, or if the server has
+        dropped a whole one before. Each call asks for leave by itself: the first one, each further
+        try of a server that is busy, and the one for the whole reply where the server refuses to
+        stream.
 
         Raises:
+            ReplyTooLongError: It goes on beyond `LONGEST_REPLY`.
             Exception: Whatever the model's client raises.
         """
         chunks: list[AIMessageChunk] = []
-        streams = self._streams
+        is_heard = on_text is not None or has_listener(config)
+        is_refused, is_unreadable = not self._can_stream, False
+
+        async def streamed() -> AIMessage:
+            async with self._allowed(messages, config, toolset, {}) as model:
+                stream = model.astream(list(messages), config)
+                await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
+            return self._joined(chunks)
 
         async def once() -> AIMessage:
-            nonlocal streams
-            if streams:
+            nonlocal is_refused, is_unreadable
+            if not is_refused and (is_heard or is_unreadable or not self._sends_whole):
                 try:
-                    async with self._allowed(messages, config, toolset) as model:
-                        stream = model.astream(list(messages), config)
-                        await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
-                    return self._joined(chunks)
+                    return await streamed()
                 except Exception as error:
-                    if chunks or not _may_be_refusal(error):
+                    if chunks or is_unreadable or not _may_be_refusal(error):
                         raise
-                    streams = False
+                is_refused = True
+            try:
+                message = await self._whole(messages, config, toolset, is_refused=is_refused)
+            except ValidationError:
+                if is_refused:
+                    raise
+                # LangChain makes no message of a tool call whose arguments are no object. Of the
+                # pieces of such a call, one can be made that says so.
+                is_unreadable = True
+                return await streamed()
             # A refusal of streaming looks like any other bad request, so the whole call decides.
-            async with self._allowed(messages, config, toolset) as model:
-                message: AIMessage = _well_formed(await model.ainvoke(list(messages), config))
-            self._streams = False
-            if on_text is not None and not message.tool_calls:
-                on_text(message.text)
-            return message
+            self._can_stream = not is_refused
+            return _shown(message, on_text)
 
         trying = AsyncRetrying(
             # Of a reply that has begun, nobody may see the beginning twice.
@@ -177,11 +196,39 @@ class Chat:
         )
         return await trying(once)
 
+    async def _whole(
+        self,
+        messages: Sequence[BaseMessage],
+        config: RunnableConfig,
+        toolset: Toolset | None,
+        *,
+        is_refused: bool,
+    ) -> AIMessage:
+        """Ask for a reply in one piece, also where LangChain would stream for a callback."""
+        streams_all_the_same = is_refused and makes_langchain_stream(config)
+        changes = {"disable_streaming": True} if streams_all_the_same else {}
+        async with self._allowed(messages, config, toolset, changes) as model:
+            try:
+                message: AIMessage = _well_formed(await model.ainvoke(list(messages), config))
+            except Exception as error:
+                # Something on the way ends connections on which nothing comes for long.
+                self._sends_whole = self._sends_whole and not broke_off(error)
+                raise
+        _check_length(len(message.text))
+        return message
+
     @asynccontextmanager
     async def _allowed(
-        self, messages: Sequence[BaseMessage], config: RunnableConfig, toolset: Toolset | None
+        self,
+        messages: Sequence[BaseMessage],
+        config: RunnableConfig,
+        toolset: Toolset | None,
+        changes: Mapping[str, Any],
     ) -> AsyncGenerator[Runnable[Any, AIMessage]]:
-        """Ask for leave to make one call, and give the model, told how long its reply may be."""
+        """Ask for leave to make one call, and give the model with `changes` to its fields.
+
+        One of them says how long its reply may be.
+        """
         tools = () if toolset is None else toolset.tools
         field, own = _bound_of(self.model)
         request = Request(
@@ -197,9 +244,9 @@ class Chat:
                 await stack.enter_async_context(one.allowed(request)) for one in allowances(config)
             ]
             most = min((one for one in allowed if one is not None), default=None)
-            model = self.model
             if field is not None and most is not None:
-                model = model.model_copy(update={field: most})
+                changes = {**changes, field: most}
+            model = self.model.model_copy(update=changes) if changes else self.model
             yield model if toolset is None else model.bind_tools(tools)
 
     def _joined(self, chunks: list[AIMessageChunk]) -> AIMessage:
@@ -238,9 +285,7 @@ def allowances(config: RunnableConfig) -> list[Allowance]:
 
     There is more than one where a graph of ours is a specialist of another.
     """
-    callbacks = ensure_config(config).get("callbacks") or []
-    handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
-    return [handler for handler in handlers if isinstance(handler, Allowance)]
+    return [handler for handler in handlers_of(config) if isinstance(handler, Allowance)]
 
 
 def _bound_of(model: BaseChatModel) -> tuple[str | None, int]:
@@ -260,13 +305,6 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _pause(state: RetryCallState) -> float:
-    """Seconds before the next try: as long as the server asks for, within reason."""
-    error = state.outcome and state.outcome.exception()
-    asked = None if error is None else asked_pause(error)
-    return _usual_pause(state) if asked is None or asked > _LONGEST_PAUSE else asked
-
-
 async def _read(
     stream: AsyncIterator[Any],
     chunks: list[AIMessageChunk],
@@ -274,17 +312,40 @@ async def _read(
     toolset: Toolset | None,
 ) -> None:
     """Read a stream into `chunks`, and show its text as soon as it is known to be an answer."""
+    length = 0
+
+    def take(chunk: AIMessageChunk) -> str:
+        nonlocal length
+        # For each token: `text` takes seven times as long where the content is a text anyway.
+        text = chunk.content if isinstance(chunk.content, str) else chunk.text
+        length += len(text)
+        _check_length(length)
+        chunks.append(chunk)
+        return text
 
     async def heard() -> AsyncIterator[AIMessageChunk]:
         async for chunk in stream:
-            chunks.append(chunk)
+            take(chunk)
             yield chunk
 
     if on_text is not None and toolset is not None:
         on_text = await _if_answer(toolset.checker, heard(), chunks, on_text)
-    async for chunk in heard():
-        if on_text is not None and chunk.text:
-            on_text(chunk.text)
+    async for chunk in stream:
+        text = take(chunk)
+        if on_text is not None and text:
+            on_text(text)
+
+
+def _shown(message: AIMessage, on_text: OnText | None) -> AIMessage:
+    """Show a whole reply that is an answer."""
+    if on_text is not None and not message.tool_calls:
+        on_text(message.text)
+    return message
+
+
+def _check_length(length: int) -> None:
+    if length > LONGEST_REPLY:
+        raise ReplyTooLongError(LONGEST_REPLY)
 
 
 def _whole_characters(on_text: OnText) -> OnText:

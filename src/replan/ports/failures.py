@@ -33,8 +33,11 @@ _NEVER_REACHED = frozenset(
 _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 # By the very name: what is derived from aiohttp's ClientOSError is a connection never made.
 _BROKEN_OFF = frozenset({"ClientOSError", "ServerDisconnectedError"})
+_BROKE_WHILE_READING = frozenset({"ReadError", "RemoteProtocolError"})
 # How they say that there was none, or that it broke off, or that nothing came on it.
-_NO_CONNECTION = _NEVER_REACHED | {"APIConnectionError", "ReadError", "RemoteProtocolError"}
+_NO_CONNECTION = _NEVER_REACHED | _BROKE_WHILE_READING | {"APIConnectionError"}
+# How gateways say that a reply took too long.
+_GAVE_UP = frozenset({408, 504, 524})
 _NOT_IMPLEMENTED = 501
 _LONGEST = 500
 _READ_AT_MOST = 8_000
@@ -112,6 +115,17 @@ def asked_pause(error: BaseException) -> float | None:
         # A date: servers of models do not write it.
         return None
     return seconds if seconds >= 0 else None
+
+
+def broke_off(error: BaseException) -> bool:
+    """Whether a connection ended, or something on the way gave up, while a reply was awaited."""
+    return any(
+        isinstance(cause, _BROKEN)
+        or type(cause).__name__ in _BROKEN_OFF
+        or _is_of(cause, _BROKE_WHILE_READING)
+        or status_of(cause) in _GAVE_UP
+        for cause in _causes(error)
+    )
 
 
 def brought_nothing(error: BaseException) -> bool:

@@ -14,6 +14,9 @@ from pydantic import Field, JsonValue
 from replan.plan.model import Value
 from replan.state.results import SpecialistResult
 
+BEGAN = "began"
+"""The key of the note that says at which checkpoint the run began."""
+
 
 class Attempt(Value):
     """One try of one step at one specialist.
@@ -37,6 +40,9 @@ class Attempt(Value):
 
 AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "in doubt"]
 """How a try ended; one that began and has no end on record is in doubt."""
+
+UNKNOWN_ENDS: tuple[AttemptOutcome, ...] = ("in doubt", "cancelled")
+"""Outcomes that say nothing of what was done; any other one is final."""
 
 
 class LedgerEntry(Attempt):
@@ -143,13 +149,13 @@ class Journal(Protocol):
         ...
 
     async def started(self, attempt: Attempt) -> None:
-        """Record that a try begins, before its first effect."""
+        """Record that a try begins, before its first effect; one that is on record stays so."""
         ...
 
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
     ) -> None:
-        """Record how a try ended that brought no final result."""
+        """Record how a try ended that brought no final result; what is final stays."""
         ...
 
     async def finished(self, attempt: Attempt, result: SpecialistResult, at: datetime) -> None:

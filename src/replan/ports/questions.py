@@ -31,7 +31,6 @@ class Asker:
     Attributes:
         asked: The questions that this try waits for.
         path: The step and the specialist; in a graph that a step runs, behind those of that step.
-        run_id: The run of the step.
     """
 
     def __init__(
@@ -39,7 +38,6 @@ class Asker:
         step_id: int,
         specialist: str,
         *,
-        run_id: str = "",
         known: Iterable[Question] = (),
         new: Callable[[Question], Question],
     ) -> None:
@@ -48,13 +46,11 @@ class Asker:
         Args:
             step_id: The step.
             specialist: Who tries.
-            run_id: The run.
             known: The questions that the step asked before, in their order, with their answers.
             new: Takes a new question in, or raises if there may be no more.
         """
         self.asked: list[Question] = []
         self.path = f"{path_of_step()}{step_id}/{specialist}"
-        self.run_id = run_id
         self._step_id = step_id
         self._specialist = specialist
         self._known = list(known)
@@ -152,12 +148,6 @@ def path_of_step() -> str:
     """The step that runs this code, as the beginning of a question's key; empty outside of one."""
     asker = _asker.get()
     return "" if asker is None else f"{asker.path}/"
-
-
-def run_of_step() -> str:
-    """The run of the step that runs this code; empty outside of one."""
-    asker = _asker.get()
-    return "" if asker is None else asker.run_id
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """The live things that the nodes work with, bound when the graph is built."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from replan.events.hooks import Hooks
 from replan.ports.account import Accounts
 from replan.ports.chat import Chat
 from replan.ports.journal import Journal
@@ -38,7 +39,7 @@ class Services:
         prompts: The host's prompts, with the team's cards.
         journal: Where finished work is on record first.
         settings: What a run may do, where its request does not say.
-        callbacks: Objects with some of the eight hooks.
+        hooks: The hooks of the callbacks.
         workspace: The folder that specialists may use, or none.
         clock: The time, with a zone.
         new_id: A new unique id.
@@ -54,7 +55,7 @@ class Services:
     prompts: HostPrompts
     journal: Journal
     settings: RunSettings
-    callbacks: Sequence[object] = ()
+    hooks: Hooks = field(default_factory=Hooks)
     workspace: Path | None = None
     clock: Callable[[], datetime]
     new_id: Callable[[], str]

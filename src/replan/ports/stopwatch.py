@@ -26,6 +26,11 @@ class Stopwatch:
         return self._before + (time.monotonic() - self._since if self._at_work else 0.0)
 
     @property
+    def is_running(self) -> bool:
+        """Whether somebody is at work."""
+        return self._at_work > 0
+
+    @property
     def is_due(self) -> bool:
         """Whether enough has passed since the last mark that it should be on record."""
         return self.seconds - self._marked >= max(LEAST_PRECISION, PRECISION * self._marked)

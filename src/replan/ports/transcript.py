@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from replan.plan.model import Value
 from replan.ports.journal import Journal
 from replan.state.team import Effects
+from replan.values import restored
 
 
 class ToolRun(Value):
@@ -71,7 +72,7 @@ class Transcript:
     async def begun(self, place: str) -> ToolRun | None:
         """The call that has begun at a place and may have ended in silence; none if none has."""
         noted = (await self._load()).get(f"{self._calls}{place}/begun")
-        return None if noted is None else ToolRun.model_validate(noted)
+        return None if noted is None else restored(ToolRun, noted)
 
     async def begin(self, place: str, run: ToolRun) -> None:
         """Record a call before the tool is called; it takes the place of one in doubt."""
@@ -95,7 +96,7 @@ class Transcript:
     async def restart(self) -> None:
         """Let the next try begin anew, unless a tool has begun what must not be done again."""
         begun = [note for key, note in (self._notes or {}).items() if key.endswith("/begun")]
-        if all(ToolRun.model_validate(note).effects == "pure" for note in begun):
+        if all(restored(ToolRun, note).effects == "pure" for note in begun):
             await self.close()
 
     async def close(self) -> None:

@@ -15,10 +15,12 @@ from langchain_core.messages import (
     SystemMessage,
 )
 
+from replan.memory.conversation import conversation_of, split_at_request
 from replan.plan.model import TaskPlan
 from replan.plan.rendering import render_for_model
 from replan.plan.seal import unsealed
 from replan.prompts.budget import within_budget
+from replan.prompts.conversation import instructions_in, request_sections
 from replan.prompts.sections import Call, Node, call_tag, section
 from replan.prompts.templates import load, render
 from replan.state.enhanced import EnhancedState
@@ -38,6 +40,12 @@ RESULTS_BUDGET = 120_000
 
 LEAST_RESULT = 100
 """Characters of a result without which it is not worth its place; the last ones are left out."""
+
+FIXED_PLAN = (
+    "The plan must not be revised: propose no change of it, and leave `update` out. Reply with "
+    "`complete` unless a step of it can still run."
+)
+"""What the host is told where a run does not allow revisions."""
 
 PLAN_TEMPLATE = """\
 # Title
@@ -95,7 +103,7 @@ def build_direct_answer_prompt(
     thought = f"Your judgement so far: {thinking_result.reasoning}"
     known = (thought,) if thinking_result.reasoning else ()
     system = _system("direct_answer", host, load("direct_answer"), *known)
-    return [system, *state.get("messages", [])]
+    return [system, *conversation_of(state)]
 
 
 def build_planning_prompt(
@@ -103,10 +111,10 @@ def build_planning_prompt(
 ) -> list[BaseMessage]:
     """Ask for the plan alone."""
     text = (host.planning or load("planning"), _plan_format(state, host), _team(host))
-    parts = [_request(thinking_result.original_messages)]
+    parts = request_sections(conversation_of(state))
     if thinking_result.reasoning:
         parts.append(section("feedback", thinking_result.reasoning))
-    return [_system("plan_creation", host, *text), HumanMessage("\n\n".join(parts))]
+    return [_system("plan_creation", host, *text, _told(state)), HumanMessage("\n\n".join(parts))]
 
 
 def build_feedback_prompt(
@@ -124,10 +132,13 @@ def build_feedback_prompt(
         revision = "the whole revised plan; empty to go on with the plan as it is."
         revision += " Finished steps stay; a failed step runs again only if its line changes."
         revision = revision if host.merged_planning else "empty."
+        plan = state.get("current_plan")
+        if plan is not None and not plan.allow_dynamic_update:
+            revision = f"empty. {FIXED_PLAN}"
         plan_format = _plan_format(state, host) if host.merged_planning else ""
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
         parts = (plan_format, reply_format, _team(host))
-    system = _system("feedback", host, host.reflection or load("feedback"), *parts)
+    system = _system("feedback", host, host.reflection or load("feedback"), *parts, _told(state))
     return [system, _data(state, collected_results, missing=missing)]
 
 
@@ -136,7 +147,10 @@ def build_plan_update_prompt(
 ) -> list[BaseMessage]:
     """Ask for the whole revised plan document."""
     text = (host.planning, load("plan_update"), _plan_format(state, host), _team(host))
-    return [_system("plan_update", host, *text), _data(state, feedback=feedback_result)]
+    return [
+        _system("plan_update", host, *text, _told(state)),
+        _data(state, feedback=feedback_result),
+    ]
 
 
 def build_final_answer_prompt(
@@ -156,7 +170,7 @@ def build_final_answer_prompt(
         missing: What was left undone.
         budget: Characters of all results, and of each other part of the data.
     """
-    system = _system("final_answer", host, load("final_answer"))
+    system = _system("final_answer", host, load("final_answer"), _told(state))
     return [system, _data(state, feedback=feedback_result, missing=missing, budget=budget)]
 
 
@@ -164,26 +178,26 @@ def build_result_collector_prompt(
     collected_results: CollectedResults, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
     """Ask for a summary of a round's results; the graph writes its own without a model."""
-    system = _system("result_collector", host, load("result_collector"))
-    parts = [_result(result) for result in collected_results.results.values()]
-    return [system, HumanMessage("\n\n".join([_request(request_messages(state)), *parts]))]
+    system = _system("result_collector", host, load("result_collector"), _told(state))
+    parts = request_sections(conversation_of(state))
+    parts += [_result(result) for result in collected_results.results.values()]
+    return [system, HumanMessage("\n\n".join(parts))]
 
 
 def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
     """The messages of this run's request: all after the last answer."""
     messages = state.get("messages", [])
-    start = max((i + 1 for i, m in enumerate(messages) if m.type == "ai"), default=0)
-    return tuple(messages[start:] or messages[-1:])
-
-
-def request_text(messages: Sequence[BaseMessage]) -> str:
-    """The text of a request."""
-    return "\n\n".join(message.text for message in messages if message.type == "human")
+    return tuple(split_at_request(messages)[1] or messages[-1:])
 
 
 def _system(node: Node, host: HostPrompts, *parts: str) -> SystemMessage:
     tag = call_tag(Call(node=node))
     return SystemMessage("\n\n".join(part for part in (host.system, *parts, tag) if part))
+
+
+def _told(state: EnhancedState) -> str:
+    """The caller's own instructions, which stand in the conversation."""
+    return instructions_in(conversation_of(state))
 
 
 def _plan_format(state: EnhancedState, host: HostPrompts) -> str:
@@ -230,7 +244,8 @@ def _data(
     shown = ordered[: max(1, budget // LEAST_RESULT)]
     each = min(RESULT_BUDGET, budget // max(1, len(shown)))
     # What stays the same from round to round stands first, for the sake of prompt caches.
-    parts = [_request(request_messages(state), budget)]
+    said = conversation_of(state)
+    parts = request_sections(said, earlier_budget=budget, budget=budget)
     parts += [_result(result, each) for result in shown]
     if len(shown) < len(ordered):
         parts.append(f"[… {len(ordered) - len(shown)} more results left out]")
@@ -247,8 +262,11 @@ def _data(
 def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[SpecialistResult]:
     """The results by round, then by the plan; of a step done before, what its document keeps."""
     ordered: list[SpecialistResult] = []
+    by_step: dict[int, list[SpecialistResult]] = {}
+    for result in results.values():
+        by_step.setdefault(result.step_id, []).append(result)
     for step in plan.steps:
-        found = [result for result in results.values() if result.step_id == step.id]
+        found = by_step.get(step.id, [])
         if not found and step.result:
             kept = AIMessage(step.result)
             found = [
@@ -256,11 +274,6 @@ def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[Spec
             ]
         ordered += found
     return sorted(ordered, key=lambda result: result.round)
-
-
-def _request(messages: Sequence[BaseMessage], budget: int | None = None) -> str:
-    text = request_text(messages)
-    return section("request", text if budget is None else within_budget(text, budget))
 
 
 def _result(result: SpecialistResult, budget: int = RESULT_BUDGET) -> str:

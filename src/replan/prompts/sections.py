@@ -24,7 +24,18 @@ Node = Literal[
 ]
 """Who calls a model."""
 
-_TAGS = ("request", "team", "plan", "step", "result", "feedback", "parameters", "missing", "call")
+_TAGS = (
+    "conversation",
+    "request",
+    "team",
+    "plan",
+    "step",
+    "result",
+    "feedback",
+    "parameters",
+    "missing",
+    "call",
+)
 _OPEN_OR_CLOSE = re.compile(rf"<(?=/?(?:{'|'.join(_TAGS)})\b)", re.IGNORECASE)
 _DISARMED = "<\u200b"
 _SECTION = re.compile(

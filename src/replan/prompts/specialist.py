@@ -1,4 +1,4 @@
-"""The prompt of a model specialist: its step, its inputs, and nothing else of the run."""
+"""The prompt of a model specialist: its step, its inputs, and what the request refers to."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import yaml
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from replan.prompts.budget import within_budget
-from replan.prompts.host import request_text
+from replan.prompts.conversation import instructions_in, request_sections
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
 from replan.state.results import ExecutionContext
@@ -26,7 +26,7 @@ REQUEST_BUDGET = 4_000
 def build_specialist_prompt(
     specialist: SpecialistCard, execution_context: ExecutionContext, *, system_prompt: str = ""
 ) -> list[BaseMessage]:
-    """Ask a specialist to do its step; images of the request pass through.
+    """Ask a specialist to do its step; images of the conversation pass through.
 
     A system prompt of the specialist's own stands in the place of the built-in one's first
     paragraph; the lines on data and on the front matter stay.
@@ -37,16 +37,17 @@ def build_specialist_prompt(
     )
     first, _, rest = built_in.partition("\n\n")
     tag = call_tag(Call(node="specialist", step=context.plan_step.id, specialist=specialist.name))
-    system = "\n\n".join((system_prompt or first, rest, tag))
+    told = instructions_in(context.messages)
+    system = "\n\n".join(part for part in (system_prompt or first, rest, told, tag) if part)
     text = "\n\n".join(_data(context))
     return [SystemMessage(system), HumanMessage(_with_images(text, context.messages))]
 
 
 def _data(context: ExecutionContext) -> list[str]:
     step = context.plan_step
-    request = within_budget(request_text(context.messages), REQUEST_BUDGET)
     task = "\n\n".join(part for part in (context.task_description, step.brief) if part)
-    parts = [section("request", request), section("step", task, id=step.id)]
+    parts = request_sections(context.messages, budget=REQUEST_BUDGET)
+    parts.append(section("step", task, id=step.id))
     if context.parameters:
         written = yaml.safe_dump(context.parameters, allow_unicode=True, sort_keys=False)
         parts.append(section("parameters", written.strip()))

@@ -17,9 +17,9 @@ from replan.replies.accounting import unaccounted
 from replan.replies.json_text import decode
 from replan.replies.listings import rewritten
 from replan.replies.naming import Names
-from replan.replies.overlooked import overlooked
 from replan.replies.records import plan_text
 from replan.replies.structures import steps_in
+from replan.replies.unread import unread
 from replan.replies.wrapping import NEUTRAL_LANGUAGES, first_fence, trimmed, whole_fence
 
 _LEAST = 2
@@ -59,7 +59,7 @@ def problems_of(text: str, names: Names, known: Collection[int] = ()) -> tuple[M
         names: Who is on the team.
         known: Ids of steps outside it that its steps may wait for.
     """
-    return (*PlanDocument.recover(text, known=known).mistakes, *overlooked(text, names))
+    return (*PlanDocument.recover(text, known=known).mistakes, *unread(text, names))
 
 
 def find_plan(
@@ -75,15 +75,17 @@ def find_plan(
     """
     names = Names(team)
     best: FoundPlan | None = None
+    fewest = 0
     for form, is_proof in _forms(_unwrapped(body), names):
         text = form.rstrip() + _ENDLESS if is_cut else form
         problems = problems_of(text, names) or tuple(_lost(body, text, names))
         found = FoundPlan(text, problems, _is_bound(text, names))
         if not (expected or is_proof) or not _has_steps(found):
             continue
-        if best is None or len(found.problems) < len(best.problems):
-            best = found
-        if not best.problems:
+        faults = len(problems) + _strangers(text, names)
+        if best is None or faults < fewest:
+            best, fewest = found, faults
+        if not fewest:
             break
     return best
 
@@ -122,6 +124,14 @@ def _reads(text: str) -> bool:
 
 def _has_steps(found: FoundPlan) -> bool:
     return not any(problem.code == "no_steps" for problem in found.problems)
+
+
+def _strangers(text: str, names: Names) -> int:
+    """Count the names of nobody on the team; another form may show whom they mean."""
+    known = {name.casefold() for name in names.team}
+    steps = [block.step for block in read_document(text).blocks]
+    named = [name for step in steps for name in step.specialists]
+    return sum(name.casefold() not in known for name in named) if known else 0
 
 
 def _lost(body: str, text: str, names: Names) -> Iterator[Mistake]:

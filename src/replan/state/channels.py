@@ -2,21 +2,23 @@
 
 LangGraph checks nothing that a node returns, and a server's checkpointer gives plain dicts back. A
 checked channel turns dicts into our values once, where they enter, and refuses what does not fit:
-a wrong write is an error at the node or at the edit, never a thread that cannot be read again.
+a wrong write is an error at the node or at the edit, never a thread that cannot be read again. What
+is restored may have been written by another version, so there unknown fields are left out.
 """
 
 import uuid
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import cache
 from typing import Any, Self, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
-from langgraph.channels import DeltaChannel, LastValue
+from langgraph.channels import BinaryOperatorAggregate, DeltaChannel, LastValue
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
+
+from replan.values import adapter, restored
 
 _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
 
@@ -30,9 +32,8 @@ LONGEST_IDLE = 500
 _NOTHING: object = LastValue[Any](object).value
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+Take = Callable[[str, Any, Any], Any]
+"""Makes of what was written or stored under a key a value of the key's type."""
 
 
 def checked(key: str, kind: Any, value: Any) -> Any:
@@ -42,9 +43,26 @@ def checked(key: str, kind: Any, value: Any) -> Any:
         InvalidUpdateError: It does not fit.
     """
     try:
-        return _adapter(kind).validate_python(value)
+        return adapter(kind).validate_python(value)
+    # LangChain's messages stumble over what is none before pydantic can refuse it.
+    except (ValidationError, AttributeError, TypeError) as error:
+        raise _refused(key, error) from error
+
+
+def stored(key: str, kind: Any, value: Any) -> Any:
+    """Give what a checkpoint holds, of this or another version, as its kind wants it.
+
+    Raises:
+        InvalidUpdateError: It does not fit.
+    """
+    try:
+        return restored(kind, value)
     except ValidationError as error:
-        raise InvalidUpdateError(f"State key '{key}' cannot take this value. {error}") from error
+        raise _refused(key, error) from error
+
+
+def _refused(key: str, error: Exception) -> InvalidUpdateError:
+    return InvalidUpdateError(f"State key '{key}' cannot take this value. {error}")
 
 
 class Checked(LastValue[Any]):
@@ -58,10 +76,23 @@ class Checked(LastValue[Any]):
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore, turning plain dicts into values again."""
-        restored = super().from_checkpoint(checkpoint)
-        if restored.is_available():
-            restored.value = checked(self.key, self.typ, restored.value)
-        return restored
+        twin = super().from_checkpoint(checkpoint)
+        if twin.is_available():
+            twin.value = stored(self.key, self.typ, twin.value)
+        return twin
+
+
+class Largest(BinaryOperatorAggregate[Any]):
+    """The largest number that was written, checked."""
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the numbers of a super-step, or one that takes the place of all."""
+        for value in values:
+            whole = _overwriting(value)
+            checked(self.key, int, value if whole is None else whole.value)
+        return super().update(values)
 
 
 class Delta(DeltaChannel[Any]):
@@ -143,32 +174,34 @@ class CheckedDelta(Delta):
 
     def replay_writes(self, writes: Sequence[tuple[str, str, Any]]) -> None:
         """Reduce stored writes, which a server may give back as plain dicts."""
-        super().replay_writes([(task, key, self.written(value)) for task, key, value in writes])
+        super().replay_writes(
+            [(task, key, self.written(value, stored)) for task, key, value in writes]
+        )
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore from a snapshot, or start empty for the writes that follow."""
-        restored = self._empty_twin()
+        twin = self._empty_twin()
         if checkpoint is _NOTHING:
-            restored.value = _empty(self.kind)
+            twin.value = _empty(self.kind)
         else:
             # The parent knows the forms of a snapshot, but calls the type to make an empty value.
             snapshot = DeltaChannel[Any](self.reducer, list).from_checkpoint(checkpoint)
-            restored.value = checked(self.key, self.kind, snapshot.value)
-        return restored
+            twin.value = stored(self.key, self.kind, snapshot.value)
+        return twin
 
     def _empty_twin(self) -> Self:
         twin = type(self)(self.reducer, self.kind, snapshot_frequency=self.least)
         twin.key = self.key
         return twin
 
-    def written(self, value: Any) -> Any:
-        """Check one write, which is in one form or another a value of the key's type."""
+    def written(self, value: Any, take: Take = checked) -> Any:
+        """Take one write, which is in one form or another a value of the key's type."""
         whole = _overwriting(value)
         if whole is None:
-            return checked(self.key, self.kind, value)
+            return take(self.key, self.kind, value)
         made = _empty(self.kind) if whole.value is None else whole.value
         # The parent would call the type of the key to make an empty value; none is a plain write.
-        return None if made is None else Overwrite(checked(self.key, self.kind, made))
+        return None if made is None else Overwrite(take(self.key, self.kind, made))
 
 
 def _empty(kind: Any) -> Any:

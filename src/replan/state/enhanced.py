@@ -3,7 +3,6 @@
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage
-from langgraph.channels import BinaryOperatorAggregate
 from langgraph.types import Overwrite
 from pydantic import Field, JsonValue
 
@@ -15,6 +14,7 @@ from replan.state.channels import (
     Checked,
     CheckedDelta,
     Conversation,
+    Largest,
     appended,
     conversation,
     latest,
@@ -105,7 +105,7 @@ class EnhancedState(GraphInput, total=False):
     max_rounds: Annotated[int, Checked]
     current_round: Annotated[int, Checked]
     stalls: Annotated[int, Checked]
-    event_seq: Annotated[int, BinaryOperatorAggregate(int, max)]
+    event_seq: Annotated[int, Largest(int, max)]
     is_simple_task: Annotated[bool, Checked]
     is_completed: Annotated[bool, Checked]
     outcome: Annotated[Outcome | None, Checked]
@@ -130,12 +130,13 @@ class EnhancedState(GraphInput, total=False):
 
 def settings_of(state: EnhancedState) -> RunSettings:
     """What the run may do; `think` resolves it before anything else."""
-    return state.get("settings", RunSettings())
+    return state["settings"] if "settings" in state else RunSettings()
 
 
 def rounds_of(state: EnhancedState) -> int:
     """The bound of the run's rounds."""
-    return state.get("max_rounds", settings_of(state).limits.max_rounds)
+    known = state.get("max_rounds")
+    return settings_of(state).limits.max_rounds if known is None else known
 
 
 def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:

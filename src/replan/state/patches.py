@@ -11,10 +11,11 @@ from difflib import SequenceMatcher
 from typing import Any, TypeVar, cast
 
 from langgraph.errors import InvalidUpdateError
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from replan.plan.model import PlanStep, TaskPlan, Value
-from replan.state.channels import CheckedDelta, checked
+from replan.state.channels import CheckedDelta, Take, checked
+from replan.values import known_fields
 
 T = TypeVar("T")
 
@@ -54,6 +55,18 @@ class PlanPatch(Value):
     steps: tuple[PlanStep, ...] = ()
     fields: dict[str, Any] = Field(default_factory=dict)
 
+    @field_validator("fields")
+    @classmethod
+    def _are_of_a_plan(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        if unknown := sorted(fields.keys() - TaskPlan.model_fields.keys()):
+            raise ValueError(f"a plan has no {', '.join(unknown)}")
+        return fields
+
+    @classmethod
+    def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Leave the fields out that a plan has no more."""
+        return {**stored, "fields": known_fields(TaskPlan, stored.get("fields", {}))}
+
     def applied_to(self, plan: TaskPlan) -> TaskPlan:
         """Give the patched plan.
 
@@ -89,11 +102,11 @@ class PlanChannel(CheckedDelta):
         """The number of steps: a snapshot has them all."""
         return self.value.total_steps if isinstance(self.value, TaskPlan) else 0
 
-    def written(self, value: Any) -> Any:
-        """Check one write; a server gives a patch back as a plain dict."""
+    def written(self, value: Any, take: Take = checked) -> Any:
+        """Take one write; a server gives a patch back as a plain dict."""
         if isinstance(value, dict) and "base" in value:
-            return checked(self.key, PlanPatch, value)
-        return value if isinstance(value, PlanPatch) else super().written(value)
+            return take(self.key, PlanPatch, value)
+        return value if isinstance(value, PlanPatch) else super().written(value, take)
 
 
 def plan_write(old: TaskPlan | None, new: TaskPlan) -> TaskPlan:

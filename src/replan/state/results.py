@@ -4,7 +4,7 @@ The names follow the Eino host multi-agent design that this project grew from.
 """
 
 from datetime import datetime
-from enum import StrEnum
+from enum import StrEnum, nonmember
 from typing import Literal
 
 from langchain_core.messages import AIMessage, AnyMessage
@@ -25,6 +25,8 @@ class TaskComplexity(StrEnum):
     MODERATE = "moderate"
     COMPLEX = "complex"
 
+    unknown = nonmember("complex")
+
 
 class ActionType(StrEnum):
     """What the host means to do next."""
@@ -42,6 +44,9 @@ class ExecutionStatus(StrEnum):
     SUCCESS = "success"
     FAILED = "failed"
     PARTIAL = "partial"
+
+    # Nothing counts as done that may not be.
+    unknown = nonmember("failed")
 
 
 class ThinkingResult(Value):
@@ -85,7 +90,7 @@ class ExecutionContext(Value):
     Attributes:
         task_description: The step's one line.
         plan_step: A snapshot of the step; the plan itself is changed by id only.
-        messages: The messages of the request.
+        messages: The conversation, bounded; the request is the last of it.
         parameters: The step's parameters.
         expected_format: The form of the answer that is wished for.
         inputs: The result text of each step that this one depends on, by step id.
@@ -209,10 +214,17 @@ class ExecutionRecord(Value):
 
 
 class Assignment(Value):
-    """One step at one specialist, to be dispatched in a round."""
+    """One step at one specialist, to be dispatched in a round.
+
+    Attributes:
+        step_id: The step.
+        specialist: Who does it.
+        refused: Why nobody does it; empty where somebody does.
+    """
 
     step_id: int
     specialist: str
+    refused: str = ""
 
     @property
     def key(self) -> str:

@@ -29,6 +29,8 @@ class SpecialistCard(Value):
         capabilities: What it can do.
         effects: What a second run of one of its steps would do.
         is_declared: Whether somebody said so; else it follows from what does the steps.
+        only_by_name: Whether it does only steps that name it: work that is declared unsafe, or
+            that a person must approve.
     """
 
     name: str
@@ -36,21 +38,27 @@ class SpecialistCard(Value):
     capabilities: tuple[str, ...] = ()
     effects: Effects = "pure"
     is_declared: bool = False
+    only_by_name: bool = False
 
 
 def select_specialists_by_task(
     task_description: str, team: Sequence[SpecialistCard]
 ) -> tuple[str, ...]:
-    """Choose the one specialist whose card fits a task best.
+    """Choose the one specialist whose card fits a task best; nobody on a tie or without a match."""
+    best = best_cards(task_description, team)
+    return (best[0].name,) if len(best) == 1 else ()
+
+
+def best_cards(task_description: str, team: Sequence[SpecialistCard]) -> tuple[SpecialistCard, ...]:
+    """The cards that fit a task best, in the order of the team; empty if none fits.
 
     The score counts words shared with the name, the capabilities and the intended use, in this
-    order of weight; ties, and a task that fits nobody, go to the first of the team.
-
-    Raises:
-        ValueError: The team is empty.
+    order of weight.
     """
     task = _words(task_description)
-    return (max(team, key=lambda card: _score(task, card)).name,)
+    scores = [_score(task, card) for card in team]
+    best = max(scores, default=0)
+    return tuple(card for card, score in zip(team, scores, strict=True) if score == best > 0)
 
 
 def find_specialist(name: str, team: Sequence[SpecialistCard]) -> str | None:

@@ -1,6 +1,7 @@
 """What a run waits for: read from its state, or from the interrupts that LangGraph gives."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,23 +14,25 @@ from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Approval, Question
+from replan.values import restored
 
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def open_questions(state: EnhancedState) -> tuple[Question, ...]:
-    """The questions that nobody has answered, of steps that are still to be done."""
+    """The questions that nobody has answered, of steps still to be done, by step."""
     questions = state.get("questions", {})
     if not questions:
         return ()
     steps = (state.get("current_plan") or TaskPlan()).by_id
-    return tuple(
+    found = (
         question
         for question in questions.values()
         if question.is_open
         and question.step_id in steps
         and steps[question.step_id].status in _OPEN
     )
+    return tuple(sorted(found, key=lambda question: question.step_id))
 
 
 def waiting_steps(state: EnhancedState) -> frozenset[int]:
@@ -107,14 +110,10 @@ def _asked_by(interrupts: Iterable[Any]) -> tuple[Question, ...] | Approval:
     questions: list[Question] = []
     for interrupt in interrupts:
         value, name = _parts(interrupt)
-        try:
-            asked = _ASKED.validate_python(value)
-        except ValidationError:
-            questions.append(_foreign(value, name))
-            continue
+        asked = _asked(value)
         if isinstance(asked, Approval):
             return asked
-        questions += asked["questions"]
+        questions += [_foreign(value, name)] if asked is None else asked["questions"]
     return tuple(questions)
 
 
@@ -131,6 +130,25 @@ class QuestionsAsked(TypedDict):
 
 
 _ASKED: TypeAdapter[Approval | QuestionsAsked] = TypeAdapter(Approval | QuestionsAsked)
+
+
+def _asked(value: Any) -> Approval | QuestionsAsked | None:
+    """Read what an interrupt shows; None if it is a foreign graph's."""
+    try:
+        return _ASKED.validate_python(value)
+    except ValidationError:
+        return _stored(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else None
+
+
+def _stored(fields: Mapping[str, Any]) -> Approval | QuestionsAsked | None:
+    """Read what another version showed: it has fields that foreign interrupts do not have."""
+    with suppress(ValidationError):
+        if {"approve", "version"} <= fields.keys():
+            return restored(Approval, fields)
+        if {"questions", "problem"} <= fields.keys():
+            asked = restored(list[Question], fields["questions"])
+            return QuestionsAsked(questions=asked, problem=str(fields["problem"]))
+    return None
 
 
 def _parts(interrupt: Any) -> tuple[Any, str]:

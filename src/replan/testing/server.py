@@ -11,7 +11,11 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
-from aiohttp import web
+try:
+    from aiohttp import web
+except ModuleNotFoundError as error:
+    message = 'OpenAIServer needs aiohttp. Install it with: pip install "replan[testing]"'
+    raise ModuleNotFoundError(message, name=error.name) from error
 
 from replan.ports.failures import describe
 from replan.state.usage import TokenCount, sum_counts

@@ -6,7 +6,6 @@ instant of the kill.
 
 import json
 import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from http.client import HTTPConnection
@@ -14,6 +13,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+
+import warm
 
 FOLDER = Path(__file__).parent
 PATIENCE = 100
@@ -26,9 +27,7 @@ class Service:
     """The counter outside; `held` is the path of the arrival that gets no answer."""
 
     def __init__(self, held):
-        self._process = subprocess.Popen(
-            [sys.executable, FOLDER / "service.py", held], stdout=subprocess.PIPE, text=True
-        )
+        self._process = warm.Process([FOLDER / "service.py", held], stdout=subprocess.PIPE)
         self.address = self._process.stdout.readline().strip()
 
     def wait_for(self, path):
@@ -45,9 +44,7 @@ class Service:
             return [(each["path"], each["key"]) for each in json.load(connection.getresponse())]
 
     def close(self):
-        self._process.kill()
-        self._process.wait()
-        self._process.stdout.close()
+        self._process.close()
 
 
 @pytest.fixture
@@ -67,26 +64,18 @@ def worlds(tmp_path):
 class World:
     def __init__(self, service, file, plan, held, on_doubt):
         self.service, self.held = service, held
-        self._words = [str(file), service.address, plan, on_doubt]
+        self._words = [FOLDER / "worker.py", file, service.address, plan, on_doubt]
 
     def kill(self):
         """Start a worker and kill it while the service holds its effect."""
-        worker = self._start()
-        self.service.wait_for(self.held)
-        worker.kill()
-        worker.wait(PATIENCE)
-        worker.stdout.close()
+        with warm.Process(self._words):
+            self.service.wait_for(self.held)
 
     def go_on(self, *answers):
         """Let another worker go on until it ends."""
-        worker = self._start(*answers)
-        told, _ = worker.communicate(timeout=PATIENCE)
-        assert worker.returncode == 0
-        return json.loads(told)
-
-    def _start(self, *answers):
-        words = [sys.executable, FOLDER / "worker.py", *self._words, *answers]
-        return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        ended = warm.run(*self._words, *answers, timeout=PATIENCE)
+        assert ended.returncode == 0, ended.stderr
+        return json.loads(ended.stdout)
 
     @property
     def times(self):

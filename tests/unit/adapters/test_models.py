@@ -124,6 +124,12 @@ def test_a_package_that_is_missing_is_named():
         LangChainModels().chat_model("groq:llama")
 
 
+def test_a_missing_langchain_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "langchain", None)
+    with pytest.raises(ConfigurationError, match=r'pip install "replan\[tools\]"'):
+        LangChainModels().chat_model("groq:llama")
+
+
 def test_another_provider_is_known_also_where_a_base_url_is_set():
     with pytest.raises(ConfigurationError, match="pip install langchain-mistralai"):
         LangChainModels(base_url=LOCAL).chat_model("mistralai:large")

@@ -48,6 +48,11 @@ def test_a_plan_is_previewed(files):
     assert result.stdout.splitlines() == [
         "Trips",
         "steps: 5, 4 open",
+        "  [!] 1  @oracle               Ask",
+        "  [ ] 2  @oracle      after 1  Wait for it",
+        "  [ ] 3  @calculator           Add it up",
+        "  [ ] 4  @Calculator  after 3  Add more",
+        "  [ ] 5  @editor               Ask somebody",
         "width: 3 at once",
         "critical path: 3 > 4 (2 steps)",
         f"model calls, merged: 4 if all goes well, at most 163, {revised}",
@@ -65,7 +70,8 @@ def test_with_a_team_its_limits_and_names_count(files):
     result = check(plan, "--team", team)
     assert result.exit_code == 2
     lines = result.stdout.splitlines()
-    assert "unknown specialist: step 2 names @oracle; the team has @calculator, @editor" in lines
+    stranger = "Step 2 (line 4) names @oracle, whom the team does not have."
+    assert f"refused: {stranger} Use one of: @calculator, @editor." in lines
     assert "beyond max_steps=4, never started: step 5" in lines
     # No step that can start asks a model, so only the host does.
     assert "model calls: 1 if all goes well, at most 50" in lines
@@ -78,7 +84,7 @@ def test_what_runs_again_is_told_and_counted(files):
     text = "- [x] 1. Ask @oracle\n- [x] 2. Wait @oracle (after 1)\n- [x] 3. Rest @oracle\n"
     plan.write_text(sealed(PlanDocument.parse(text).plan).content.replace("1. Ask", "1. Ask her"))
     lines = check(plan).stdout.splitlines()
-    assert lines[:4] == [
+    assert [lines[0], *lines[4:7]] == [
         "steps: 3, 2 open",
         "runs again: 1 (edited), 2 (after 1)",
         "width: 1 at once",
@@ -95,7 +101,8 @@ def test_what_runs_again_is_told_and_counted(files):
 def test_of_a_finished_plan_no_step_is_ahead(files):
     files[0].write_text("- [x] 1. Ask @oracle\n")
     lines = check(files[0]).stdout.splitlines()
-    assert lines[:3] == ["steps: 1, 0 open", "width: 0 at once", "critical path: no step is open"]
+    assert lines[:2] == ["steps: 1, 0 open", "  [x] 1  @oracle  Ask"]
+    assert lines[2:4] == ["width: 0 at once", "critical path: no step is open"]
     assert not [line for line in lines if line.startswith("time")]
 
 
@@ -150,7 +157,18 @@ def test_json_says_the_same(files):
     assert record["mistakes"] == []
     assert record["critical_path"] == [3, 4]
     assert record["model_calls"]["merged"] == {"usual": 1, "unrevised": 50, "worst": 50}
-    assert record["unknown_specialists"] == [{"step": 2, "name": "oracle"}]
+    reason = "names @oracle, whom the team does not have. Use one of: @calculator, @editor."
+    assert record["refused"] == [{"step": 2, "code": "unknown_specialist", "reason": reason}]
+    assert record["understood"][3] == {
+        "step": 4,
+        "status": "pending",
+        "specialists": ["Calculator"],
+        "chosen": None,
+        "after": [3],
+        "condition": None,
+        "text": "Add more",
+    }
+    assert record["overlooked"] == []
     plan.write_text("- [ ] 1. A (after 7)\n")
     (mistake,) = json.loads(check(plan, "--json").stdout)["mistakes"]
     assert (mistake["line"], mistake["code"]) == (1, "unknown_dependency")
@@ -176,3 +194,23 @@ def test_a_check_loads_no_framework(files):
     )
     assert result.stdout.splitlines()[-1] == "[]"
     assert "Trips" in result.stdout
+
+
+def test_what_was_read_as_text_is_told_and_the_plan_can_run(files):
+    files[0].write_text("- [ ] 1. Ask @oracle\n- [ ] 2. Compare (needs 1) @oracle\n")
+    result = check(files[0])
+    assert result.exit_code == 0
+    warning = "warning: line 2: '(needs 1)' looks like a dependency and was read as text"
+    assert warning in result.stdout
+    (told,) = json.loads(check(files[0], "--json").stdout)["overlooked"]
+    assert told == {"line": 2, "kind": "dependency", "step": 2, "text": "(needs 1)"}
+
+
+def test_who_gets_a_step_that_names_nobody_is_told_and_nobody_is_refused(files):
+    plan, team = files
+    plan.write_text("- [ ] 1. Edit the texts\n")
+    assert "  [ ] 1  @editor (by its card)  Edit the texts" in check(plan, "--team", team).stdout
+    plan.write_text("- [ ] 1. Think about colours\n")
+    result = check(plan, "--team", team)
+    assert result.exit_code == 2
+    assert "refused: Step 1 (line 1) names nobody, and no card fits it best." in result.stdout

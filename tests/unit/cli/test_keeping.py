@@ -1,11 +1,11 @@
 """Where runs are kept, how one is named, and that one process at a time works on it."""
 
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+import warm
 from replan.cli.holding import holding, is_held
 from replan.cli.keeping import Place, found, opened, place_of
 from replan.errors import ConfigurationError, InputError
@@ -13,11 +13,11 @@ from replan.ports.runs import RunRecord
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOLD = """\
-import sys
+import signal, sys
 from replan.cli.holding import holding
 with holding(sys.argv[1]):
     print("held", flush=True)
-    sys.stdin.read()
+    signal.pause()
 """
 
 
@@ -74,10 +74,8 @@ async def test_a_run_is_found_by_the_beginning_of_its_id():
 
 def test_a_run_is_held_by_one_process_until_it_ends():
     assert not is_held("run")
-    command = [sys.executable, "-c", HOLD, "run"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
+    with warm.Process(["-c", HOLD, "run"], stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == "held\n"
         assert is_held("run")
         with pytest.raises(InputError, match="Another process works on run"), holding("run"):
             pass

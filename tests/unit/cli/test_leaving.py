@@ -1,9 +1,8 @@
 """How a process ends under work that does not want to end."""
 
 import asyncio
-import subprocess
-import sys
 
+import warm
 from replan.cli.leaving import completed, is_work_left
 
 STUBBORN = """
@@ -48,7 +47,5 @@ def test_what_ends_when_it_is_cancelled_is_waited_for():
 
 
 def test_a_process_ends_under_a_task_that_ignores_its_cancellation():
-    ended = subprocess.run(
-        [sys.executable, "-c", STUBBORN], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = warm.run("-c", STUBBORN)
     assert (ended.returncode, ended.stderr) == (3, "")

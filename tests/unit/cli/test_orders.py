@@ -77,6 +77,13 @@ def test_what_another_program_began_cannot_be_carried_out_here(record):
         order_from(record, "a1b2")
 
 
+def test_an_order_of_another_version_is_read_without_what_is_unknown():
+    settings = settings_of_run(["max_steps=7"], "plan")
+    record = json.loads(json.dumps(kept(order_of("Do it.", settings=settings))))
+    record = {**record, "mood": "good", "settings": {**record["settings"], "mood": "good"}}
+    assert order_from(record, "run").settings == settings
+
+
 def test_limits_are_read():
     assert limits_of([]) is None
     limits = limits_of(["max_rounds=3", " step_timeout = 0.5 "])

@@ -12,7 +12,7 @@ PLAN = """\
 - [x] 1. Draft @writer
 - [ ] 2. Send @Writer (after 1)
 - [ ] 3. File @clerk
-- [ ] 4. Do what is left
+- [ ] 4. Do what is left @guard
 """
 
 
@@ -88,11 +88,11 @@ def test_where_plans_are_not_revised_no_revision_is_asked_about():
 def test_tools_that_need_approval_are_told_with_the_steps_that_may_use_them():
     asked, told = ahead(asking={"writer": ("send", "post"), "clerk": (), "guard": ("open",)})
     assert asked["tools"] == [
-        {"specialist": "writer", "tools": ["send", "post"], "steps": [2, 4]},
+        {"specialist": "writer", "tools": ["send", "post"], "steps": [2]},
         {"specialist": "guard", "tools": ["open"], "steps": [4]},
     ]
     assert told == [
-        "approval: @writer asks before each call of send, post (steps 2, 4)",
+        "approval: @writer asks before each call of send, post (step 2)",
         "approval: @guard asks before each call of open (step 4)",
     ]
     assert ahead("- [x] 1. Draft @writer\n", asking={"writer": ("send",)})[1] == []

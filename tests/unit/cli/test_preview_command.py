@@ -64,7 +64,7 @@ def test_a_plan_that_cannot_run_is_wrong_use(preview, tmp_path):
     (tmp_path / "plan.md").write_text("- [ ] 1. A @poet\n")
     strange = preview("plan.md")
     assert strange.exit_code == 2
-    assert "unknown specialist: step 1 names @poet" in strange.stdout
+    assert "refused: Step 1 (line 1) names @poet" in strange.stdout
     (tmp_path / "plan.md").write_text("- [ ] 1. A (after 9)\n")
     broken = preview("plan.md")
     assert broken.exit_code == 2

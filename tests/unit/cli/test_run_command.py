@@ -1,6 +1,7 @@
 """`replan run` from the shell's side: what it prints and how it exits."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import warm
 from replan.cli.main import app
+from terminals import REPLAN, Pipe
 
 ENDLESS = """\
 # Count for ever
@@ -243,48 +246,32 @@ def test_a_run_of_nothing_is_wrong_use(words):
 def test_ctrl_c_stops_the_work_keeps_what_is_finished_and_exits_with_130(folder, tmp_path):
     plan, out = tmp_path / "plan.md", tmp_path / "out.md"
     plan.write_text(ENDLESS)
-    command = [sys.executable, "-m", "replan", "run", str(plan), "--dir", str(folder)]
-    command += ["--plan-out", str(out), "--grace", "0"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        waiting = {"-> step 1", "[x] step 2"}
-        while waiting:
-            line = process.stdout.readline()
-            assert line, process.stderr.read()
-            waiting = {each for each in waiting if not line.startswith(each)}
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert f"interrupted: 1 of 2 steps done; the plan so far is in {out}" in errors
+    run = Pipe(
+        [*REPLAN, "run", plan, "--dir", folder, "--plan-out", out, "--grace", 0], dict(os.environ)
+    )
+    run.wait_for("-> step 1")
+    run.wait_for("[x] step 2")
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130
+    run.close()
+    assert f"interrupted: 1 of 2 steps done; the plan so far is in {out}" in run.text
     assert "- [ ] 1. Count" in out.read_text()
     assert "- [x] 2. Total km by city from trips.csv @data_analyst\n\n  > " in out.read_text()
-    assert "Traceback" not in errors
+    assert "Traceback" not in run.text
 
 
 def test_a_full_disk_is_one_message(folder):
     with Path("/dev/full").open("w") as full:
-        ended = subprocess.run(
-            [sys.executable, "-m", "replan", "run", "Profile trips.csv", "--dir", str(folder)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        words = (*REPLAN, "run", "Profile trips.csv", "--dir", folder)
+        ended = warm.run(*words, stdout=full.fileno())
     assert ended.returncode == 1
     complaint = ended.stderr.splitlines()[1:]
     assert complaint == ["replan: The output cannot be written: No space left on device."]
 
 
 def test_a_reader_that_goes_away_is_no_crash(folder):
-    command = [sys.executable, "-m", "replan", "run", "total km by city", "--dir", str(folder)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.stderr is not None
-        errors = process.stderr.read()
-    assert "Traceback" not in errors
+    reads, writes = os.pipe()
+    os.close(reads)
+    ended = warm.run(*REPLAN, "run", "total km by city", "--dir", folder, stdout=writes)
+    os.close(writes)
+    assert "Traceback" not in ended.stderr

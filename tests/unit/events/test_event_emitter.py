@@ -1,22 +1,53 @@
 """Telling of events: numbered once, the stream first, then the hooks in their order."""
 
 import asyncio
+import contextvars
 import logging
+import threading
 
 import pytest
+from langchain_core.messages import AIMessage
 
-from replan import MultiAgentCallback, TaskPlan
-from replan.events.callbacks import HOOKS
+from replan import MultiAgentCallback, TaskPlan, Usage
+from replan.app import _call_hook
+from replan.events.callbacks import ANY_EVENT, HOOKS
 from replan.events.emitter import Counter, Emitter
-from replan.events.types import AnswerToken, PlanCreated, RunStarted, ThinkingStarted
+from replan.events.hooks import Hooks
+from replan.events.types import (
+    AnswerToken,
+    LimitReached,
+    PlanCreated,
+    ReplyUnreadable,
+    RunStarted,
+    TaskCompleted,
+    ThinkingStarted,
+)
 
 
-def telling(*callbacks, newest=0):
+async def test_the_log_tells_of_a_run_in_constant_lines_without_texts(caplog):
+    emitter, _ = telling()
+    with caplog.at_level(logging.INFO, "replan"):
+        await emitter.emit(RunStarted, request="my secret")
+        await emitter.emit(LimitReached, limit="max_calls", value=3)
+        await emitter.emit(
+            ReplyUnreadable, node="think", complaint="my secret", fallback="a simple request"
+        )
+        await emitter.emit(TaskCompleted, **OVER)
+    lines = ["run started", "limit reached", "reply unreadable", "run over"]
+    assert [record.message for record in caplog.records] == lines
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "WARNING", "INFO"]
+    assert {record.run_id for record in caplog.records} == {"r"}
+    assert (caplog.records[1].limit, caplog.records[3].outcome) == ("max_calls", "answered")
+    assert not any("secret" in str(vars(record)) for record in caplog.records)
+
+
+OVER = {"outcome": "answered", "answer": AIMessage("Done."), "usage": Usage()}
+
+
+def telling(*callbacks, newest=0, seconds=10.0):
     stream = []
-    emitter = Emitter(
-        write=stream.append, callbacks=callbacks, run_id="r", round=2, counter=Counter(newest)
-    )
-    return emitter, stream
+    hooks = Hooks(callbacks, seconds, _call_hook).of("r")
+    return Emitter(stream.append, hooks, "r", 2, Counter(newest)), stream
 
 
 async def test_events_are_numbered_from_where_the_run_stands():
@@ -32,7 +63,7 @@ async def test_the_nodes_of_a_round_share_one_row_of_numbers():
     counter, stream = Counter(), []
 
     async def node(name):
-        emitter = Emitter(write=stream.append, callbacks=(), run_id=name, round=1, counter=counter)
+        emitter = Emitter(stream.append, Hooks().of(name), name, 1, counter)
         for _ in range(3):
             await emitter.emit(ThinkingStarted)
             await asyncio.sleep(0)
@@ -42,20 +73,24 @@ async def test_the_nodes_of_a_round_share_one_row_of_numbers():
 
 
 async def test_the_stream_knows_of_an_event_before_its_hook_and_hooks_keep_their_order():
-    order = []
-
     class Slow(MultiAgentCallback):
+        def __init__(self):
+            self.heard = []
+
         async def on_thinking_start(self, info):
             await asyncio.sleep(0)
-            order.append(("slow", len(stream)))
+            self.heard.append((info.seq, info.seq <= len(stream)))
 
-    class Plain:
+    class Plain(Slow):
         def on_thinking_start(self, info):
-            order.append(("plain", info.seq))
+            self.heard.append((info.seq, info.seq <= len(stream)))
 
-    emitter, stream = telling(Slow(), object(), Plain())
+    slow, plain = Slow(), Plain()
+    emitter, stream = telling(slow, plain)
+    for _ in range(3):
+        emitter.stream(ThinkingStarted)
     await emitter.emit(ThinkingStarted)
-    assert order == [("slow", 1), ("plain", 1)]
+    assert slow.heard == plain.heard == [(1, True), (2, True), (3, True), (4, True)]
 
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
@@ -74,14 +109,14 @@ async def test_a_failing_hook_is_logged_and_the_next_one_is_called(kind, caplog)
         on_thinking_start = staticmethod(called.append)
 
     emitter, stream = telling({"plain": Plain, "async": Async}[kind](), Next())
-    with caplog.at_level(logging.ERROR, "replan.events.emitter"):
+    with caplog.at_level(logging.ERROR, "replan.events.hooks"):
         await emitter.emit(ThinkingStarted)
     assert called == stream
     assert caplog.records[0].hook == "on_thinking_start"
     assert "my hook" in caplog.text
 
 
-async def test_a_cancelled_hook_ends_the_run_and_is_no_failure_of_the_hook(caplog):
+async def test_a_run_that_is_cancelled_while_a_hook_is_at_work_is_no_failure_of_the_hook(caplog):
     class Hangs:
         async def on_thinking_start(self, info):
             await asyncio.Event().wait()
@@ -95,20 +130,144 @@ async def test_a_cancelled_hook_ends_the_run_and_is_no_failure_of_the_hook(caplo
     assert not caplog.records
 
 
-async def test_an_event_without_a_hook_calls_nobody():
-    class Curious:
-        def __getattr__(self, name):
-            pytest.fail(f"{name} was looked up")
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError(), SystemExit(1), StopAsyncIteration()], ids=repr
+)
+async def test_whatever_a_hook_raises_changes_nothing(error, caplog):
+    class Raises:
+        async def on_thinking_start(self, info):
+            raise error
 
-    emitter, stream = telling(Curious())
-    await emitter.emit(RunStarted, request="Go.")
-    assert len(stream) == 1
+    heard = []
+
+    class Next:
+        on_thinking_start = staticmethod(heard.append)
+
+    emitter, stream = telling(Raises(), Next())
+    await emitter.emit(ThinkingStarted)
+    assert heard == stream
+    assert [record.message for record in caplog.records] == ["callback failed"]
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_a_hook_that_hangs_is_left_alone_and_the_next_event_is_heard(kind, caplog):
+    heard, gate, never = [], threading.Event(), asyncio.Event()
+
+    class Hangs:
+        async def on_thinking_start(self, info):
+            await never.wait()
+
+        def on_task_complete(self, info):
+            heard.append(info.type)
+
+    class Blocks(Hangs):
+        def on_thinking_start(self, info):
+            gate.wait()
+
+    emitter, _ = telling({"async": Hangs, "plain": Blocks}[kind](), seconds=0.2)
+    try:
+        await emitter.emit(ThinkingStarted)
+        assert [record.message for record in caplog.records] == ["callback left alone"]
+        assert caplog.records[0].hook == "on_thinking_start"
+        await emitter.emit(TaskCompleted, **OVER)
+        assert heard == ["task_completed"]
+    finally:
+        gate.set()
+
+
+async def test_a_callback_that_is_late_is_not_waited_for_before_the_end():
+    never = asyncio.Event()
+
+    class Hangs:
+        async def on_thinking_start(self, info):
+            await never.wait()
+
+    emitter, _ = telling(Hangs(), seconds=1)
+    await emitter.emit(ThinkingStarted)
+    started = asyncio.get_running_loop().time()
+    for _ in range(20):
+        await emitter.emit(ThinkingStarted)
+    assert asyncio.get_running_loop().time() - started < 0.9
+
+
+async def test_a_plain_hook_does_not_hold_the_loop():
+    gate = threading.Event()
+
+    class Blocks:
+        def on_thinking_start(self, info):
+            assert gate.wait(10)
+
+    emitter, _ = telling(Blocks())
+    emitting = asyncio.ensure_future(emitter.emit(ThinkingStarted))
+    await asyncio.sleep(0)
+    gate.set()
+    await emitting
+
+
+async def test_on_event_hears_everything_after_the_hook_of_the_moment():
+    heard = []
+
+    class All(MultiAgentCallback):
+        async def on_event(self, event):
+            heard.append(("any", event.type))
+
+        def on_thinking_start(self, info):
+            heard.append(("own", info.type))
+
+    class NoTokens(All):
+        hears_tokens = False
+
+    for callback in (All(), NoTokens()):
+        heard.clear()
+        emitter, _ = telling(callback)
+        emitter.stream(AnswerToken, text="Hm.")
+        await emitter.emit(RunStarted, request="Go.")
+        await emitter.emit(ThinkingStarted)
+        tokens = [("any", "answer_token")] if callback.hears_tokens else []
+        others = [("any", "run_started"), ("own", "thinking_started"), ("any", "thinking_started")]
+        assert heard == tokens + others
+        assert emitter.hooks.hears_tokens is callback.hears_tokens
+    assert not telling(MultiAgentCallback())[0].hooks.hears_tokens
+
+
+async def test_events_that_come_from_threads_are_heard_in_their_order():
+    heard = []
+
+    class All:
+        async def on_event(self, event):
+            heard.append(event.seq)
+
+    emitter, _ = telling(All())
+
+    def speak():
+        for _ in range(50):
+            emitter.stream(AnswerToken, text=".")
+
+    await asyncio.to_thread(speak)
+    await emitter.emit(ThinkingStarted)
+    assert heard == list(range(1, 52))
+
+
+async def test_a_hook_runs_in_the_context_in_which_its_event_was_told():
+    who = contextvars.ContextVar("who", default="nobody")
+    heard = []
+
+    class Asks:
+        def on_thinking_start(self, info):
+            heard.append(who.get())
+
+    emitter, _ = telling(Asks())
+    for name in ("a", "b"):
+        who.set(name)
+        emitter.stream(ThinkingStarted)
+    await emitter.emit(ThinkingStarted)
+    assert heard == ["a", "b", "b"]
 
 
 async def test_a_callback_hears_of_eight_moments_and_may_override_any_of_them():
     callback = MultiAgentCallback()
     hooks = [name for name in vars(MultiAgentCallback) if name.startswith("on_")]
-    assert sorted(HOOKS.values()) == sorted(hooks)
-    assert len(hooks) == 8
+    assert sorted([*HOOKS.values(), ANY_EVENT]) == sorted(hooks)
+    assert len(hooks) == 9
     emitter, _ = telling(callback)
     await emitter.emit(PlanCreated, plan=TaskPlan(), markdown="")

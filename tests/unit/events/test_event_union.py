@@ -22,6 +22,7 @@ from replan import (
 from replan.events import types
 from replan.events.types import BaseEvent, Event, StepEvent
 from replan.plan import Rerun
+from replan.plan.overlooked import Overlooked
 from replan.state.usage import TokenCount
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -47,6 +48,8 @@ FIELDS = {
     "thinking_started": {},
     "thinking_completed": {"thinking": THINKING},
     "plan_created": {"plan": PLAN, "markdown": "- [ ] 1. One\n"},
+    "plan_doubtful": {"overlooked": (Overlooked(line=1, kind="name", step=1, text="@b"),)},
+    "steps_routed": {"chosen": {1: "a"}},
     "plan_updated": {"plan": PLAN, "markdown": "", "changes": {"removed": [2]}, "by": "person"},
     "specialist_invoked": {"task": "One"},
     "specialist_token": {"text": "做"},

@@ -67,9 +67,9 @@ def test_a_lone_name_relates_nothing(text):
 
 @given(st.text(alphabet="0123456789.,+-*/^()% ofand", max_size=240))
 def test_no_text_breaks_it_or_keeps_it_busy(text):
-    start = time.monotonic()
+    start = time.process_time()
     compute(text)
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 @given(st.fractions(min_value=-(10**6), max_value=10**6))

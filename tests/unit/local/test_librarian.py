@@ -1,11 +1,17 @@
 """The librarian quotes what the texts of its folder say, with file and line."""
 
+from contextlib import closing
+
 import anyio
 import pytest
+from hypothesis import given, strategies as st
 
 from replan.plan.model import PlanStep
 from replan.specialists.local import Librarian
+from replan.specialists.local.folder import FolderFile
+from replan.specialists.local.library.index import Index
 from replan.specialists.local.library.research import Research, Search
+from replan.specialists.local.library.terms import terms_of
 from replan.specialists.local.library.texts import passages_of, text_files
 from replan.specialists.local.report_mark import REPORT_MARK
 from replan.state.results import ExecutionContext, ExecutionStatus
@@ -199,3 +205,37 @@ async def test_stopped_work_reads_no_further_file(library):
     research.stop()
     with pytest.raises(Exception, match="No passage"):
         await anyio.to_thread.run_sync(research.answer)
+
+
+MARKS = (
+    "# ",
+    "---",
+    "===",
+    "- ",
+    "1. ",
+    "```",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\x0c",
+    "\u2028",
+    "\x00",
+    "蜂",
+)
+NOTES = st.lists(st.sampled_from(MARKS) | st.text(max_size=20), max_size=30).map("".join)
+
+
+@given(st.binary(max_size=200) | NOTES.map(lambda text: text.encode("utf-8", "replace")), st.text())
+def test_whatever_stands_in_a_file_its_passages_stand_at_their_lines(
+    tmp_path_factory, content, sought
+):
+    path = tmp_path_factory.getbasetemp() / "noted.txt"
+    path.write_bytes(b" " + content)
+    passages = passages_of(FolderFile(name="noted.txt", path=path))
+    with closing(Index(passages)) as index:
+        found = [hit.passage for hit in index.find(terms_of(sought))]
+
+    lines = content.decode("utf-8", "replace").splitlines()
+    assert set(found) <= set(passages)
+    for passage in passages:
+        assert passage.text.splitlines()[0].strip() in lines[passage.line - 1]

@@ -1,6 +1,7 @@
 """The tries of a step: on record before they begin, timed, counted, and always a result."""
 
 import asyncio
+import logging
 import threading
 from datetime import UTC, datetime
 
@@ -12,6 +13,7 @@ from langgraph.errors import GraphInterrupt
 from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, SpecialistResult
 from replan.adapters.journal import MemoryJournal
 from replan.events.emitter import Counter, Emitter
+from replan.events.hooks import Hooks
 from replan.nodes import deadline
 from replan.nodes.attempts import LONGEST_RESULT, Tries
 from replan.nodes.board import Board
@@ -32,7 +34,7 @@ def tries(services):
 
     def build(work, *, step=STEP, limits=None, journal=None, card=CARD, tried=()):
         live, events = services(journal=journal or MemoryJournal()), []
-        emitter = Emitter(write=events.append, callbacks=(), run_id="r", round=1, counter=Counter())
+        emitter = Emitter(events.append, Hooks().of("r"), "r", 1, Counter())
         context = ExecutionContext(
             task_description="Do it", plan_step=step, run_id="r", idempotency_key="k"
         )
@@ -401,3 +403,19 @@ async def test_unsafe_work_is_tried_again_as_far_as_is_known_what_it_did(tries):
     assert [await retries(work, silent, effects="keyed") for work in (fail, hang)] == [2, 2]
     assert [await retries(work, outspoken, **declared) for work in (fail, hang)] == [1, 1]
     assert [await retries(work, outspoken, effects="unsafe") for work in (fail, hang)] == [1, 1]
+
+
+async def test_the_traceback_of_a_failed_attempt_is_in_the_log(tries, caplog):
+    def look_up(context):
+        raise KeyError("missing")
+
+    built, _ = tries(look_up, step=STEP.replace(max_retries=1))
+    with caplog.at_level(logging.INFO, "replan"):
+        await built.run()
+    failed = [record for record in caplog.records if record.message == "attempt failed"]
+    assert [record.attempt for record in failed] == [1, 2]
+    assert {(record.run_id, record.step_id, record.specialist) for record in failed} == {
+        ("r", 4, "a")
+    }
+    assert "in look_up" in caplog.text
+    assert [r.message for r in caplog.records].count("another attempt follows") == 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
-from replan import PlanStep, SpecialistResult, TaskComplexity, ThinkingResult
+from replan import PlanStep, SpecialistResult
 from replan.nodes.contexts import context_of, joined_texts, step_key
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -66,19 +66,18 @@ def test_no_two_steps_of_whatever_run_and_specialist_share_a_key(asked):
     assert len(set(keys)) == len(asked)
 
 
-def test_a_specialist_sees_its_step_the_request_and_what_it_depends_on(services):
-    thinking = ThinkingResult(
-        thought="",
-        complexity=TaskComplexity.COMPLEX,
-        original_messages=(HumanMessage("Go."),),
-        timestamp=NOON,
-    )
-    state = {"run_id": "r", "current_round": 3, "current_thinking_result": thinking}
+def test_a_specialist_sees_its_step_the_conversation_and_what_it_depends_on(services):
+    said = [HumanMessage("Trains to Oslo?"), AIMessage("Two."), HumanMessage("And Bergen?")]
+    state = {"run_id": "r", "current_round": 3, "messages": said}
     live = services(workspace=Path("work"))
     context = context_of(STEP, "a", {1: "The EU text."}, state, live)
     assert context.task_description == "Compare"
     assert context.parameters == STEP.parameters
-    assert [message.text for message in context.messages] == ["Go."]
+    assert [message.text for message in context.messages] == [
+        "Trains to Oslo?",
+        "Two.",
+        "And Bergen?",
+    ]
     assert (context.inputs, context.workspace) == ({1: "The EU text."}, "work")
     assert (context.run_id, context.round, context.attempt) == ("r", 3, 1)
     assert context.idempotency_key == step_key("r", STEP, "a")

@@ -162,10 +162,9 @@ class Capped(ScriptedModel):
     model_name: str = "capped"
     asked: ClassVar[list] = []
 
-    async def _astream(self, messages, **options):
+    async def _agenerate(self, messages, **options):
         self.asked.append(self.max_tokens)
-        async for chunk in super()._astream(messages, **options):
-            yield chunk
+        return await super()._agenerate(messages, **options)
 
 
 @pytest.fixture

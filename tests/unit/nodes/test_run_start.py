@@ -29,7 +29,7 @@ def test_there_is_always_one_round(bound):
 
 
 async def test_a_run_gets_an_id_the_settings_and_the_thread_gets_nothing_twice(services):
-    start = await start_run(ASKED, None, {}, services())
+    start = await start_run(ASKED, None, {}, services(), began="c")
     assert start.plan is None
     assert start.update["run_id"] == start.view["run_id"] == "new-run"
     assert start.view["settings"] == services().settings
@@ -40,9 +40,13 @@ async def test_a_run_gets_an_id_the_settings_and_the_thread_gets_nothing_twice(s
 
 async def test_the_caller_may_ask_for_fewer_rounds_by_settings_or_recursion_limit(services):
     asked = RunSettings(limits=Limits(max_rounds=4))
-    start = await start_run(ASKED, asked, {"recursion_limit": recursion_limit(9)}, services())
+    start = await start_run(
+        ASKED, asked, {"recursion_limit": recursion_limit(9)}, services(), began="c"
+    )
     assert start.update["max_rounds"] == 4
-    start = await start_run(ASKED, asked, {"recursion_limit": recursion_limit(2)}, services())
+    start = await start_run(
+        ASKED, asked, {"recursion_limit": recursion_limit(2)}, services(), began="c"
+    )
     assert start.update["max_rounds"] == 2
     assert start.update["settings"].limits.max_rounds == 4
 
@@ -53,7 +57,7 @@ async def test_the_caller_may_ask_for_fewer_rounds_by_settings_or_recursion_limi
     ids=["with a title", "without"],
 )
 async def test_a_plan_without_a_message_is_a_request_of_its_own(services, plan, request_):
-    start = await start_run({"plan": plan}, None, {}, services())
+    start = await start_run({"plan": plan}, None, {}, services(), began="c")
     assert [message.text for message in start.update["messages"]] == [request_]
     assert start.plan.steps[0].id == 1
 
@@ -62,7 +66,7 @@ async def test_a_plan_without_a_message_is_a_request_of_its_own(services, plan, 
 async def test_a_blank_plan_is_none(services, text):
     assert read_handed_plan(text, services()) == (None, ())
     with pytest.raises(InputError, match="nothing to do"):
-        await start_run({"plan": text}, None, {}, services())
+        await start_run({"plan": text}, None, {}, services(), began="c")
 
 
 def test_a_finished_step_may_name_somebody_who_left_and_an_open_one_may_not(services):
@@ -95,14 +99,14 @@ async def test_finished_work_of_an_overtaken_run_goes_into_the_history_once(serv
     await finished(live, "k1", 1)
     await finished(live, "k2", 2)
     state = {**ASKED, "run_id": "old", "current_round": 2}
-    (record,) = (await start_run(state, None, {}, live)).update["execution_history"]
+    (record,) = (await start_run(state, None, {}, live, began="c")).update["execution_history"]
     assert (record.round, set(record.results.results)) == (2, {"1/a", "2/a"})
     state["execution_history"] = [record]
-    assert (await start_run(state, None, {}, live)).update["execution_history"] == []
+    assert (await start_run(state, None, {}, live, began="c")).update["execution_history"] == []
 
 
 async def test_a_run_that_was_completed_left_nothing_behind(services):
     live = services()
     await finished(live, "k1", 1)
     state = {**ASKED, "run_id": "old", "is_completed": True}
-    assert (await start_run(state, None, {}, live)).update["execution_history"] == []
+    assert (await start_run(state, None, {}, live, began="c")).update["execution_history"] == []

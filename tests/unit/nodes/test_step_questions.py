@@ -7,6 +7,7 @@ import pytest
 from replan import Limits, Question, QuestionError, RunSettings
 from replan.adapters.journal import MemoryJournal
 from replan.events.emitter import Counter, Emitter
+from replan.events.hooks import Hooks
 from replan.nodes.board import Board
 from replan.nodes.step_questions import StepQuestions
 from replan.ports.questions import Waiting
@@ -41,7 +42,7 @@ class Story:
     def __init__(self, services):
         self.events = []
         self.services = services(journal=MemoryJournal())
-        self.emitter = Emitter(self.events.append, (), "r", 3, Counter())
+        self.emitter = Emitter(self.events.append, Hooks().of("r"), "r", 3, Counter())
 
     async def of(self, given):
         board = Board(1, 0, len(given["questions"]))

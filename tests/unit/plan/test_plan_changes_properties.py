@@ -36,30 +36,35 @@ TEAM = ("researcher", "analyst", "writer")
 WORDS = st.sampled_from(["Find", "Compare", "Write", "Check (again)", "Ask @home", "> quote"])
 
 
+# What does not depend on the other steps is drawn at once, by a strategy that is made once.
+ALONE = st.fixed_dictionaries(
+    {
+        "description": st.lists(WORDS, min_size=1, max_size=3).map(" ".join),
+        "brief": st.sampled_from(["", "Look well.", "- depends on: 1", "a\n\nb"]),
+        "parameters": st.sampled_from([{}, {"limit": 3}, {"tags": ["a", "b"]}]),
+        "status": st.sampled_from(StepStatus),
+        "assigned_to": st.sampled_from(["", *TEAM]),
+        "priority": st.integers(-1, 2),
+        "optional": st.booleans(),
+        "timeout": st.sampled_from([None, 30.0]),
+        "writes": st.sampled_from([(), ("a.md",), ("a.md", "b c")]),
+        "retry_count": st.integers(0, 2),
+    }
+)
+OUTCOMES = st.sampled_from([None, "completed", "failed"])
+
+
 @st.composite
 def steps(draw: st.DrawFn, step_id: int, before: tuple[int, ...]) -> PlanStep:
-    awaited = st.sampled_from(before) if before else st.nothing()
-    conditions = st.builds(
-        Condition, step=awaited, outcome=st.sampled_from(["completed", "failed"])
-    )
-    status = draw(st.sampled_from(StepStatus))
-    return PlanStep(
-        id=step_id,
-        description=" ".join(draw(st.lists(WORDS, min_size=1, max_size=3))),
-        brief=draw(st.sampled_from(["", "Look well.", "- depends on: 1", "a\n\nb"])),
-        parameters=draw(st.sampled_from([{}, {"limit": 3}, {"tags": ["a", "b"]}])),
-        status=status,
-        result="Done." if status is StepStatus.COMPLETED else "",
-        feedback="No." if status is StepStatus.FAILED else "",
-        assigned_to=draw(st.sampled_from(["", *TEAM])),
-        priority=draw(st.integers(-1, 2)),
-        dependencies=tuple(draw(st.lists(awaited, max_size=2, unique=True))) if before else (),
-        condition=draw(st.none() | conditions) if before else None,
-        optional=draw(st.booleans()),
-        timeout=draw(st.sampled_from([None, 30.0])),
-        writes=draw(st.sampled_from([(), ("a.md",), ("a.md", "b c")])),
-        retry_count=draw(st.integers(0, 2)),
-    )
+    fields = draw(ALONE)
+    fields["result"] = "Done." if fields["status"] is StepStatus.COMPLETED else ""
+    fields["feedback"] = "No." if fields["status"] is StepStatus.FAILED else ""
+    if before:
+        awaited = st.sampled_from(before)
+        fields["dependencies"] = tuple(draw(st.lists(awaited, max_size=2, unique=True)))
+        if outcome := draw(OUTCOMES):
+            fields["condition"] = Condition(step=draw(awaited), outcome=outcome)
+    return PlanStep(id=step_id, **fields)
 
 
 @st.composite
@@ -108,39 +113,35 @@ def plans_with_successors(draw: st.DrawFn) -> tuple[TaskPlan, TaskPlan]:
     return old, wanted
 
 
-@st.composite
-def changes(draw: st.DrawFn) -> PlanChange:
-    """Any change, most of them impossible for most plans."""
-    ids = st.integers(1, 12)
-    fields = st.fixed_dictionaries(
-        {},
-        optional={
-            "description": WORDS,
-            "dependencies": st.lists(ids, max_size=2),
-            "condition": st.none()
-            | st.fixed_dictionaries({"step": ids, "outcome": st.just("failed")}),
-            "assigned_to": st.sampled_from([*TEAM, "nobody", ""]),
-            "priority": st.integers(0, 3),
-            "brief": st.sampled_from(["", "New."]),
-        },
-    )
-    added = st.builds(
-        PlanStep,
-        id=ids,
-        description=WORDS,
-        status=st.sampled_from(StepStatus),
-        assigned_to=st.sampled_from([*TEAM, "nobody", ""]),
-        dependencies=st.lists(ids, max_size=2).map(tuple),
-    )
-    return draw(
-        st.one_of(
-            st.builds(AddStep, step=added, index=st.integers(0, 9)),
-            st.builds(RemoveStep, step_id=ids),
-            st.builds(ModifyStep, step_id=ids, fields=fields),
-            st.builds(ReorderSteps, order=st.lists(ids, max_size=5).map(tuple)),
-            st.builds(ModifyPlan, title=st.sampled_from(["", "Renamed"])),
-        )
-    )
+IDS = st.integers(1, 12)
+NAMES = st.sampled_from([*TEAM, "nobody", ""])
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "description": WORDS,
+        "dependencies": st.lists(IDS, max_size=2),
+        "condition": st.none() | st.fixed_dictionaries({"step": IDS, "outcome": st.just("failed")}),
+        "assigned_to": NAMES,
+        "priority": st.integers(0, 3),
+        "brief": st.sampled_from(["", "New."]),
+    },
+)
+ADDED = st.builds(
+    PlanStep,
+    id=IDS,
+    description=WORDS,
+    status=st.sampled_from(StepStatus),
+    assigned_to=NAMES,
+    dependencies=st.lists(IDS, max_size=2).map(tuple),
+)
+# Any change, most of them impossible for most plans.
+CHANGES: st.SearchStrategy[PlanChange] = st.one_of(
+    st.builds(AddStep, step=ADDED, index=st.integers(0, 9)),
+    st.builds(RemoveStep, step_id=IDS),
+    st.builds(ModifyStep, step_id=IDS, fields=FIELDS),
+    st.builds(ReorderSteps, order=st.lists(IDS, max_size=5).map(tuple)),
+    st.builds(ModifyPlan, title=st.sampled_from(["", "Renamed"])),
+)
 
 
 def structure(plan: TaskPlan) -> tuple[object, ...]:
@@ -191,7 +192,7 @@ def test_a_plan_compared_with_itself_has_no_changes(pair: tuple[TaskPlan, TaskPl
     assert apply(applied, (), at=LATER) is applied
 
 
-@given(plans(), st.lists(st.lists(changes(), max_size=4), max_size=5))
+@given(plans(), st.lists(st.lists(CHANGES, max_size=4), max_size=5))
 def test_no_sequence_of_changes_makes_an_invalid_plan(
     first: TaskPlan, revisions: list[list[PlanChange]]
 ) -> None:
@@ -215,7 +216,7 @@ def test_no_sequence_of_changes_makes_an_invalid_plan(
     ]
 
 
-@given(plans(), st.lists(changes(), max_size=4))
+@given(plans(), st.lists(CHANGES, max_size=4))
 def test_a_refused_revision_leaves_the_plan_as_it_is(
     plan: TaskPlan, revision: list[PlanChange]
 ) -> None:

@@ -46,31 +46,37 @@ VALUES: st.SearchStrategy[JsonValue] = st.recursive(
 )
 
 
+SOME_TEXT = st.just("") | TEXTS
+# What does not depend on the other steps is drawn at once, by a strategy that is made once.
+ALONE = st.fixed_dictionaries(
+    {
+        "description": TEXTS,
+        "brief": SOME_TEXT,
+        "parameters": st.just({}) | st.dictionaries(TEXTS, VALUES, max_size=3),
+        "status": st.sampled_from(StepStatus),
+        "result": SOME_TEXT,
+        "feedback": SOME_TEXT,
+        "priority": st.just(0) | st.integers(),
+        "optional": st.booleans(),
+        "max_retries": st.none() | st.integers(0, 10**6),
+        "timeout": st.none() | st.floats(min_value=0, exclude_min=True),
+        "writes": st.just(()) | st.lists(NAMES | TEXTS, max_size=3).map(tuple),
+    }
+)
+PEOPLE = st.lists(NAMES, max_size=3)
+OUTCOMES = st.sampled_from([None, "completed", "failed"])
+
+
 @st.composite
 def steps(draw: st.DrawFn, step_id: int, before: tuple[int, ...]) -> PlanStep:
-    names = draw(st.lists(NAMES, max_size=3))
-    others = st.sampled_from(before) if before else st.nothing()
-    outcomes = st.sampled_from(["completed", "failed"])
-    return PlanStep(
-        id=step_id,
-        description=draw(TEXTS),
-        brief=draw(st.just("") | TEXTS),
-        parameters=draw(st.just({}) | st.dictionaries(TEXTS, VALUES, max_size=3)),
-        status=draw(st.sampled_from(StepStatus)),
-        assigned_to="".join(names[:1]),
-        joined_by=tuple(names[1:]),
-        result=draw(st.just("") | TEXTS),
-        feedback=draw(st.just("") | TEXTS),
-        priority=draw(st.just(0) | st.integers()),
-        dependencies=tuple(draw(st.lists(others, max_size=3))) if before else (),
-        condition=draw(st.none() | st.builds(Condition, step=others, outcome=outcomes))
-        if before
-        else None,
-        optional=draw(st.booleans()),
-        max_retries=draw(st.none() | st.integers(0, 10**6)),
-        timeout=draw(st.none() | st.floats(min_value=0, exclude_min=True)),
-        writes=tuple(draw(st.just([]) | st.lists(NAMES | TEXTS, max_size=3))),
-    )
+    fields, names = draw(ALONE), draw(PEOPLE)
+    fields |= {"assigned_to": "".join(names[:1]), "joined_by": tuple(names[1:])}
+    if before:
+        others = st.sampled_from(before)
+        fields["dependencies"] = tuple(draw(st.lists(others, max_size=3)))
+        if outcome := draw(OUTCOMES):
+            fields["condition"] = Condition(step=draw(others), outcome=outcome)
+    return PlanStep(id=step_id, **fields)
 
 
 @st.composite

@@ -271,6 +271,20 @@ def test_only_the_newest_runs_are_remembered(journal, monkeypatch):
     assert known.of(journal, "3") is not second
 
 
+async def test_a_run_that_is_at_work_is_remembered_however_many_others_begin(journal, monkeypatch):
+    monkeypatch.setattr(accounts, "_MOST_RUNS", 2)
+    known = Accounts()
+    first = known.of(journal, "1")
+    scopes = [run_scope(max_seconds=9)]
+    with first.at_work(scopes):
+        for other in "2345":
+            known.of(journal, other)
+        assert known.of(journal, "1") is first
+    known.of(journal, "6")
+    known.of(journal, "7")
+    assert known.of(journal, "1") is not first
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["take", "settle", "give up", "cancel", "run"]),

@@ -1,13 +1,15 @@
-"""One call of a model: streamed where that works, whole where the server refuses to stream."""
+"""One call of a model: streamed where somebody hears it, whole where nobody does."""
 
 import pytest
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, HumanMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
+from replan.errors import ReplyTooLongError
 from replan.plan.preview import calls_of_reply
-from replan.ports.chat import Chat
+from replan.ports.chat import LONGEST_REPLY, Chat
 from replan.testing import HttpFault, Reply, Reset, ScriptedHttpError, ScriptedModel, always
 
 REQUEST = [HumanMessage("Hi.")]
@@ -85,7 +87,7 @@ async def test_a_request_that_is_bad_either_way_is_raised_and_says_nothing_of_st
     chat = Chat(server)
     for _ in range(2):
         with pytest.raises(ScriptedHttpError, match="422"):
-            await chat.reply(REQUEST, {})
+            await chat.reply(REQUEST, {}, print)
     assert server.calls == ["stream", "whole"] * 2
 
 
@@ -95,7 +97,7 @@ async def test_a_request_that_is_bad_either_way_is_raised_and_says_nothing_of_st
 async def test_an_error_that_is_not_about_streaming_is_raised_at_once(error):
     server = Server(error)
     with pytest.raises(type(error)):
-        await Chat(server).reply(REQUEST, {})
+        await Chat(server).reply(REQUEST, {}, print)
     assert server.calls == ["stream"]
 
 
@@ -117,7 +119,7 @@ async def test_a_busy_server_is_asked_again_as_often_as_was_configured():
 async def test_further_tries_are_shared_by_both_ways_of_asking():
     server = Server(at_once(501), whole=at_once(429))
     with pytest.raises(ScriptedHttpError, match="429"):
-        await Chat(server, retries=2).reply(REQUEST, {})
+        await Chat(server, retries=2).reply(REQUEST, {}, print)
     assert server.calls == ["stream", "whole", "whole", "whole"]
     assert len(server.calls) == calls_of_reply(2)
 
@@ -138,7 +140,7 @@ async def test_a_stream_without_text_is_an_empty_reply():
 
 async def test_a_server_that_ignores_the_wish_to_stream_is_asked_for_the_whole():
     server = Server([])
-    assert (await Chat(server).reply(REQUEST, {})).text
+    assert (await Chat(server).reply(REQUEST, {}, print)).text
     assert server.calls == ["stream", "whole"]
 
 
@@ -150,7 +152,7 @@ async def test_a_character_that_a_server_cut_in_two_is_joined_again():
 
 async def test_a_piece_of_another_role_becomes_a_message_of_the_model():
     chunks = [HumanMessageChunk(text) for text in ("Hel", "lo")]
-    message = await Chat(Server(chunks)).reply(REQUEST, {})
+    message = await Chat(Server(chunks)).reply(REQUEST, {}, print)
     assert (type(message), message.text) == (AIMessage, "Hello")
 
 
@@ -158,12 +160,12 @@ async def test_a_stream_that_ends_in_silence_is_noticed_once_the_server_has_told
     server = Server(pieces("Hel", "lo", end=""))
     chat = Chat(server)
     # Whether this server tells of ends is not known yet.
-    assert (await chat.reply(REQUEST, {})).text == "Hello"
+    assert (await chat.reply(REQUEST, {}, print)).text == "Hello"
     server.says(pieces("Hello"))
-    await chat.reply(REQUEST, {})
+    await chat.reply(REQUEST, {}, print)
     server.says(pieces("Hel", end=""))
     with pytest.raises(ConnectionError, match="ended before the reply did"):
-        await chat.reply(REQUEST, {})
+        await chat.reply(REQUEST, {}, print)
 
 
 async def test_a_model_that_was_told_not_to_stream_answers_all_the_same():
@@ -173,3 +175,49 @@ async def test_a_model_that_was_told_not_to_stream_answers_all_the_same():
         chat = Chat(model)
         assert (await chat.reply([HumanMessage("x")], {})).text == "Hi."
         assert (await chat.reply([HumanMessage("x")], {})).tool_calls == [call]
+
+
+class Listener(AsyncCallbackHandler):
+    def __init__(self):
+        self.heard = []
+
+    async def on_llm_new_token(self, token, **given):
+        self.heard.append(token)
+
+
+async def test_a_reply_that_nobody_hears_is_asked_for_as_a_whole():
+    server = Server(pieces("stream"))
+    assert (await Chat(server).reply(REQUEST, {})).text == "whole"
+    assert server.calls == ["whole"]
+
+
+async def test_a_reply_that_a_handler_of_langchain_hears_is_streamed():
+    listener = Listener()
+    with ScriptedModel({"*": [Reply("Hello you.", chunks=["Hello ", "you."])]}) as model:
+        assert (await Chat(model).reply(REQUEST, {"callbacks": [listener]})).text == "Hello you."
+    assert "".join(listener.heard) == "Hello you."
+    assert len(listener.heard) > 1
+
+
+async def test_a_server_that_drops_whole_replies_is_streamed_from_then_on():
+    server = Server(pieces("streamed"), whole=ConnectionResetError("gone"))
+    chat = Chat(server, retries=1)
+    assert (await chat.reply(REQUEST, {})).text == "streamed"
+    assert (await chat.reply(REQUEST, {})).text == "streamed"
+    assert server.calls == ["whole", "stream", "stream"]
+
+
+async def test_a_server_that_is_busy_with_whole_replies_is_not_streamed_for_that():
+    server = Server(pieces("streamed"), whole=at_once(429))
+    chat = Chat(server, retries=1)
+    with pytest.raises(ScriptedHttpError):
+        await chat.reply(REQUEST, {})
+    assert server.calls == ["whole", "whole"]
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+async def test_a_reply_that_does_not_end_is_broken_off(is_heard):
+    endless = "x" * (LONGEST_REPLY // 2 + 1)
+    chat = Chat(Server(pieces(endless, endless, endless), whole=2 * endless), retries=1)
+    with pytest.raises(ReplyTooLongError, match="2,000,000"):
+        await chat.reply(REQUEST, {}, [].append if is_heard else None)

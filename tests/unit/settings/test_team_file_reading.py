@@ -138,7 +138,7 @@ def test_a_field_without_a_value_is_as_if_it_were_not_there(read, minimal):
 
 
 def test_team_files_have_the_fields_of_the_python_configuration():
-    only_python, only_files = {"callbacks"}, {"models"}
+    only_python, only_files = {"callbacks", "hook_timeout"}, {"models"}
 
     assert names_of(MultiAgentConfig) - only_python == set(TeamSection.model_fields) - only_files
     assert names_of(Host) == set(HostSection.model_fields)

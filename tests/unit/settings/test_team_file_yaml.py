@@ -59,14 +59,14 @@ WRONG = [
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), WRONG)
 def test_what_is_no_team_is_told_with_its_place(write, text, line, column, words):
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(TeamFileError) as caught:
         read_team_file(write(text), {})
 
     (mistake,) = [each for each in caught.value.mistakes if words in str(each)]
     assert line in (None, mistake.line)
     assert column in (None, mistake.column)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_file_that_is_too_large_is_not_read(write):

@@ -2,8 +2,6 @@
 
 import asyncio
 import functools
-import subprocess
-import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -11,6 +9,7 @@ from contextvars import ContextVar
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 
+import warm
 from replan import (
     ExecutionStatus,
     Host,
@@ -100,7 +99,6 @@ def a_coroutine(given):
         (Called(), "in a thread"),
         (CalledAsync(), "['mine']"),
     ],
-    ids=str,
 )
 async def test_a_function_of_any_kind_is_called_with_what_it_takes(context, function, told):
     assert told in (await of(function).run(context, CONFIG)).text
@@ -190,8 +188,6 @@ with ScriptedModel({"feedback": "---\\nverdict: complete\\n---\\nSorry."}) as mo
 
 def test_a_process_ends_promptly_though_a_function_of_its_still_hangs():
     started = time.monotonic()
-    ended = subprocess.run(
-        [sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=30, check=True
-    )
+    ended = warm.run("-c", HANGS)
     assert ended.stdout.strip() == "failed"
     assert time.monotonic() - started < 20

@@ -54,7 +54,6 @@ async def with_tags_async(messages, config):
         RunnableLambda(with_tags),
         RunnableLambda(told) | RunnableLambda(AIMessage),
     ],
-    ids=str,
 )
 async def test_functions_and_runnables_get_the_messages_of_the_step(context, invokable):
     result = await of(invokable, system_prompt="You compare.").run(context, CONFIG)
@@ -126,11 +125,8 @@ async def pieces_with_tags(messages, config):
         pieces_later,
         RunnableLambda(pieces),
         RunnableLambda(told) | (lambda _: "They differ."),
-        pytest.param(
-            pieces_with_tags,
-        ),
+        pieces_with_tags,
     ],
-    ids=str,
 )
 async def test_what_streams_is_joined(context, streamable):
     assert (await of(streamable=streamable).run(context, CONFIG)).text == "They differ."

@@ -2,14 +2,13 @@
 
 import asyncio
 import contextvars
-import subprocess
-import sys
 import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import warm
 from replan.specialists.threads import Threads, in_thread, use_threads
 
 PROGRAM = """
@@ -65,9 +64,7 @@ KINDS = ("run", "invokable", "runnable", "chain", "pieces", "processor", "tool",
 @pytest.mark.parametrize("start", ['run_sync(graph, "Go.")', 'asyncio.run(run(graph, "Go."))'])
 def test_a_process_ends_although_all_that_is_synchronous_in_it_hangs(start):
     program = PROGRAM.replace("START", start)
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = warm.run("-c", program)
     assert ended.returncode == 0, ended.stderr
     found = ended.stdout.splitlines()
     assert [line.partition(": ")[0] for line in found] == list(KINDS)
@@ -89,9 +86,7 @@ def test_a_loop_ends_although_its_default_executor_has_work_that_was_given_up():
         asyncio.run(main())
         print("ended")
     """)
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = warm.run("-c", program)
     assert ended.stdout == "ended\n", ended.stderr
 
 
@@ -118,9 +113,7 @@ def test_what_was_given_up_has_a_moment_to_end_before_the_process_does():
         asyncio.run(main())
         atexit.register(ending.set)
     """)
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = warm.run("-c", program)
     assert (ended.returncode, ended.stdout) == (0, "the work has ended\n"), ended.stderr
 
 
@@ -216,3 +209,21 @@ def test_the_running_loop_gets_threads_that_can_be_given_up():
         return await asyncio.to_thread(lambda: threading.current_thread().daemon)
 
     assert asyncio.run(whose())
+
+
+def test_a_thread_that_is_done_takes_the_next_work():
+    pool = Threads()
+    used = {pool.submit(threading.get_ident).result() for _ in range(20)}
+    pool.shutdown()
+    # The next work may come a moment before the thread is back.
+    assert len(used) <= 2
+
+
+def test_a_pool_that_is_shut_ends_its_threads_and_takes_nothing_more():
+    pool = Threads()
+    thread = pool.submit(threading.current_thread).result()
+    pool.shutdown()
+    thread.join(10)
+    assert not thread.is_alive()
+    with pytest.raises(RuntimeError, match="shutdown"):
+        pool.submit(threading.get_ident)

@@ -196,7 +196,6 @@ WRONG = {
     "a place without a step": {"base": BASE, "order": [{"start": 3, "stop": 3, "ids": [9]}]},
     "a step in two places": {"base": BASE, "order": [{"start": 3, "stop": 3, "ids": [1]}]},
     "places outside": {"base": BASE, "order": [{"start": 4, "stop": 4, "ids": []}]},
-    "no such field": {"base": BASE, "fields": {"colour": "red"}},
     "a value that does not fit": {"base": BASE, "fields": {"version": "new"}},
     "all steps at once": {"base": BASE, "fields": {"steps": []}},
     "the whole text at once": {"base": BASE, "fields": {"content": ""}},

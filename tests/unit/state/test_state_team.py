@@ -24,9 +24,6 @@ TEAM = (
         ("Ask the writer about tables", "writer"),
         ("请搜索欧盟的电动车政策", "研究员"),
         ("查资料", "研究员"),
-        ("分析", "writer"),
-        ("", "writer"),
-        ("!?", "writer"),
     ],
 )
 def test_a_task_goes_to_the_specialist_whose_card_shares_its_words(task, name):
@@ -43,14 +40,18 @@ def test_a_name_weighs_more_than_a_capability_and_a_capability_more_than_the_int
     assert select_specialists_by_task("Draw a map", [use, capability]) == ("y",)
 
 
-def test_a_tie_goes_to_the_first_of_the_team():
+@pytest.mark.parametrize("task", ["分析", "", "!?"])
+def test_a_task_that_fits_no_card_is_nobodys(task):
+    assert select_specialists_by_task(task, TEAM) == ()
+
+
+def test_a_tie_is_nobodys():
     twins = [SpecialistCard(name=name, intended_use="Finds facts.") for name in ("y", "x")]
-    assert select_specialists_by_task("Find a fact", twins) == ("y",)
+    assert select_specialists_by_task("Find a fact", twins) == ()
 
 
-def test_an_empty_team_is_refused():
-    with pytest.raises(ValueError, match="empty"):
-        select_specialists_by_task("Anything", [])
+def test_nobody_is_chosen_of_an_empty_team():
+    assert select_specialists_by_task("Anything", []) == ()
 
 
 CARDS = st.builds(
@@ -62,10 +63,10 @@ CARDS = st.builds(
 
 
 @given(st.text(max_size=60), st.lists(CARDS, min_size=1, max_size=5))
-def test_exactly_one_specialist_is_chosen_whatever_is_written(task, team):
-    (chosen,) = select_specialists_by_task(task, team)
-    assert chosen in {card.name for card in team}
-    assert select_specialists_by_task(task, team) == (chosen,)
+def test_one_specialist_is_chosen_or_nobody_whatever_is_written(task, team):
+    chosen = select_specialists_by_task(task, team)
+    assert len(chosen) <= 1
+    assert set(chosen) <= {card.name for card in team}
 
 
 @pytest.mark.parametrize("written", ["analyst", "Analyst", " ANALYST "])

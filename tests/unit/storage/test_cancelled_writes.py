@@ -85,7 +85,7 @@ async def test_single_writes_are_cancelled_at_random_moments(where):
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_runs_are_cancelled_at_random_moments(where, seed):
-    """Twenty runs for each seed, each cancelled up to twice before it may end."""
+    """A dozen runs for each seed, each cancelled up to twice before it may end."""
     draw, effects = random.Random(seed), []  # noqa: S311 - no secret
 
     def work(context):
@@ -99,7 +99,7 @@ async def test_runs_are_cancelled_at_random_moments(where, seed):
             graph = build_graph(config, storage=storage)
             given = {"messages": [("user", "Go.")], "plan": PLAN}
             others = tasks()
-            for number in range(20):
+            for number in range(12):
                 run_id, thread = f"r{number}", {"configurable": {"thread_id": f"t{number}"}}
                 for _ in range(2):
                     running = asyncio.ensure_future(run(graph, given, config=thread, run_id=run_id))

@@ -1,9 +1,11 @@
 """One run at a time works on a thread, whichever process it is in."""
 
 import asyncio
+import os
 from collections import Counter
 
 import pytest
+from filelock import FileLock
 
 from replan import (
     Host,
@@ -101,3 +103,29 @@ async def test_threads_are_held_again_after_the_server_came_back(postgres_server
                 await run(bench.graph(elsewhere), None, config=thread("a"))
         bench.go_on.set()
         assert (await first)["outcome"] == "completed"
+
+
+def test_who_opened_a_lock_file_that_went_away_opens_it_anew(tmp_path, monkeypatch):
+    path = tmp_path / "thread.lock"
+    really_open = os.open
+
+    def open_and_lose(*args, **options):
+        monkeypatch.undo()
+        file = really_open(*args, **options)
+        path.unlink()
+        return file
+
+    monkeypatch.setattr(os, "open", open_and_lose)
+    with FileLock(path, timeout=10):
+        assert path.exists()
+
+
+def test_who_lets_go_leaves_the_lock_file_of_the_next_one_alone(tmp_path):
+    path = tmp_path / "thread.lock"
+    first, second = FileLock(path, timeout=10), FileLock(path, timeout=10)
+    first.acquire()
+    path.unlink()
+    with second:
+        first.release()
+
+        assert path.exists()

@@ -90,7 +90,7 @@ async def test_a_refusal_tells_what_is_settled_and_what_is_left(storage):
 async def test_a_wide_fan_out_never_goes_past_the_bound(storage):
     journal, bounds = storage.journal, [Bound(scope="run", calls=50), Bound(scope="step/1")]
     granted = await asyncio.gather(
-        *(journal.reserve(call(str(number)), bounds) for number in range(200))
+        *(journal.reserve(call(str(number)), bounds) for number in range(80))
     )
     assert sum(each is None for each in granted) == 50
     assert await journal.spent("r") == {
@@ -103,7 +103,7 @@ async def test_reserving_and_settling_at_once_keeps_the_sums(storage):
     """Each call takes its turn at a random moment; what is left is the sum of what was used."""
     journal, draw = storage.journal, random.Random(7)  # noqa: S311 - no secret
     bounds = [Bound(scope=scope, tokens=10_000) for scope in ("step/1", "run", "specialist/a")]
-    amounts = [(draw.randrange(100), draw.randrange(60)) for _ in range(80)]
+    amounts = [(draw.randrange(100), draw.randrange(60)) for _ in range(40)]
 
     async def one(number, reserved, used):
         mine = call(str(number), tokens=reserved)
@@ -112,7 +112,7 @@ async def test_reserving_and_settling_at_once_keeps_the_sums(storage):
         await journal.settle(mine, Spending(calls=1, tokens=used))
 
     await asyncio.gather(*(one(number, *pair) for number, pair in enumerate(amounts)))
-    total = Spending(calls=80, tokens=sum(used for _, used in amounts))
+    total = Spending(calls=40, tokens=sum(used for _, used in amounts))
     assert await journal.spent("r") == {bound.scope: total for bound in bounds}
 
 
@@ -156,6 +156,25 @@ async def test_the_end_of_a_try_leaves_its_beginning_as_it_was(storage):
     assert await journal.ledger("r") == [
         LedgerEntry(**dict(attempt()), ended_at=LATER, outcome="done")
     ]
+
+
+async def test_an_end_that_is_final_stays(storage):
+    journal = storage.journal
+    await journal.finished(attempt(), SpecialistResult(step_id=1), LATER)
+    await journal.ended(attempt(), "cancelled", NOON, "too late")
+    await journal.started(attempt(at=LATER))
+    assert await journal.ledger("r") == [
+        LedgerEntry(**dict(attempt()), ended_at=LATER, outcome="done")
+    ]
+
+
+async def test_what_a_person_says_of_a_try_that_was_cut_off_is_its_end(storage):
+    journal = storage.journal
+    await journal.ended(attempt(), "cancelled", NOON)
+    await journal.started(attempt(at=LATER))
+    assert [each.outcome for each in await journal.ledger("r")] == ["cancelled"]
+    await journal.finished(attempt(), SpecialistResult(step_id=1), LATER)
+    assert [each.outcome for each in await journal.ledger("r")] == ["done"]
 
 
 async def test_a_try_may_end_that_nobody_saw_begin(storage):

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from replan import ConfigurationError, StorageError, open_storage
-from replan.adapters.storage import schema
+from replan.adapters.storage.formats import FORMAT
 from replan.adapters.storage.postgres import shown
 
 
@@ -53,7 +53,7 @@ async def test_a_newer_format_is_left_alone(postgres_database):
     with psycopg.connect(postgres_database) as connection:
         connection.execute(
             "UPDATE replan_facts SET value = %s WHERE name = 'version'",
-            [str(schema.SCHEMA_VERSION + 1).encode()],
+            [str(FORMAT + 1).encode()],
         )
     await refused(postgres_database, match="newer version of Replan")
 

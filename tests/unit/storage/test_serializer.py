@@ -126,24 +126,27 @@ def test_langgraphs_own_default_would_run_it(tmp_path):
     assert marker.exists()
 
 
-@pytest.mark.parametrize("name", attacks("x"))
-async def test_a_crafted_checkpoint_runs_no_code_in_any_store(name, lasting, tmp_path, request):
+async def test_a_crafted_checkpoint_runs_no_code_in_any_store(lasting, tmp_path):
     """Put into the database by somebody who can write it, then resumed by us."""
     marker = tmp_path / "marker"
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:
         async with lasting() as storage:
             graph = graph_of(model, storage=storage)
-            await run(graph, GIVEN, config=THREAD)
-            state = await graph.aget_state(THREAD)
-            at = {"configurable": {**THREAD["configurable"], **state.config["configurable"]}}
-            await plant(storage.checkpointer, at, attacks(marker)[name])
+            for name, crafted in attacks(marker).items():
+                thread = {"configurable": {"thread_id": name}}
+                await run(graph, GIVEN, config=thread)
+                state = await graph.aget_state(thread)
+                at = {"configurable": {**thread["configurable"], **state.config["configurable"]}}
+                await plant(storage.checkpointer, at, crafted)
         async with lasting() as storage:
             graph = graph_of(model, storage=storage)
-            with suppress(StorageError, InvalidUpdateError):
-                await graph.aget_state(THREAD)
-            with suppress(StorageError, InvalidUpdateError):
-                await run(graph, None, config=THREAD)
-    assert not marker.exists()
+            for name in attacks(marker):
+                thread = {"configurable": {"thread_id": name}}
+                with suppress(StorageError, InvalidUpdateError):
+                    await graph.aget_state(thread)
+                with suppress(StorageError, InvalidUpdateError):
+                    await run(graph, None, config=thread)
+                assert not marker.exists(), name
 
 
 async def plant(saver, config, crafted):

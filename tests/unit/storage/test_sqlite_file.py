@@ -1,11 +1,9 @@
 """A SQLite file is made once, looked at before it is used, and left alone if it is not ours."""
 
 import asyncio
-import os
 import sqlite3
 import stat
 import subprocess
-import sys
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,15 +11,20 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
+import warm
 from postgres import fresh_database
-from replan import ConfigurationError, SpecialistResult, StorageError, open_storage
-from replan.adapters.storage import schema
+from replan import (
+    ConfigurationError,
+    SpecialistResult,
+    StorageError,
+    ThreadBusyError,
+    open_storage,
+)
+from replan.adapters.storage.formats import FORMAT
 from replan.ports.journal import Attempt
 
 FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")
-ROOT = Path(__file__).parents[3]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
 async def made(path, **options):
@@ -101,7 +104,7 @@ async def test_a_newer_format_is_left_alone(tmp_path):
     path = tmp_path / "runs.sqlite"
     await made(path)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
     await refused(path, match="newer version of Replan")
 
 
@@ -212,8 +215,7 @@ async def test_an_unknown_kind_of_storage_is_refused():
 
 
 def start_at_once(places):
-    command = [sys.executable, FRESH_STARTS, "6", *places]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    done = warm.run(FRESH_STARTS, "6", *places)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -224,6 +226,57 @@ def test_many_processes_start_on_one_fresh_file(tmp_path):
 def test_many_processes_start_on_one_fresh_database(postgres_dsn):
     with ExitStack() as stack:
         start_at_once([stack.enter_context(fresh_database(postgres_dsn)) for _ in range(4)])
+
+
+async def test_a_file_that_was_killed_in_its_first_commit_can_be_made_anew(tmp_path):
+    """SQLite takes back all that was written of it, so that nothing is left."""
+    path = tmp_path / "runs.sqlite"
+    with closing(sqlite3.connect(tmp_path / "other", isolation_level=None)) as connection:
+        # So much that it is written before the commit, as it is in the middle of one.
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("PRAGMA cache_spill = 1")
+        connection.execute("BEGIN IMMEDIATE")
+        for number in range(30):
+            connection.execute(f"CREATE TABLE t{number} (x)")
+        for end in ("", "-journal"):
+            path.with_name(path.name + end).write_bytes((tmp_path / f"other{end}").read_bytes())
+    assert path.stat().st_size > 0
+    await made(path)
+    async with open_storage(path) as storage:
+        assert len(await storage.journal.notes("r")) == 30
+
+
+async def test_a_journal_without_its_file_is_no_file(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    (tmp_path / "runs.sqlite-journal").write_bytes(b"x" * 600)
+    await made(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def busy_under(name, storage):
+    """Hold a thread in storage, and try to hold it in the storage of another name."""
+    async with storage.checkpointer.holding("t"), open_storage(name) as other:
+        with pytest.raises(ThreadBusyError):
+            async with other.checkpointer.holding("t"):
+                pytest.fail("it is held twice")
+
+
+async def test_a_thread_is_held_under_every_name_of_a_file(tmp_path, monkeypatch):
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "runs.sqlite")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    async with open_storage("runs.sqlite") as storage:
+        await busy_under("link.sqlite", storage)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        await busy_under(tmp_path / "runs.sqlite", storage)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+async def test_a_link_that_leads_to_itself_is_told(tmp_path):
+    (tmp_path / "runs.sqlite").symlink_to(tmp_path / "runs.sqlite")
+    with pytest.raises(StorageError, match="symbolic links"):
+        async with open_storage(tmp_path / "runs.sqlite"):
+            pytest.fail("it was opened")
 
 
 MAKER = """
@@ -243,12 +296,8 @@ for number in range(1_000):
 
 @pytest.mark.parametrize("files", [1, 3, 9, 14])
 def test_a_process_killed_while_it_makes_a_file_leaves_one_that_can_be_used(tmp_path, files):
-    command = [sys.executable, "-c", MAKER, tmp_path]
-    maker = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
-    assert maker.stdout is not None
-    for _ in range(files):
-        maker.stdout.readline()
-    maker.kill()
-    maker.wait()
-    maker.stdout.close()
+    with warm.Process(["-c", MAKER, tmp_path], stdout=subprocess.PIPE) as maker:
+        for _ in range(files):
+            maker.stdout.readline()
+        maker.kill()
     asyncio.run(made(tmp_path / str(files - 1)))

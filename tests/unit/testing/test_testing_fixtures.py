@@ -71,3 +71,14 @@ assert "pytest" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True)
     code = "import sys, replan.testing.fixtures; assert 'langchain_core' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_missing_aiohttp_names_the_extra_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    for loaded in ("server", "answering"):
+        monkeypatch.delitem(sys.modules, f"replan.testing.{loaded}", raising=False)
+
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "replan\[testing\]"') as caught:
+        _ = replan.testing.OpenAIServer
+
+    assert caught.value.name == "aiohttp"

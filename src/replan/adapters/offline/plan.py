@@ -22,7 +22,7 @@ from replan.adapters.offline.team import (
 from replan.arithmetic import compute, relates
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.plan.rendering import render
-from replan.state.team import SpecialistCard, select_specialists_by_task
+from replan.state.team import SpecialistCard, best_cards
 
 _NOT_PLANNED = "Not in this plan, because nobody in the team does it:"
 _LONGEST_TITLE, _LONGEST_STEP = 72, 240
@@ -100,7 +100,7 @@ def draft_plan(request: str, team: Sequence[SpecialistCard]) -> PlanDraft:
 
 def forced_plan(request: str, team: Sequence[SpecialistCard]) -> PlanDraft:
     """Plan a request as one step for whoever is nearest: for a host that insists on a plan."""
-    name = select_specialists_by_task(request, team)[0] if team else "specialist"
+    name = next((card.name for card in best_cards(request, team)), "")
     text = one_line(request, _LONGEST_STEP) or "Answer the request"
     step = PlanStep(id=1, description=text, assigned_to=name)
     return PlanDraft(title=_title(request), steps=(step,))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from replan.prompts.sections import sections_of
-from replan.state.team import SpecialistCard, select_specialists_by_task
+from replan.state.team import SpecialistCard, best_cards
 
 _CARD = re.compile(r"^-\s+@(?P<name>[^\s:]+):\s*(?P<rest>.*)$")
 _CAPABILITIES = re.compile(r"\s*\bCapabilities:\s*")
@@ -58,7 +58,6 @@ _GLOSSARY = (
     ("搜索", "passages"),
     ("图", "chart"),
 )
-_NOBODY = SpecialistCard(name="", intended_use="")
 
 
 def team_in(*prompts: str) -> tuple[SpecialistCard, ...]:
@@ -79,9 +78,7 @@ def best_for(text: str, team: Sequence[SpecialistCard]) -> SpecialistCard | None
     if _WEB.search(text):
         # "Search the web" is work for those only who say that they can.
         team = [card for card in team if _WEB.search(_all_of(card))]
-    # A card without words stands first: it wins exactly if nobody else scores.
-    (name,) = select_specialists_by_task(_meant_words(text), (_NOBODY, *team))
-    return next((card for card in team if card.name == name), None)
+    return next(iter(best_cards(_meant_words(text), team)), None)
 
 
 def needs_inputs(card: SpecialistCard) -> bool:

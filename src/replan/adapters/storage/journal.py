@@ -15,6 +15,7 @@ from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
 from replan.adapters.storage.sealing import Seal
 from replan.ports.journal import (
+    UNKNOWN_ENDS,
     Attempt,
     AttemptOutcome,
     Bound,
@@ -25,6 +26,7 @@ from replan.ports.journal import (
 )
 from replan.ports.spending import ROUNDING, first_refusal
 from replan.state.results import SpecialistResult
+from replan.values import restored
 
 T = TypeVar("T")
 
@@ -91,22 +93,26 @@ class SqlJournal:
 
     async def started(self, attempt: Attempt) -> None:
         """Record that a try begins, before its first effect."""
-        await self._put_attempt(attempt, {"ended_at": None, "outcome": "in doubt"}, "")
+        row = self._insert(schema.attempts).values(
+            **dict(attempt), outcome="in doubt", error=self._seal.close("")
+        )
+        await self._database.write(lambda c: c.execute(row.on_conflict_do_nothing()))
 
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
     ) -> None:
         """Record how a try ended that brought no final result."""
-        await self._put_attempt(attempt, {"ended_at": at, "outcome": outcome}, error)
+        await self._database.write(
+            lambda connection: self._end(connection, attempt, outcome, at, error)
+        )
 
     async def finished(self, attempt: Attempt, result: SpecialistResult, at: datetime) -> None:
         """Record the final result of a step at a specialist, and its try's end, in one write."""
         sealed = self._seal.close(_dumped(result))
         outcome: AttemptOutcome = "failed" if result.is_failed else "done"
-        end = {"ended_at": at, "outcome": outcome}
 
         async def work(connection: AsyncConnection) -> None:
-            await self._upsert_attempt(connection, attempt, end, result.error)
+            await self._end(connection, attempt, outcome, at, result.error)
             await connection.execute(
                 self._insert(schema.results)
                 .values(run_id=attempt.run_id, key=attempt.key, result=sealed)
@@ -121,7 +127,7 @@ class SqlJournal:
         query = select(table.c.key, table.c.result).where(table.c.run_id == run_id)
 
         def read(row: Any) -> tuple[str, SpecialistResult]:
-            return row.key, SpecialistResult.model_validate(self._seal.open(row.result))
+            return row.key, restored(SpecialistResult, self._seal.open(row.result))
 
         return dict(await self._rows(query, read))
 
@@ -181,20 +187,22 @@ class SqlJournal:
 
         return await self._database.read(work)
 
-    async def _put_attempt(self, attempt: Attempt, end: Mapping[str, Any], error: str) -> None:
-        await self._database.write(
-            lambda connection: self._upsert_attempt(connection, attempt, end, error)
-        )
-
-    async def _upsert_attempt(
-        self, connection: AsyncConnection, attempt: Attempt, end: Mapping[str, Any], error: str
+    async def _end(
+        self,
+        connection: AsyncConnection,
+        attempt: Attempt,
+        outcome: AttemptOutcome,
+        at: datetime,
+        error: str,
     ) -> None:
-        """Write a try; one that is there keeps its beginning, and an end only follows none."""
-        changes = {**end, "error": self._seal.close(error)}
-        statement = self._insert(schema.attempts).values(**dict(attempt), **changes)
+        """Write the end of a try; its beginning stays, and so does an end that is final."""
+        end = {"ended_at": at, "outcome": outcome, "error": self._seal.close(error)}
+        statement = self._insert(schema.attempts).values(**dict(attempt), **end)
         await connection.execute(
             statement.on_conflict_do_update(
-                index_elements=["run_id", "key", "number"], set_=changes
+                index_elements=["run_id", "key", "number"],
+                set_=end,
+                where=schema.attempts.c.outcome.in_(UNKNOWN_ENDS),
             )
         )
 

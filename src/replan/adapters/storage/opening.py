@@ -1,6 +1,7 @@
 """Open storage: a SQLite file, a PostgreSQL database, or the memory of the process."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import aiosqlite
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from sqlalchemy import URL, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -19,9 +21,15 @@ from replan.adapters.storage.journal import SqlJournal
 from replan.adapters.storage.runs import SqlRunBook
 from replan.adapters.storage.savers import SqliteSaver
 from replan.adapters.storage.sealing import Seal
-from replan.adapters.storage.secrecy import Facts, Key, new_facts, opened_with
+from replan.adapters.storage.secrecy import Key, new_facts, opened_with
 from replan.adapters.storage.serializer import strict_serializer
-from replan.adapters.storage.sqlite_file import file_errors, lock_of, make_private, prepare
+from replan.adapters.storage.sqlite_file import (
+    file_errors,
+    lock_of,
+    make_private,
+    prepare,
+    upgrade,
+)
 from replan.errors import ConfigurationError
 from replan.ports.storage import Storage
 
@@ -79,7 +87,8 @@ async def open_storage(
 
 
 def _path_of(where: str) -> Path:
-    return Path(where.removeprefix("sqlite:///")).expanduser()
+    # Who comes by another name, or from another folder, meets the same locks.
+    return Path(os.path.realpath(Path(where.removeprefix("sqlite:///")).expanduser()))
 
 
 def _memory_storage(saver: InMemorySaver) -> Storage:
@@ -101,6 +110,7 @@ async def _sqlite_storage(
             with closing(lock):
                 facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key, plain))
                 serde, seal = opened_with(key, facts, plain, str(path))
+                await asyncio.to_thread(upgrade, path)
                 connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
                 await connection.execute("PRAGMA synchronous = FULL")
                 saver = SqliteSaver(connection, serde, insisting, FileHolds(path))
@@ -130,15 +140,17 @@ async def _postgres_storage(
     async with postgres.connected(address, patience) as (pool, engine):
         holds = postgres.holds_of(address, insisting)
 
-        async def prepared() -> Facts:
-            setup = postgres.PostgresSaver(pool, plain, insisting, holds).setup
+        async def prepared() -> tuple[SerializerProtocol, Seal]:
             return await postgres.prepare_database(
-                address, lambda: new_facts(key, plain), setup, where
+                address,
+                where,
+                new_facts=lambda: new_facts(key, plain),
+                opened=lambda facts: opened_with(key, facts, plain, where),
+                saver_setup=postgres.PostgresSaver(pool, plain, insisting, holds).setup,
             )
 
         # An address that is wrong should not take as long to tell as a server that restarts.
-        facts = await Patience(where, min(patience, OPENING)).insist(prepared)
-        serde, seal = opened_with(key, facts, plain, where)
+        serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
         saver = postgres.PostgresSaver(pool, serde, insisting, holds)
         try:
             yield _storage(saver, Database(engine, insisting), seal)

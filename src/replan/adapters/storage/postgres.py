@@ -3,9 +3,9 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from langchain_core.runnables import RunnableConfig
@@ -15,11 +15,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import Connection as SyncConnection, NullPool, func, inspect, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.schema import CreateIndex, CreateTable
 
-from replan.adapters.storage import schema
+from replan.adapters.storage import formats
 from replan.adapters.storage.advisory_holds import AdvisoryHolds
 from replan.adapters.storage.database import Patience
 from replan.adapters.storage.holding import Holds
@@ -36,6 +35,7 @@ _CONNECT_TIMEOUT = 10
 _POLL = 0.05
 
 Connection = psycopg.AsyncConnection[Any]
+T = TypeVar("T")
 
 
 class PostgresSaver(WholeSaver, AsyncPostgresSaver):
@@ -111,62 +111,64 @@ async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, 
         )
         stack.push_async_callback(pool.close)
         await pool.open()
-        engine = create_async_engine(
-            "postgresql+psycopg://",
-            async_creator=lambda: _connect(address),
-            pool_size=CONNECTIONS,
-            max_overflow=0,
-            pool_pre_ping=True,
-        )
+        engine = _engine(address, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True)
         stack.push_async_callback(engine.dispose)
         yield pool, engine
 
 
 async def prepare_database(
-    address: str, new_facts: Callable[[], Facts], saver_setup: Callable[[], Any], where: str
-) -> Facts:
-    """Make the tables that are missing, one process at a time.
+    address: str,
+    where: str,
+    *,
+    new_facts: Callable[[], Facts],
+    opened: Callable[[Facts], T],
+    saver_setup: Callable[[], Awaitable[None]],
+) -> T:
+    """Make our tables or upgrade them, in one transaction, then LangGraph's; one process at a time.
+
+    Args:
+        address: The database.
+        where: How it is called in errors.
+        new_facts: What a new database is to keep about itself.
+        opened: Opens it by what it keeps about itself, before anything is changed.
+        saver_setup: Makes or upgrades LangGraph's tables. Each of its changes is a transaction of
+            its own, which it can do again if it was killed in between.
 
     Returns:
-        What the database keeps about itself.
+        What `opened` gave.
 
     Raises:
         StorageError: It was written by a newer version, of ours or of LangGraph's saver.
     """
-    async with await _connect(address, autocommit=True) as connection:
+
+    def prepared(connection: SyncConnection) -> T:
+        facts = formats.known(connection, where)
+        _check_langgraphs_tables(connection, where)
+        if not facts:
+            facts = new_facts()
+            formats.make(connection, facts, where)
+        found = opened(facts)
+        formats.upgrade(connection, where)
+        return found
+
+    engine = _engine(address, poolclass=NullPool)
+    async with engine.connect() as connection:
         # Not waited for inside the server: LangGraph's setup builds indexes in a way that waits for
         # every open statement, so a process that waited there would stop the one it waits for.
-        locked = f"SELECT pg_try_advisory_lock({_LOCK})"
-        while not await _scalar(connection, locked):  # noqa: ASYNC110 - another process holds it
+        while not await connection.scalar(select(func.pg_try_advisory_lock(_LOCK))):
+            await connection.rollback()
             await asyncio.sleep(_POLL)
-        facts = await _facts_of(connection)
-        if not facts:
-            for statement in _definitions():
-                await connection.execute(statement)
-            made = {**new_facts(), "version": str(schema.SCHEMA_VERSION).encode()}
-            async with connection.cursor() as cursor, connection.transaction():
-                await cursor.executemany(
-                    "INSERT INTO replan_facts (name, value) VALUES (%s, %s)", list(made.items())
-                )
-            facts = made
-        version = int(facts["version"])
-        if version > schema.SCHEMA_VERSION:
-            raise StorageError(
-                where,
-                f"It was written by a newer version of Replan (its format is {version}, this "
-                f"version knows {schema.SCHEMA_VERSION}).",
-                "It was left as it was: upgrade Replan, or name another database.",
-            )
-        if await _langgraphs_version(connection) >= len(AsyncPostgresSaver.MIGRATIONS):
-            raise StorageError(
-                where,
-                "LangGraph's tables in it are of a newer version of its saver.",
-                "It was left as it was: upgrade langgraph-checkpoint-postgres, or name another "
-                "database.",
-            )
+        found = await connection.run_sync(prepared)
+        await connection.commit()
         await saver_setup()
         # The lock falls with the connection.
-        return facts
+        return found
+
+
+def _engine(address: str, **options: Any) -> AsyncEngine:
+    return create_async_engine(
+        "postgresql+psycopg://", async_creator=lambda: _connect(address), **options
+    )
 
 
 async def _connect(address: str, **options: Any) -> Connection:
@@ -175,33 +177,15 @@ async def _connect(address: str, **options: Any) -> Connection:
     )
 
 
-async def _facts_of(connection: Connection) -> Facts:
-    if await _scalar(connection, "SELECT to_regclass('replan_facts')") is None:
-        return {}
-    rows = await (await connection.execute("SELECT name, value FROM replan_facts")).fetchall()
-    return {str(name): bytes(value) for name, value in rows}
-
-
-async def _langgraphs_version(connection: Connection) -> int:
-    """The newest change that was made to LangGraph's tables; -1 before they are there."""
-    if await _scalar(connection, "SELECT to_regclass('checkpoint_migrations')") is None:
-        return -1
-    return int(await _scalar(connection, "SELECT coalesce(max(v), -1) FROM checkpoint_migrations"))
-
-
-async def _scalar(connection: Connection, query: Any) -> Any:
-    row = await (await connection.execute(query)).fetchone()
-    return None if row is None else row[0]
-
-
-def _definitions() -> list[Any]:
-    """The tables, one command each: PostgreSQL prepares no string with two."""
-    dialect = postgresql.dialect()
-    found: list[str] = []
-    for table in schema.metadata.sorted_tables:
-        found.append(str(CreateTable(table, if_not_exists=True).compile(dialect=dialect)))
-        found.extend(
-            str(CreateIndex(index, if_not_exists=True).compile(dialect=dialect))
-            for index in sorted(table.indexes, key=lambda index: str(index.name))
+def _check_langgraphs_tables(connection: SyncConnection, where: str) -> None:
+    """See to it that the saver knows the newest change that was made to its tables."""
+    if not inspect(connection).has_table("checkpoint_migrations"):
+        return
+    newest = connection.scalar(text("SELECT coalesce(max(v), -1) FROM checkpoint_migrations"))
+    if newest >= len(AsyncPostgresSaver.MIGRATIONS):
+        raise StorageError(
+            where,
+            "LangGraph's tables in it are of a newer version of its saver.",
+            "It was left as it was: upgrade langgraph-checkpoint-postgres, or name another "
+            "database.",
         )
-    return found

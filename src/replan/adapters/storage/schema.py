@@ -1,4 +1,7 @@
-"""The tables of the journal and the book of runs; those of the checkpoints are LangGraph's."""
+"""The tables of the journal and the book of runs; those of the checkpoints are LangGraph's.
+
+Storage of an older format gets a change of them by a migration (`migrations.py`).
+"""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -17,9 +20,6 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
 )
-
-SCHEMA_VERSION = 1
-"""Raised with every change of a table that an older version could not work with."""
 
 metadata = MetaData()
 
@@ -50,7 +50,7 @@ facts = Table(
     Column("name", String(64), primary_key=True),
     Column("value", LargeBinary, nullable=False),
 )
-"""The version of the schema, and what tells a right key from a wrong one."""
+"""The number of the format, the release that wrote it, and what tells a right key."""
 
 runs = Table(
     "replan_runs",

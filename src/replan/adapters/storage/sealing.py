@@ -12,6 +12,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import JsonValue
 
 from replan.adapters.storage.faults import UnreadableRecordError
+from replan.adapters.storage.moved_names import MOVED, renamed
 from replan.errors import ConfigurationError
 
 SALT_SIZE = 16
@@ -53,8 +54,10 @@ class StrictSerializer(JsonPlusSerializer):
         Raises:
             UnreadableRecordError: It is damaged, or of a kind that is never read, such as a pickle.
         """
+        kind, packed = data
         try:
-            return super().loads_typed(data)
+            now = renamed(packed, MOVED) if kind == "msgpack" else packed
+            return super().loads_typed((kind, now))
         except (ValueError, TypeError, NotImplementedError) as error:
             raise UnreadableRecordError(str(error)) from error
 

@@ -5,6 +5,7 @@ that is named, so whoever can write the database can run code; here only listed 
 and everything else stays plain data.
 """
 
+import logging
 from collections.abc import Iterable
 from copy import copy
 from functools import cache
@@ -20,6 +21,7 @@ from replan.state.limits import RunSettings
 from replan.state.patches import PlanPatch
 
 _OURS = "replan."
+_UNREGISTERED = "unregistered type"
 
 
 def strict_serializer(allow: Iterable[type] = ()) -> StrictSerializer:
@@ -37,6 +39,16 @@ def state_types() -> frozenset[type]:
     """Every model and enumeration of ours that a checkpoint may hold."""
     found = types_in(EnhancedState, PlanPatch, RunSettings)
     return frozenset(kind for kind in found if kind.__module__.startswith(_OURS))
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Whether a warning of LangGraph's serializer is of others than us.
+
+    Inside of a graph of somebody else's their saver restores our values, and warns that it will
+    give plain data back one day. Our channels make values of that, so nobody has to do anything.
+    """
+    module = record.args[0] if isinstance(record.args, tuple) and record.args else ""
+    return not (_UNREGISTERED in str(record.msg) and str(module).startswith(_OURS))
 
 
 def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:

@@ -10,13 +10,12 @@ import sqlite3
 import struct
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy.exc import DBAPIError
 
-from replan.adapters.storage import schema
+from replan.adapters.storage import formats
 from replan.adapters.storage.faults import DAMAGED, fault_of
 from replan.adapters.storage.secrecy import Facts
 from replan.errors import StorageError
@@ -36,7 +35,7 @@ def file_errors(path: Path) -> Generator[None]:
     """Say what the system or SQLite says of a file as a `StorageError`."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, DBAPIError) as error:
         fault = fault_of(error)
         if fault is None:
             raise
@@ -84,40 +83,51 @@ def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
         StorageError: It is damaged, no database, somebody else's, or of a newer version; it was
             not touched.
     """
+    if path.exists() and Path(f"{path}-journal").exists():
+        # A process was killed while it made the file; reading takes its traces back, perhaps all.
+        _count_tables(path, "")
     if not path.exists() or path.stat().st_size == 0:
         return _make(path, new_facts())
-    if Path(f"{path}-journal").exists():
-        # A process was killed while it made the file; reading takes its traces back.
-        _count_tables(path, "")
-    header = _header_of(path)
-    if header.application != _OURS:
-        if header.application or _count_tables(path, _untouched(path)):
+    application = _application_of(path)
+    if application != _OURS:
+        if application or _count_tables(path, _untouched(path)):
             raise StorageError(str(path), "It is the database of another program.", _LEFT)
         return _make(path, new_facts())
-    if header.version > schema.SCHEMA_VERSION:
-        raise StorageError(
-            str(path),
-            f"It was written by a newer version of Replan (its format is {header.version}, this "
-            f"version knows {schema.SCHEMA_VERSION}).",
-            "It was left as it was: upgrade Replan, or give another path.",
-        )
-    return _facts_of(path)
+    return _known(path)
 
 
-@dataclass(frozen=True)
-class _Header:
-    application: int
-    version: int
+def upgrade(path: Path) -> None:
+    """Bring a file of an older format to the newest, in one transaction; under its lock.
+
+    Raises:
+        StorageError: It lacks a table; it was left as it was.
+    """
+    with closing(_opened(path, _untouched(path))) as reading:
+        if reading.execute("PRAGMA user_version").fetchone() == (formats.FORMAT,):
+            return
+    with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
+        formats.upgrade(connection, str(path))
+    with closing(_opened(path, "?mode=rw")) as connection:
+        # The format stands at the start of the file, also for those who look there only.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _header_of(path: Path) -> _Header:
-    """Read what SQLite keeps at the start of a file, without opening it as a database."""
+@contextmanager
+def connected(path: Path, how: str, begin: str = "BEGIN") -> Generator[Connection]:
+    """Open a file for one transaction, which leaving the block commits, and an error rolls back."""
+    engine = create_engine("sqlite://", creator=lambda: _opened(path, how), poolclass=NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(begin)
+        yield connection
+
+
+def _application_of(path: Path) -> int:
+    """Read whose file it is from its start, without opening it as a database."""
     with path.open("rb") as file:
         start = file.read(_HEADER)
     if len(start) < _HEADER or not start.startswith(_MAGIC):
         raise StorageError(str(path), "It is no SQLite database, or its start is damaged.", _LEFT)
-    version, application = struct.unpack(">I", start[60:64]) + struct.unpack(">I", start[68:72])
-    return _Header(application, version)
+    return struct.unpack(">I", start[68:72])[0]
 
 
 def _untouched(path: Path) -> str:
@@ -137,35 +147,22 @@ def _count_tables(path: Path, how: str) -> int:
         return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
-def _facts_of(path: Path) -> Facts:
+def _known(path: Path) -> Facts:
     """Look a file through for damage, and read what it keeps about itself."""
-    with closing(_opened(path, _untouched(path))) as connection:
-        is_whole = path.stat().st_size > LARGEST_CHECKED or (
-            connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
-        )
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        rows = connection.execute("SELECT name, value FROM replan_facts")
-        facts = {str(name): bytes(value) for name, value in rows}
-    is_whole = is_whole and schema.metadata.tables.keys() <= tables
-    if not is_whole or not {"salt", "token"} <= facts.keys():
-        raise StorageError(str(path), DAMAGED.problem, DAMAGED.mend)
-    return facts
+    with connected(path, _untouched(path)) as connection:
+        checked = path.stat().st_size <= LARGEST_CHECKED
+        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() if checked else "ok"
+        if found == "ok" and (facts := formats.known(connection, str(path))):
+            return facts
+    raise StorageError(str(path), DAMAGED.problem, DAMAGED.mend)
 
 
 def _make(path: Path, facts: Facts) -> Facts:
     """Write the tables and the facts in one transaction, then switch to write-ahead logging."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
+        formats.make(connection, facts, str(path))
+        connection.exec_driver_sql(f"PRAGMA application_id = {_OURS}")
     with closing(_opened(path, "?mode=rw")) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        for table in schema.metadata.sorted_tables:
-            connection.execute(str(CreateTable(table).compile(dialect=sqlite.dialect())))
-            for index in sorted(table.indexes, key=lambda index: str(index.name)):
-                connection.execute(str(CreateIndex(index).compile(dialect=sqlite.dialect())))
-        connection.executemany(
-            "INSERT INTO replan_facts (name, value) VALUES (?, ?)", facts.items()
-        )
-        connection.execute(f"PRAGMA application_id = {_OURS}")
-        connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION}")
-        connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
     return facts

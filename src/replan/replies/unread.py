@@ -18,7 +18,7 @@ _NUMBERS = re.compile(r"\d{1,4}")
 _KEYED = re.compile(r"(?:id|step_id|number)\s*:\s*\S{1,20}$", re.IGNORECASE)
 
 
-def overlooked(text: str, names: Names) -> tuple[Mistake, ...]:
+def unread(text: str, names: Names) -> tuple[Mistake, ...]:
     """Tell of every place that looks like a part of the plan and was read as text.
 
     Args:
@@ -32,7 +32,6 @@ def overlooked(text: str, names: Names) -> tuple[Mistake, ...]:
     for block in reading.blocks:
         found += _in_line(block, names, labels)
         found += _below(block, lines, names, labels)
-        found += _unknown(block, names)
     found += _beside(reading.blocks, lines, names)
     found += _repeated(reading.blocks)
     found += _cut_off(reading.blocks, lines)
@@ -62,19 +61,6 @@ def _below(
         if is_field and not (block.step.is_finished and line.lstrip().startswith(">")):
             reason = f"'{line.strip()[:60]}' under it is read as text."
             yield _mistake(block, "looks_like_attribute", reason)
-
-
-def _unknown(block: Block, names: Names) -> Iterator[Mistake]:
-    known = {name.casefold() for name in names.team}
-    for name in block.step.specialists:
-        if known and name.casefold() not in known:
-            yield Mistake(
-                line=block.item.start + 1,
-                column=1,
-                code="unknown_specialist",
-                reason=f"Nobody on the team is called '{name}'.",
-                mend=f"Use one of: {', '.join(f'@{each}' for each in names.team)}.",
-            )
 
 
 def _beside(blocks: Collection[Block], lines: list[str], names: Names) -> Iterator[Mistake]:

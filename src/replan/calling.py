@@ -1,0 +1,190 @@
+"""What a call of `run` or `stream` is to LangGraph: a run of its own, or one that goes on.
+
+A run that goes on keeps its name and its bounds, whoever forgot to give them again. The input that
+a run began with, given again under its name, goes on with it too: a queue may deliver a job twice.
+"""
+# LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.constants import START
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, Interrupt, StateSnapshot
+
+from replan.errors import InputError
+from replan.graph.branches import specialist_node
+from replan.nodes.new_settings import resumed_with
+from replan.nodes.run_start import recursion_limit, rounds_within
+from replan.state.channels import conversation
+from replan.state.enhanced import EnhancedState, rounds_of
+from replan.state.limits import RunSettings
+from replan.state.waiting import resumption
+
+Input = str | Mapping[str, Any] | Command[Any] | None
+"""A request; or `messages` and `plan`; or what goes on with an interrupted thread."""
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+_BEFORE = {START, "think"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a graph is called with.
+
+    Attributes:
+        input: A request, or what goes on with a run.
+        settings: What the run may do.
+        config: LangChain's configuration.
+        name: The name that the caller gave the run, or empty.
+    """
+
+    input: Input
+    settings: RunSettings | None
+    config: RunnableConfig
+    name: str = ""
+
+
+async def prepared(graph: Graph, call: Call) -> Call:
+    """Give the call as LangGraph takes it.
+
+    Raises:
+        InputError: It cannot be told which question an answer is for, or somebody is gone.
+    """
+    name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
+    given = {"messages": [HumanMessage(call.input)]} if isinstance(call.input, str) else call.input
+    call = replace(call, input=given, name=name)
+    if graph.checkpointer and not isinstance(given, Command | None):
+        call = await _delivered(graph, call)
+    if graph.checkpointer and isinstance(call.input, Command | None):
+        return await _resumed(graph, call)
+    return _bounded(_named(call), 0)
+
+
+async def _delivered(graph: Graph, call: Call) -> Call:
+    """What an input is under its name: a run's own input again goes on with that run."""
+    newest = await _newest_start(graph, call) if call.name else None
+    if newest is None or newest.metadata.get("run_id") != call.name:
+        return call
+    if not _is_same(newest.checkpoint["channel_values"].get(START), call.input):
+        # LangGraph would take any input under the newest name for the one that it has.
+        return _nameless(call)
+    # What it may do is in its state, and may have been raised since.
+    begins = _begins(await graph.aget_state(call.config))
+    return replace(call, input=None, settings=call.settings if begins else None)
+
+
+async def _newest_start(graph: Graph, call: Call) -> CheckpointTuple | None:
+    """The checkpoint of the thread's newest input; what goes on with a run leaves none."""
+    thread = call.config.get("configurable", {}).get("thread_id")
+    if thread is None:
+        return None
+    config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    found = cast("Any", graph).checkpointer.alist(config, filter={"source": "input"}, limit=1)
+    async with aclosing(found):
+        return await anext(found, None)
+
+
+def _is_same(begun: object, given: object) -> bool:
+    return begun is None or _said(begun) == _said(given)
+
+
+def _said(given: Any) -> tuple[Any, ...]:
+    """What an input says, whatever form its messages have."""
+    if not isinstance(given, Mapping):
+        return (given,)
+    asked = cast("Mapping[str, Any]", given)
+    messages = conversation([], [asked.get("messages") or []])
+    return (
+        [(each.type, each.content) for each in messages],
+        asked.get("plan"),
+        asked.get("answers"),
+    )
+
+
+async def _resumed(graph: Graph, call: Call) -> Call:
+    """Go on with a run: an answer finds its question, and new settings the state."""
+    snapshot = await graph.aget_state(call.config)
+    _check_team(graph, snapshot)
+    given = cast("Command[Any] | None", call.input)
+    if given is not None:
+        given = _directed(given, snapshot.interrupts)
+    if _begins(snapshot):
+        # It takes its name and its settings when it does.
+        name = str((snapshot.metadata or {}).get("run_id") or call.name)
+        return _bounded(_named(replace(call, input=given, name=name)), 0)
+    state = cast("EnhancedState", snapshot.values)
+    call = _named(replace(call, name=state.get("run_id", "")))
+    call = _bounded(call, max(rounds_of(state), rounds_within(graph.config or {})))
+    update = dict(resumed_with(state, call.settings, call.config))
+    if update and given is None:
+        given = Command(update=update)
+    elif update and given is not None:
+        given = replace(given, update={**cast("dict[str, Any]", given.update or {}), **update})
+    return replace(call, input=given)
+
+
+def _begins(snapshot: StateSnapshot) -> bool:
+    """Whether the newest run of a thread has yet to begin; what the state holds is another's."""
+    return "settings" not in snapshot.values or not _BEFORE.isdisjoint(snapshot.next)
+
+
+def _named(call: Call) -> Call:
+    if not call.name:
+        return call
+    return replace(call, config=merge_configs(call.config, {"metadata": {"run_id": call.name}}))
+
+
+def _nameless(call: Call) -> Call:
+    metadata = {**call.config.get("metadata", {})}
+    metadata.pop("run_id", None)
+    return replace(call, config={**call.config, "metadata": metadata}, name="")
+
+
+def _bounded(call: Call, rounds: int) -> Call:
+    """Leave LangGraph's super-steps room for so many rounds, or as many as the settings allow."""
+    asked = call.settings and call.settings.limits
+    if asked and "max_rounds" in asked.model_fields_set:
+        rounds = max(rounds, asked.max_rounds)
+    if not rounds:
+        return call
+    bound: RunnableConfig = {"recursion_limit": recursion_limit(rounds)}
+    return replace(call, config=merge_configs(bound, call.config))
+
+
+def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
+    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one."""
+    is_answer = command.resume is not None or not (command.update or command.goto)
+    if is_answer and interrupts:
+        return replace(command, resume=resumption(command.resume, interrupts))
+    return None if is_answer and command.resume is None else command
+
+
+def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
+    """See that everybody is there whom the round that goes on has sent a step to.
+
+    LangGraph would leave the others out in silence, and what they finished with them.
+
+    Raises:
+        InputError: Somebody is not.
+    """
+    state = cast("EnhancedState", snapshot.values)
+    is_in_round = all(task.name.startswith(specialist_node("")) for task in snapshot.tasks)
+    if state.get("is_completed") or not is_in_round:
+        return
+    sent = {assignment.specialist for assignment in state.get("dispatched", [])}
+    gone = sorted(name for name in sent if specialist_node(name) not in graph.nodes)
+    if gone:
+        names = ", ".join(f"@{name}" for name in gone)
+        raise InputError(
+            f"Steps of this run were sent to {names}, whom the team does not have. Go on with the "
+            "team that it was begun with; what is finished stays finished."
+        )

@@ -1,0 +1,35 @@
+"""What the log says of a run: one constant line for an event, its fields beside it, no texts."""
+
+import logging
+
+from replan.events.types import (
+    ApprovalRequested,
+    BaseEvent,
+    InputRequested,
+    LimitReached,
+    ReplyUnreadable,
+    RunStarted,
+    SpecialistRetried,
+    TaskCompleted,
+)
+
+logger = logging.getLogger(__name__)
+
+_STEP = ("step_id", "specialist", "attempt")
+_LINES: dict[type[BaseEvent], tuple[int, str, tuple[str, ...]]] = {
+    RunStarted: (logging.INFO, "run started", ()),
+    SpecialistRetried: (logging.INFO, "another attempt follows", _STEP),
+    InputRequested: (logging.INFO, "a step waits for a person", _STEP),
+    ApprovalRequested: (logging.INFO, "the plan waits for a person", ()),
+    LimitReached: (logging.WARNING, "limit reached", ("limit", "value", "scope")),
+    ReplyUnreadable: (logging.WARNING, "reply unreadable", ("node", "fallback")),
+    TaskCompleted: (logging.INFO, "run over", ("outcome",)),
+}
+
+
+def log(event: BaseEvent) -> None:
+    """Log an event, if it is one that the log tells of."""
+    level, line, names = _LINES.get(type(event), (logging.NOTSET, "", ()))
+    if line and logger.isEnabledFor(level):
+        fields = {name: getattr(event, name) for name in ("run_id", "round", *names)}
+        logger.log(level, line, extra=fields)

@@ -1,0 +1,82 @@
+"""Who does a step: whom it names, else whom the cards point to without doubt, else nobody."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from replan.errors import Refusal
+from replan.plan.document import PlanDocument
+from replan.plan.model import PlanStep, StepStatus
+from replan.state.team import SpecialistCard, find_specialist, select_specialists_by_task
+
+NOBODY = "nobody"
+"""Under which name the result of a step is kept that names nobody and fits no card."""
+
+
+class Place(NamedTuple):
+    """One specialist of a step, and why nobody does it; empty where somebody does."""
+
+    specialist: str
+    refused: str = ""
+
+
+def places_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Place, ...]:
+    """The specialists of a step, with a reason where nobody can do it."""
+    if not step.specialists:
+        return (_by_card(step, team),)
+    named = dict.fromkeys(find_specialist(name, team) or name for name in step.specialists)
+    return tuple(
+        Place(
+            specialist=name,
+            refused="" if find_specialist(name, team) else _stranger(name, team),
+        )
+        for name in named
+    )
+
+
+def chosen_for(step: PlanStep, team: Sequence[SpecialistCard]) -> str:
+    """The specialist that a step gets without naming it, or an empty text."""
+    given = () if step.specialists else places_of(step, team)
+    return "".join(each.specialist for each in given if not each.refused)
+
+
+def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> Iterator[Refusal]:
+    """Why nobody does pending steps, or a part of them."""
+    for step in steps:
+        if step.status is StepStatus.PENDING:
+            for each in places_of(step, team):
+                if each.refused:
+                    code = "unknown_specialist" if step.specialists else "nobody_named"
+                    yield Refusal(code=code, step_id=step.id, reason=each.refused)
+
+
+def told_with_place(refusal: Refusal, document: PlanDocument) -> str:
+    """A refusal as its reader finds it: with the step, and its line if the document has it."""
+    line = None if refusal.step_id is None else document.line_of(refusal.step_id)
+    place = "" if line is None else f" (line {line})"
+    return f"Step {refusal.step_id}{place} {refusal.reason}"
+
+
+def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Place:
+    fitting = [card.name for card in team]
+    if len(team) > 1:
+        task = f"{step.description}\n{step.brief}"
+        fitting = list(select_specialists_by_task(task, team))
+    guarded = [card.name for card in team if card.only_by_name and card.name in fitting]
+    if guarded:
+        reason = (
+            f"names nobody, and @{guarded[0]} does only work that names it. "
+            f"Use one of: {_known(team)}."
+        )
+        return Place(specialist=NOBODY, refused=reason)
+    if fitting:
+        return Place(specialist=fitting[0])
+    reason = f"names nobody, and no card fits it best. Use one of: {_known(team)}."
+    return Place(specialist=NOBODY, refused=reason)
+
+
+def _stranger(name: str, team: Sequence[SpecialistCard]) -> str:
+    return f"names @{name}, whom the team does not have. Use one of: {_known(team)}."
+
+
+def _known(team: Sequence[SpecialistCard]) -> str:
+    return ", ".join(f"@{card.name}" for card in team)

@@ -1,0 +1,119 @@
+"""Frozen values, and how one comes back that another version of Replan stored.
+
+Who writes a value must know its fields. What is stored may be older or newer than this version:
+there a field that is unknown is left out, and a name that is unknown becomes a cautious one.
+"""
+
+import logging
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Self, TypeVar, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class Value(BaseModel):
+    """A frozen value that knows only its declared fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def replace(self, **changes: Any) -> Self:
+        """Give a copy with some fields changed, validated like a new value.
+
+        Raises:
+            pydantic.ValidationError: A name is no field, or a value does not fit its field.
+        """
+        return type(self)(**{**self.__dict__, **changes})
+
+    @classmethod
+    def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Give stored fields the names and shapes that they have in this version.
+
+        Overridden where a field was renamed or reshaped. It is called only for what this version
+        cannot take as it is, and tells by the fields which version wrote them: one thread holds
+        what several versions wrote, so no number of a thread or a file could tell.
+        """
+        return stored
+
+    @classmethod
+    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
+        """Restore stored fields; a value that was not checked is never made.
+
+        LangGraph's serializer calls this for what it cannot make by calling the class.
+
+        Raises:
+            pydantic.ValidationError: They do not fit, whatever is left out of them.
+        """
+        return restored(cls, values)
+
+
+def restored(kind: type[T], stored: object) -> T:
+    """Give the value of a kind that this or another version stored.
+
+    Raises:
+        pydantic.ValidationError: It does not fit, whatever is left out of it.
+    """
+    try:
+        return adapter(kind).validate_python(stored)
+    except ValidationError:
+        return adapter(kind).validate_python(fitted(kind, stored))
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """What validates values of a kind; made once."""
+    return TypeAdapter(kind)
+
+
+def fitted(kind: Any, stored: Any) -> Any:
+    """Shape stored data for this version; what is not understood stays as it is."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return fitted(parts[0], stored)
+    if origin in (Union, UnionType):
+        return _fitted_option(parts, stored)
+    if isinstance(stored, Mapping):
+        return _fitted_mapping(kind, cast("Mapping[Any, Any]", stored))
+    if origin in (list, tuple) and isinstance(stored, list | tuple):
+        return [fitted(parts[0], each) for each in cast("list[Any]", stored)]
+    return _name(kind, stored) if isinstance(kind, type) and issubclass(kind, Enum) else stored
+
+
+def _fitted_mapping(kind: Any, stored: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    if isinstance(kind, type) and issubclass(kind, Value):
+        known = known_fields(kind, stored)
+        # What has little in common with the value is something else, and is refused for it.
+        return known if 2 * len(known) >= len(stored) else stored
+    if get_origin(kind) is dict:
+        return {key: fitted(get_args(kind)[1], each) for key, each in stored.items()}
+    return stored
+
+
+def known_fields(kind: type[Value], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Give those stored fields of a value that this version knows, under its names."""
+    fields = kind.model_fields
+    return {
+        name: fitted(fields[name].annotation, each)
+        for name, each in kind.upcast({**stored}).items()
+        if name in fields
+    }
+
+
+def _fitted_option(kinds: tuple[Any, ...], stored: Any) -> Any:
+    """Shape data of an optional field; with several kinds nobody knows which one was meant."""
+    left = [kind for kind in kinds if kind is not NoneType]
+    return fitted(left[0], stored) if len(left) == 1 and stored is not None else stored
+
+
+def _name(kind: type[Enum], stored: Any) -> Any:
+    """Give a name that this version knows: of an enumeration its `unknown`, or None, for others."""
+    if stored in [each.value for each in kind]:
+        return stored
+    _log.warning("a stored name is unknown", extra={"kind": kind.__name__, "stored": repr(stored)})
+    return getattr(kind, "unknown", None)

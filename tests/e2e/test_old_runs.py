@@ -1,0 +1,126 @@
+"""What an earlier version left goes on with this one: in every store, and at the terminal."""
+
+import json
+import os
+
+import pytest
+from langgraph.types import Command
+from typer.testing import CliRunner
+
+from old_storage import FORMATS, KINDS, PLANS, TEAM, lay_out
+from replan import Approval, open_storage, run, waiting_for
+from replan.app import team_graph
+from replan.cli.main import app
+
+OVER = {"over": "completed", "question": "waiting", "approval": "waiting", "killed": "interrupted"}
+
+
+@pytest.fixture(params=[f"format {number}" for number in FORMATS])
+def number(request):
+    return int(request.param.partition(" ")[2])
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def effects(tmp_path, monkeypatch):
+    """The steps that were done since the sample was laid out."""
+    path = tmp_path / "effects"
+    monkeypatch.setenv("EFFECTS", str(path))
+    return lambda: [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request, tmp_path, number, kind):
+    place = str(tmp_path / "runs.sqlite")
+    if request.param == "postgres":
+        place = request.getfixturevalue("postgres_database")
+    lay_out(number, kind, place)
+    return place
+
+
+async def gone_on(where, kind, title, given):
+    """Go on with the run of a title, and give what it was before, its state and its tries."""
+    async with open_storage(where, key=KINDS[kind]) as storage:
+        graph = team_graph(TEAM, environment=dict(os.environ), storage=storage)
+        (record,) = [each for each in await storage.runs.recent(9) if each.title == title]
+        config = {"configurable": {"thread_id": record.thread_id}}
+        before = await graph.aget_state(config)
+        state = await run(graph, given(before), config=config, run_id=record.run_id)
+        ledger = await storage.journal.ledger(record.run_id)
+        assert len(await storage.journal.results(record.run_id)) == len(PLANS[title])
+    return before, state, [(each.step_id, each.number, each.outcome) for each in ledger]
+
+
+def texts(state):
+    return [result.text for result in state["current_specialist_results"].values()]
+
+
+async def test_a_run_that_was_over_is_found_and_not_done_again(where, kind, effects):
+    before, state, ledger = await gone_on(where, kind, "over", lambda _: None)
+    assert before.values["outcome"] == state["outcome"] == "completed"
+    assert texts(state) == ["Result 1 from [].", "Result 2 from ['Result 1 from [].']."]
+    assert before.values["final_answer"] == state["final_answer"]
+    assert ledger == [(1, 1, "done"), (2, 1, "done")]
+    assert effects() == []
+
+
+async def test_a_question_is_answered_and_what_was_done_stays_done(where, kind, effects):
+    def answer(before):
+        (question,) = waiting_for(before.interrupts)
+        assert (question.step_id, question.text) == (2, "Which colour?")
+        return Command(resume={question.key: "red"})
+
+    _, state, ledger = await gone_on(where, kind, "question", answer)
+    assert state["outcome"] == "completed"
+    assert texts(state)[1].startswith("red: Result 2 from ['Result 1")
+    assert ledger == [(1, 1, "done"), (2, 1, "waiting"), (2, 2, "done"), (3, 1, "done")]
+    assert effects() == [2, 3]
+
+
+async def test_a_plan_is_approved(where, kind, effects):
+    def decide(before):
+        asked = waiting_for(before.interrupts)
+        assert isinstance(asked, Approval)
+        assert asked.approve == before.values["current_plan"].content
+        return Command(resume="approve")
+
+    _, state, _ = await gone_on(where, kind, "approval", decide)
+    assert (state["outcome"], effects()) == ("completed", [1, 2])
+
+
+async def test_a_run_killed_in_mid_round_goes_on_where_it_was(where, kind, effects):
+    _, state, ledger = await gone_on(where, kind, "killed", lambda _: None)
+    assert state["outcome"] == "completed"
+    assert ledger == [(1, 1, "done"), (2, 1, "in doubt"), (2, 2, "done"), (3, 1, "done")]
+    assert effects() == [2, 3]
+
+
+def typed(*words):
+    done = CliRunner().invoke(app, [*map(str, words)])
+    assert "Traceback" not in done.output
+    return done
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+def test_the_terminal_lists_shows_and_resumes_old_runs(where, kind, effects, monkeypatch):
+    monkeypatch.setenv("REPLAN_STORAGE", where)
+    monkeypatch.setenv("REPLAN_STORAGE_KEY", KINDS[kind] or "")
+    lines = map(json.loads, typed("runs", "--json").output.splitlines())
+    listed = {each["title"]: each for each in lines}
+    assert {title: each["outcome"] for title, each in listed.items()} == OVER
+    ids = {title: each["run_id"] for title, each in listed.items()}
+    assert "[x] 2. Build" in typed("show", ids["over"]).output
+    assert "[x] 1. Cut" in typed("show", ids["killed"]).output
+    assert "Which colour?" in typed("show", ids["question"]).output
+    for title, options in {
+        "question": ["--answer", "red"],
+        "approval": ["--answer", "approve"],
+        "killed": [],
+    }.items():
+        assert "completed" in typed("resume", ids[title], "--team", TEAM, *options).output
+    assert effects() == [2, 3, 1, 2, 2, 3]
+    assert "is over" in typed("resume", ids["over"], "--team", TEAM).output

@@ -1,0 +1,105 @@
+"""A graph of ours inside of another graph: as its node, or run by one of its nodes."""
+
+import logging
+from dataclasses import dataclass
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde import jsonplus
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Command
+
+from replan import (
+    Host,
+    Limits,
+    MultiAgentConfig,
+    RunSettings,
+    Specialist,
+    ask_user,
+    build_graph,
+    run,
+    stream,
+)
+from replan.testing import ScriptedModel, always
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @a\n- [ ] 2. Do more @a (after 1)\n"
+
+
+@dataclass
+class Tenant:
+    name: str = "acme"
+
+
+def ours(work=lambda context: "done"):
+    model = ScriptedModel(
+        {"think": always(PLAN), "feedback": always(COMPLETE), "final_answer": always("Cut.")}
+    )
+    team = [Specialist(name="a", intended_use="Works.", run=work)]
+    return build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+
+
+def by_invoking(graph):
+    async def node(state, config):
+        return {"messages": [(await graph.ainvoke(state, config))["final_answer"]]}
+
+    return node
+
+
+def by_running(graph):
+    async def node(state):
+        return {"messages": [(await run(graph, state))["final_answer"]]}
+
+    return node
+
+
+def by_streaming(graph):
+    async def node(state):
+        events = [event async for event in stream(graph, state)]
+        return {"messages": [events[-1].answer]}
+
+    return node
+
+
+def as_it_is(graph):
+    return graph
+
+
+@pytest.mark.parametrize("way", [as_it_is, by_invoking, by_running, by_streaming])
+async def test_a_context_of_the_graph_around_it_is_left_to_those_who_know_it(way):
+    seen = []
+    graph = ours(lambda context: seen.append(get_runtime(Tenant).context.name) or "done")
+    around = StateGraph(MessagesState, context_schema=Tenant)
+    whole = around.add_node("ours", way(graph)).add_edge(START, "ours").compile()
+    state = await whole.ainvoke({"messages": [("user", "Go.")]}, context=Tenant())
+    assert state["messages"][-1].text == "The answer."
+    assert seen == ["acme", "acme"]
+
+
+async def test_a_team_inside_of_a_team_has_its_own_settings():
+    inner, seen = ours(), []
+
+    async def delegate(context, config):
+        state = await inner.ainvoke({"messages": [("user", "Go.")]}, config)
+        seen.append((state["outcome"], state["settings"].limits.max_steps))
+        return "done"
+
+    settings = RunSettings(limits=Limits(max_steps=1))
+    state = await run(ours(delegate), {"plan": "- [ ] 1. Hand it on @a\n"}, settings=settings)
+    assert state["settings"].limits.max_steps == 1
+    assert seen == [("completed", 100)]
+
+
+async def test_a_saver_of_the_graph_around_it_is_no_reason_to_warn(caplog, monkeypatch):
+    monkeypatch.setattr(jsonplus, "_warned_unregistered_types", set())
+    graph = ours(lambda context: ask_user("Which?"))
+    around = StateGraph(MessagesState).add_node("ours", graph).add_edge(START, "ours")
+    whole = around.compile(checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "t"}}
+    with caplog.at_level(logging.WARNING):
+        await whole.ainvoke({"messages": [("user", "Go.")]}, thread)
+        await whole.ainvoke(Command(resume="A"), thread)
+        state = await whole.ainvoke(Command(resume="B"), thread)
+    assert state["messages"][-1].text == "The answer."
+    assert [each.getMessage() for each in caplog.records if "replan" in each.getMessage()] == []

@@ -1,0 +1,155 @@
+"""A queue may deliver a run's input again: what was done stays done, however it went on before."""
+
+import asyncio
+
+import pytest
+from langgraph.types import Command
+
+from replan import (
+    Host,
+    Limits,
+    MultiAgentConfig,
+    RunSettings,
+    Specialist,
+    ask_user,
+    build_graph,
+    open_storage,
+    raise_limits,
+    run,
+)
+from replan.testing import ScriptedModel, always
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+JOB = {"plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a (after 2)\n"}
+THREAD = {"configurable": {"thread_id": "t"}}
+
+
+@pytest.fixture
+def done():
+    return []
+
+
+@pytest.fixture
+def work(done):
+    """Steps that say what they do; some ask, and one tells that it may be stopped."""
+
+    def make(asks=(), stop=None):
+        async def do(context):
+            step = context.plan_step.id
+            if step in asks:
+                ask_user(f"May {step}?")
+            if stop is not None and step == 2 and not stop.is_set():
+                stop.set()
+                await asyncio.Event().wait()
+            done.append((context.run_id, step))
+            return "done"
+
+        return do
+
+    return make
+
+
+@pytest.fixture
+async def build():
+    async with open_storage(":memory:") as storage:
+
+        def make(work, **options):
+            model = ScriptedModel({"feedback": always(COMPLETE), "final_answer": always("Cut.")})
+            team = [Specialist(name="a", intended_use="Works.", run=work)]
+            config = MultiAgentConfig(
+                host=Host(tool_calling_model=model), specialists=team, **options
+            )
+            return build_graph(config, storage=storage)
+
+        yield make
+
+
+async def again(graph, job=None, **options):
+    return await run(graph, job or JOB, config=THREAD, run_id="job-7", **options)
+
+
+EVERY_STEP_ONCE = [("job-7", 1), ("job-7", 2), ("job-7", 3)]
+
+
+async def test_a_run_that_was_stopped_and_went_on_is_not_done_again(build, work, done):
+    stop = asyncio.Event()
+    graph = build(work(stop=stop))
+    await again(graph, stop=stop, grace=0.1)
+    assert (await run(graph, None, config=THREAD))["outcome"] == "completed"
+    state = await again(graph)
+    assert (state["outcome"], state["run_id"]) == ("completed", "job-7")
+    assert done == EVERY_STEP_ONCE
+
+
+async def test_a_run_that_was_answered_is_not_asked_again(build, work, done):
+    graph = build(work(asks=[2]))
+    await again(graph)
+    await run(graph, Command(resume="yes"), config=THREAD)
+    assert (await again(graph))["outcome"] == "completed"
+    assert done == EVERY_STEP_ONCE
+
+
+async def test_a_run_that_waits_goes_on_waiting(build, work, done):
+    graph = build(work(asks=[2, 3]))
+    await again(graph)
+    await run(graph, Command(resume="yes"), config=THREAD)
+    state = await again(graph)
+    assert (state["outcome"], state["run_id"]) == ("waiting", "job-7")
+    assert done == EVERY_STEP_ONCE[:2]
+    assert (await run(graph, Command(resume="yes"), config=THREAD))["outcome"] == "completed"
+    assert done == EVERY_STEP_ONCE
+
+
+async def test_a_run_that_was_approved_is_not_shown_again(build, work, done):
+    graph = build(work(), approval="always")
+    await again(graph)
+    await run(graph, Command(resume="approve"), config=THREAD)
+    assert (await again(graph))["outcome"] == "completed"
+    assert done == EVERY_STEP_ONCE
+
+
+async def test_a_run_whose_limit_was_raised_is_not_cut_again(build, work, done):
+    graph = build(work())
+    first = RunSettings(limits=Limits(max_steps=1))
+    assert (await again(graph, settings=first))["outcome"] == "partial"
+    more = RunSettings(limits=Limits(max_steps=5))
+    await raise_limits(graph, settings=more, config=THREAD)
+    await run(graph, None, config=THREAD)
+    state = await again(graph, settings=first)
+    assert (state["outcome"], state["settings"].limits.max_steps) == ("completed", 5)
+    assert done == EVERY_STEP_ONCE
+
+
+async def test_a_run_that_langgraph_itself_went_on_with_is_not_done_again(build, work, done):
+    graph = build(work(asks=[2]))
+    await again(graph)
+    await graph.ainvoke(Command(resume="yes"), THREAD)
+    assert (await again(graph))["outcome"] == "completed"
+    assert done == EVERY_STEP_ONCE
+
+
+async def test_another_input_under_the_name_is_a_run_of_its_own(build, work, done):
+    graph = build(work())
+    await again(graph)
+    state = await again(graph, {"plan": "- [ ] 1. Something else @a\n"})
+    assert state["run_id"] != "job-7"
+    assert done[3:] == [(state["run_id"], 1)]
+
+
+async def test_a_run_that_goes_on_has_room_for_the_rounds_that_it_was_begun_with(build, work):
+    plan = {"plan": "".join(f"- [ ] {number}. Step {number} @a\n" for number in range(1, 21))}
+    stop = asyncio.Event()
+    graph = build(work(stop=stop), round_scope="step")
+    many = RunSettings(limits=Limits(max_rounds=40))
+    await again(graph, plan, settings=many, stop=stop, grace=0.1)
+    state = await run(graph, None, config=THREAD)
+    assert (state["outcome"], state["current_round"]) == ("completed", 20)
+
+
+async def test_a_run_has_room_for_the_rounds_that_its_limit_was_raised_to(build, work):
+    plan = {"plan": "".join(f"- [ ] {number}. Step {number} @a\n" for number in range(1, 21))}
+    graph = build(work(), round_scope="step", limits=Limits(max_rounds=2))
+    assert (await again(graph, plan))["limit_reached"] == "max_rounds"
+    await raise_limits(graph, settings=RunSettings(limits=Limits(max_rounds=30)), config=THREAD)
+    state = await run(graph, None, config=THREAD)
+    assert (state["outcome"], state["current_round"]) == ("completed", 20)

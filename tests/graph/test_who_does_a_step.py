@@ -1,0 +1,171 @@
+"""Who does a step: whom it names, else whom the cards point to without doubt, else nobody."""
+
+import pytest
+
+from replan import Host, InputError, MultiAgentConfig, Specialist, build_graph, run, stream
+from replan.testing import ScriptedModel
+
+DONE = "---\nverdict: complete\nfeedback: fine\n---\nThe answer."
+PLAN = "---\ncomplexity: complex\n---\n"
+
+
+def host(script, *, team=None, did=None, **options):
+    """A graph on a script, whose specialists note what they did."""
+
+    def work(name):
+        def do(context):
+            if did is not None:
+                did.append((name, context.plan_step.id))
+            return f"{name} did it"
+
+        return do
+
+    team = team or {
+        "payer": ("Pays invoices by bank transfer.", {}),
+        "mailer": ("Sends e-mail to customers.", {}),
+    }
+    members = [
+        Specialist(name=name, intended_use=use, run=work(name), **more)
+        for name, (use, more) in team.items()
+    ]
+    model = ScriptedModel(script)
+    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=members, **options)
+    return build_graph(config), model
+
+
+async def test_a_name_that_nobody_has_is_a_mistake_that_the_model_is_asked_about_once():
+    did = []
+    graph, model = host(
+        {
+            "think": PLAN + "- [ ] 1. Collect facts @researcher\n- [ ] 2. Sum up @analyst\n",
+            "plan_creation": "- [ ] 1. Send the facts @mailer\n",
+            "feedback": DONE,
+        },
+        did=did,
+    )
+    state = await run(graph, "Facts, please")
+    assert did == [("mailer", 1)]
+    assert state["unreadable_replies"] == []
+    asked = model.calls[1].messages[-1].text
+    assert "Step 1 (line 1) names @researcher, whom the team does not have." in asked
+    assert "Step 2 (line 2) names @analyst" in asked
+    assert "@payer, @mailer" in asked
+
+
+async def test_a_name_that_stays_unknown_fails_as_nobody_and_stays_in_the_document():
+    did = []
+    plan = "- [ ] 1. Collect facts @researcher\n- [ ] 2. Send them @mailer (after 1)\n"
+    graph, _ = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
+    events = [event async for event in stream(graph, "Facts, please")]
+    state = await run(host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE})[0], "x")
+    assert did == []
+    (failed,) = [event for event in events if event.type == "specialist_completed"]
+    assert (failed.step_id, failed.specialist) == (1, "researcher")
+    assert "Nobody on the team does this" in failed.result.error
+    assert "@researcher" in state["current_plan"].content
+    assert state["current_plan"].step(1).status == "failed"
+    assert "Nobody on the team does this" in state["current_plan"].step(1).feedback
+    assert state["outcome"] == "failed"
+    assert state["unreadable_replies"][0].node == "plan_creation"
+    assert state["execution_history"][0].results.failed_results == ("1/researcher",)
+
+
+async def test_one_known_name_beside_an_unknown_one_does_its_part_and_the_other_is_told():
+    did = []
+    plan = "- [ ] 1. Send the facts @mailer @researcher\n"
+    graph, _ = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
+    state = await run(graph, "x")
+    assert did == [("mailer", 1)]
+    assert state["current_plan"].step(1).specialists == ("mailer", "researcher")
+    assert state["current_specialist_results"]["1/researcher"].status == "failed"
+
+
+async def test_a_step_without_a_name_goes_to_the_card_that_fits_and_an_event_says_so():
+    did = []
+    graph, _ = host({"think": PLAN + "- [ ] 1. E-mail the customers\n", "feedback": DONE}, did=did)
+    events = [event async for event in stream(graph, "x")]
+    (routed,) = [event for event in events if event.type == "steps_routed"]
+    assert routed.chosen == {1: "mailer"}
+    assert did == [("mailer", 1)]
+
+
+async def test_a_step_without_a_name_that_fits_no_card_is_asked_about_then_fails():
+    did = []
+    plan = "- [ ] 1. Think about colours\n"
+    graph, model = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
+    state = await run(graph, "x")
+    assert did == []
+    assert "Step 1 (line 1) names nobody" in model.calls[1].messages[-1].text
+    assert state["current_plan"].step(1).status == "failed"
+    assert state["outcome"] == "failed"
+
+
+async def test_a_persons_plan_is_refused_with_all_steps_that_nobody_does():
+    graph, _ = host({})
+    plan = "# Job\n\n- [ ] 1. Collect @researcher @critic\n- [ ] 2. Think about colours\n"
+    with pytest.raises(InputError) as refused:
+        await run(graph, {"plan": plan})
+    told = str(refused.value).splitlines()
+    assert [line.partition(",")[0] for line in told] == [
+        "Step 1 (line 3) names @researcher",
+        "Step 1 (line 3) names @critic",
+        "Step 2 (line 4) names nobody",
+    ]
+    assert all("@payer, @mailer" in line for line in told)
+
+
+async def test_a_team_of_one_does_steps_that_name_nobody():
+    did = []
+    graph, _ = host({"feedback": DONE}, team={"only": ("Anything.", {})}, did=did)
+    await run(graph, {"plan": "- [ ] 1. Think about colours\n"})
+    assert did == [("only", 1)]
+
+
+@pytest.mark.parametrize("others", [{}, {"mailer": ("Sends e-mail.", {})}])
+async def test_work_that_is_declared_unsafe_is_done_only_where_a_plan_names_it(others):
+    did = []
+    team = {"payer": ("Pays invoices.", {"effects": "unsafe"}), **others}
+    graph, _ = host({"feedback": DONE}, team=team, did=did)
+    with pytest.raises(InputError, match="@payer does only work that names it"):
+        await run(graph, {"plan": "- [ ] 1. Pay the invoice\n"})
+    await run(graph, {"plan": "- [ ] 1. Pay the invoice @payer\n"})
+    assert did == [("payer", 1)]
+
+
+async def test_a_name_that_nobody_has_in_a_revision_is_asked_about_then_fails():
+    did = []
+    revision = (
+        "---\nverdict: continue\nupdate: more\n---\n"
+        "- [x] 1. Send mail @mailer\n- [ ] 2. Criticise @critic\n"
+    )
+    graph, model = host(
+        {
+            "think": PLAN + "- [ ] 1. Send mail @mailer\n",
+            "feedback": [revision, DONE],
+            "plan_update": "- [x] 1. Send mail @mailer\n- [ ] 2. Criticise @critic\n",
+        },
+        did=did,
+    )
+    state = await run(graph, "x")
+    assert did == [("mailer", 1)]
+    assert "names @critic, whom the team does not have" in model.calls[2].messages[-1].text
+    assert state["current_plan"].step(2).status == "failed"
+    assert "@critic" in state["current_plan"].content
+
+
+async def test_a_step_that_nobody_does_fails_when_its_turn_comes():
+    did = []
+    plan = "- [ ] 1. Send mail @mailer\n- [ ] 2. Clean up @janitor (if 1 failed)\n"
+    graph, _ = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
+    state = await run(graph, "x")
+    assert did == [("mailer", 1)]
+    assert state["current_plan"].step(2).status == "skipped"
+    assert state["outcome"] == "completed"
+
+
+async def test_what_looks_like_a_dependency_and_is_text_is_told_by_an_event():
+    graph, _ = host({"feedback": DONE})
+    plan = "- [ ] 1. Pay @payer\n- [ ] 2. Send (needs 1) @mailer\n"
+    events = [event async for event in stream(graph, {"plan": plan})]
+    (told,) = [event for event in events if event.type == "plan_doubtful"]
+    assert [(each.line, each.text) for each in told.overlooked] == [(2, "(needs 1)")]

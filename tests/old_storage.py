@@ -1,0 +1,77 @@
+"""What earlier versions left: the samples of every storage format, laid out as they were."""
+
+import gzip
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from sqlalchemy import Connection, MetaData, NullPool, create_engine, event, inspect, select, text
+
+from samples.make import KEY, PLANS
+
+SAMPLES = Path(__file__).with_name("samples")
+TEAM = SAMPLES / "team.yaml"
+FORMATS = sorted(int(each.name.partition("_")[2]) for each in SAMPLES.glob("format_*"))
+KINDS = {"plain": None, "encrypted": KEY}
+
+__all__ = ["FORMATS", "KINDS", "PLANS", "SAMPLES", "TEAM", "changing", "lay_out", "picture"]
+
+
+def lay_out(number: int, kind: str, where: str) -> None:
+    """Put a sample where it can be opened: into a file, or into an empty database."""
+    folder = SAMPLES / f"format_{number}"
+    if where.startswith("postgresql"):
+        statements = gzip.decompress((folder / f"{kind}.sql.gz").read_bytes())
+        with psycopg.connect(where) as connection:
+            connection.execute(statements)
+    else:
+        Path(where).write_bytes(gzip.decompress((folder / f"{kind}.sqlite.gz").read_bytes()))
+
+
+@contextmanager
+def changing(where: str) -> Generator[Connection]:
+    """Change storage from outside, in one transaction."""
+    is_postgres = where.startswith("postgresql")
+    address = where.replace("postgresql", "postgresql+psycopg", 1)
+    engine = create_engine(address if is_postgres else f"sqlite:///{where}", poolclass=NullPool)
+    if not is_postgres:
+        # Else the driver would begin before the first write, and commit what changes a table.
+        event.listen(engine, "connect", lambda driven, _: setattr(driven, "isolation_level", None))
+        event.listen(engine, "begin", lambda begun: begun.exec_driver_sql("BEGIN IMMEDIATE"))
+    with engine.begin() as connection:
+        yield connection
+
+
+def schema(connection: Connection) -> dict[str, object]:
+    """The tables with their columns, keys and indexes, in no order."""
+    look = inspect(connection)
+    return {
+        name: {
+            "columns": sorted(
+                (each["name"], str(each["type"]), each["nullable"], str(each["default"]))
+                for each in look.get_columns(name)
+            ),
+            "key": look.get_pk_constraint(name)["constrained_columns"],
+            "unique": sorted(each["column_names"] for each in look.get_unique_constraints(name)),
+            "indexes": sorted(
+                (str(each["name"]), str(each["column_names"]), bool(each["unique"]))
+                for each in look.get_indexes(name)
+            ),
+        }
+        for name in look.get_table_names()
+    }
+
+
+def picture(where: str) -> dict[str, object]:
+    """All that storage holds: its format, its tables and their rows."""
+    rows: dict[str, object] = {}
+    with changing(where) as connection:
+        found = schema(connection)
+        metadata = MetaData()
+        metadata.reflect(connection)
+        for table in metadata.sorted_tables:
+            rows[table.name] = sorted(map(str, connection.execute(select(table))))
+        if connection.dialect.name == "sqlite":
+            rows["user_version"] = connection.execute(text("PRAGMA user_version")).scalar()
+    return {"schema": found, "rows": rows}

@@ -1,0 +1,71 @@
+"""The conversation that whoever works on a request sees: the newest of it, within bounds."""
+
+from hypothesis import given, strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+from replan.memory.conversation import MOST_MESSAGES, MOST_TOKENS, conversation_of
+
+CALL = {"name": "search", "args": {}, "id": "c"}
+
+
+def texts(messages):
+    return [message.text for message in conversation_of({"messages": messages})]
+
+
+def turns(count, text=""):
+    return [
+        message
+        for turn in range(count)
+        for message in (HumanMessage(f"ask {turn}{text}"), AIMessage(f"reply {turn}{text}"))
+    ]
+
+
+def test_a_short_conversation_is_given_as_it_is():
+    said = [SystemMessage("Be brief."), *turns(2), HumanMessage("and now?")]
+    assert conversation_of({"messages": said}) == said
+    assert conversation_of({}) == []
+
+
+def test_the_last_ten_messages_are_kept_and_the_callers_instructions_among_them():
+    said = [SystemMessage("Be brief."), *turns(20), HumanMessage("and now?")]
+    kept = texts(said)
+    assert len(kept) == MOST_MESSAGES
+    assert (kept[0], kept[-1], kept[-2]) == ("Be brief.", "and now?", "reply 19")
+
+
+def test_the_request_is_whole_however_long_it_is():
+    parts = [HumanMessage("word " * 40_000), *(HumanMessage(f"part {i}") for i in range(12))]
+    assert conversation_of({"messages": [*turns(3), *parts]}) == parts
+
+
+def test_older_messages_go_where_there_are_too_many_tokens():
+    said = [*turns(4, " word" * 2_000), HumanMessage("and now?")]
+    kept = conversation_of({"messages": said})
+    assert kept == said[-len(kept) :]
+    assert 1 < len(kept) < len(said)
+    assert count_tokens_approximately(kept) <= MOST_TOKENS
+
+
+def test_a_tools_answer_is_kept_only_with_its_call():
+    group = [AIMessage("", tool_calls=[CALL]), ToolMessage("found", tool_call_id="c")]
+    whole = [HumanMessage("find"), *group, *turns(4)[1:], HumanMessage("and now?")]
+    assert conversation_of({"messages": whole}) == whole[-10:]
+    # Here the last ten messages begin with what the tool answered.
+    cut = [HumanMessage("find"), *group, *turns(4), HumanMessage("and now?")]
+    assert conversation_of({"messages": cut}) == cut[-9:]
+
+
+@given(st.lists(st.sampled_from("shat"), max_size=40))
+def test_whatever_was_said_the_end_of_it_is_kept_in_order(kinds):
+    made = {
+        "s": lambda i: SystemMessage(f"s{i}"),
+        "h": lambda i: HumanMessage(f"h{i}"),
+        "a": lambda i: AIMessage(f"a{i}"),
+        "t": lambda i: ToolMessage(f"t{i}", tool_call_id=str(i)),
+    }
+    said = [made[kind](i) for i, kind in enumerate(kinds)]
+    kept = conversation_of({"messages": said})
+    numbers = [said.index(message) for message in kept]
+    assert numbers == sorted(numbers)
+    assert numbers[-1:] == [len(said) - 1] * bool(said) or said[-1].type == "tool"

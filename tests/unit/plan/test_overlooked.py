@@ -1,0 +1,85 @@
+"""What looks like a part of a plan and was read as text is told."""
+
+import pytest
+
+from replan.plan.overlooked import overlooked
+
+
+def kinds(text):
+    return [(each.line, each.kind) for each in overlooked(text)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Compare both (needs 1 and 2)",
+        "Publish (after everything)",
+        "Ask again (after 2026-03-02, 2026-03-03)",
+        "Sum up — after the two above",
+        'Sum up, depends on "Compare both"',
+        "总结（在步骤3之后）",
+        "Write it [once step 1 is done]",
+        "Write it once step 1 is done",
+        "Schreiben (sobald die Zahlen da sind)",
+    ],
+)
+def test_what_looks_like_a_dependency_and_is_text_is_told(line):
+    assert kinds(f"- [ ] 1. First @a\n- [ ] 2. {line} @b\n") == [(2, "dependency")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Compare both @b (after 1)",
+        "Write to anna@example.com @b",
+        "Look after the children @b",
+        "Explain `@property` and `(after 1)` @b",
+        "Compare (in euros) @b",
+        "Find the needs of customers @b",
+        "Read [the guide](https://example.com/step1) @b",
+        "Count the birds - all of them @b",
+    ],
+)
+def test_what_is_read_or_plain_text_is_not_told(line):
+    assert kinds(f"- [ ] 1. First @a\n- [ ] 2. {line}\n") == []
+
+
+def test_a_name_with_text_behind_it_is_told():
+    (found,) = overlooked("- [ ] 1. Total @data_analyst from the table\n")
+    assert (found.kind, found.text) == ("name", "@data_analyst")
+    assert "line 1: '@data_analyst' looks like a specialist and was read as text" in str(found)
+
+
+def test_a_nested_task_is_told_with_its_line_and_the_step_that_has_it():
+    text = "- [ ] 1. Release @a\n  - [ ] Write the changelog @writer\n  - a detail\n"
+    (found,) = overlooked(text)
+    assert (found.line, found.kind, found.step) == (2, "nested_task", 1)
+
+
+def test_code_in_the_details_of_a_step_is_not_told():
+    text = "- [ ] 1. Fix it @a\n\n  ```python\n  @cached\n  - [ ] no\n  ```\n"
+    assert kinds(text) == []
+
+
+def test_attributes_on_lines_of_their_own_are_not_told():
+    text = "- [ ] 1. First @a\n- [ ] 2. Second\n  - **Depends on:** 1\n  - Assigned to: @a\n"
+    assert kinds(text) == []
+
+
+def test_a_line_of_details_that_names_what_it_waits_for_is_told():
+    text = "- [ ] 1. First @a\n- [ ] 2. Second @a\n  - Needs: the one above\n"
+    assert kinds(text) == [(3, "dependency")]
+
+
+def test_a_check_list_below_another_heading_is_told():
+    text = "# Plan\n\n- [ ] 1. Do it @a\n\n## Notes\n\n- [ ] maybe: later\n"
+    assert kinds(text) == [(7, "other_heading")]
+
+
+def test_steps_of_the_same_kind_below_several_headings_are_steps():
+    text = "# Plan\n\n## Find\n\n- [ ] 1. Do it @a\n\n## Write\n\n- [ ] 2. Write it @a\n"
+    assert kinds(text) == []
+
+
+def test_a_text_without_steps_has_nothing_that_was_overlooked():
+    assert kinds("Hello @you (after lunch)") == []
