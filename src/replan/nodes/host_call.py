@@ -25,6 +25,7 @@ from replan.ports.chat import Chat
 from replan.ports.failures import can_pass, describe
 from replan.ports.listening import has_listener, stream_is_heard
 from replan.ports.pauses import error_raised, pause_if_busy
+from replan.ports.retries import with_retries
 from replan.ports.services import Services
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node
@@ -81,13 +82,14 @@ class HostCall:
             if answer is not None:
                 answer.restart()
 
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(can_pass),
-            stop=stop_after_attempt(HOST_TRIES),
-            wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
-            before_sleep=restart,
-            reraise=True,
-        )
+        def retrying() -> AsyncRetrying:
+            return AsyncRetrying(
+                retry=retry_if_exception(can_pass),
+                stop=stop_after_attempt(HOST_TRIES),
+                wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
+                before_sleep=restart,
+                reraise=True,
+            )
 
         is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
         is_heard = is_heard or self.emitter.hooks.hears_tokens
@@ -100,7 +102,9 @@ class HostCall:
 
         try:
             async with meter:
-                message: AIMessage = await in_time(lambda: retrying(reply), account, meter)
+                message: AIMessage = await in_time(
+                    lambda: with_retries(reply, retrying), account, meter
+                )
         except LimitReachedError as error:
             self.refused = error
             raise

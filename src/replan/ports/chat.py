@@ -26,6 +26,7 @@ from replan.errors import ReplyTooLongError
 from replan.ports.failures import broke_off, is_busy
 from replan.ports.listening import handlers_of, has_listener, makes_langchain_stream
 from replan.ports.pauses import error_raised, pause_if_busy
+from replan.ports.retries import with_retries
 
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
 """Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""
@@ -187,14 +188,7 @@ class Chat:
             self._can_stream = not is_refused
             return _shown(message, on_text)
 
-        trying = AsyncRetrying(
-            # Of a reply that has begun, nobody may see the beginning twice.
-            retry=retry_if_exception(lambda error: not chunks and is_busy(error)),
-            stop=stop_after_attempt(self.retries + 1),
-            wait=_pause,
-            reraise=True,
-        )
-        return await trying(once)
+        return await with_retries(once, lambda: _retrying(chunks, self.retries + 1))
 
     async def _whole(
         self,
@@ -271,6 +265,16 @@ class Chat:
         if not whole.tool_call_chunks:
             return _well_formed(message)
         return _well_formed(message.model_copy(update=_calls(whole.tool_call_chunks)))
+
+
+def _retrying(chunks: Sequence[AIMessageChunk], most: int) -> AsyncRetrying:
+    return AsyncRetrying(
+        # Of a reply that has begun, nobody may see the beginning twice.
+        retry=retry_if_exception(lambda error: not chunks and is_busy(error)),
+        stop=stop_after_attempt(most),
+        wait=_pause,
+        reraise=True,
+    )
 
 
 def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
