@@ -210,7 +210,9 @@ def read_feedback(
     reply = read_reply(text, FEEDBACK_KEYS)
     written = reply.fields.get("verdict", "")
     verdict = verdict_of(written)
-    plan = find_plan(reply.body, team, expected=verdict == "continue", is_cut=reply.is_cut)
+    plan = None
+    if verdict != "complete":
+        plan = find_plan(reply.body, team, expected=verdict == "continue", is_cut=reply.is_cut)
     if verdict is None and plan is not None:
         verdict = "continue"
     if verdict is None:
