@@ -14,10 +14,11 @@ def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
 
 
 def account(event: TaskCompleted, seconds: float) -> str:
-    """The line that ends a run: outcome, model calls, tokens, time."""
+    """The lines that end a run: its warnings; then outcome, model calls, tokens, time."""
     usage = event.usage
+    warnings = "".join(f"warning: {one_line(each)}\n" for each in event.warnings)
     return (
-        f"{event.outcome}: {counted(usage.calls, 'model call')}, "
+        f"{warnings}{event.outcome}: {counted(usage.calls, 'model call')}, "
         f"{counted(usage.total_tokens, 'token')}, {seconds:.1f} s\n"
     )
 

@@ -186,12 +186,13 @@ class ReplyUnreadable(BaseEvent):
 
 
 class TaskCompleted(BaseEvent):
-    """The run is over."""
+    """The run is over; `warnings` has all that it told and a person may not expect."""
 
     type: Literal["task_completed"] = "task_completed"
     outcome: Outcome
     answer: AIMessage
     usage: Usage
+    warnings: tuple[str, ...] = ()
 
 
 Event = Annotated[

@@ -52,7 +52,10 @@ async def direct_answer(
         answer = shown.finish(text)
     usage = await call.usage(state)
     await call.close()
-    await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
+    warnings = (*state.get("warnings", []), *call.emitter.warnings)
+    await call.emitter.emit(
+        TaskCompleted, outcome=outcome, answer=answer, usage=usage, warnings=warnings
+    )
     return {
         "messages": [answer],
         "final_answer": answer,

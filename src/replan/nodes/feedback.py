@@ -77,6 +77,7 @@ async def feedback(
         "limit_reached": limit,
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
+        "warnings": call.emitter.warnings,
         "event_seq": call.emitter.counter.value,
     }
 

@@ -49,7 +49,10 @@ async def final_answer(
         outcome = "partial" if plan.completed_steps else "failed"
     usage = await call.usage(state)
     await call.close()
-    await call.emitter.emit(TaskCompleted, outcome=outcome, answer=answer, usage=usage)
+    warnings = (*state.get("warnings", []), *call.emitter.warnings)
+    await call.emitter.emit(
+        TaskCompleted, outcome=outcome, answer=answer, usage=usage, warnings=warnings
+    )
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
     whole = sealed(whole, origin(state))

@@ -71,6 +71,7 @@ async def plan_creation(
         "is_simple_task": False,
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
+        "warnings": call.emitter.warnings,
         "event_seq": call.emitter.counter.value,
     }
 

@@ -101,6 +101,7 @@ async def plan_update(
         "current_round": state.get("current_round", 0) + 1,
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
+        "warnings": call.emitter.warnings,
         "event_seq": call.emitter.counter.value,
     }
 

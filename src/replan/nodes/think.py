@@ -74,6 +74,7 @@ async def think(
         "thinking_history": [thinking],
         "unreadable_replies": unreadable,
         "usage": await call.usage(start.view),
+        "warnings": Overwrite(call.emitter.warnings),
         "event_seq": Overwrite(call.emitter.counter.value),
     }
 

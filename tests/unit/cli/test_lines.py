@@ -67,12 +67,22 @@ def done(status=ExecutionStatus.SUCCESS, **fields):
     )
 
 
-def end(answer="Forty-two.", outcome="completed", **usage):
-    return TaskCompleted(**RUN, outcome=outcome, answer=AIMessage(answer), usage=Usage(**usage))
+def end(answer="Forty-two.", outcome="completed", warnings=(), **usage):
+    return TaskCompleted(
+        **RUN, outcome=outcome, answer=AIMessage(answer), usage=Usage(**usage), warnings=warnings
+    )
 
 
 def tokens(*texts):
     return [AnswerToken(**RUN, text=text) for text in texts]
+
+
+def test_warnings_stand_in_the_last_lines_one_line_each(tell):
+    text = tell(end(warnings=("Step 1 names nobody.", "In the plan,\nline 2.")))
+    assert text.endswith(
+        "warning: Step 1 names nobody.\nwarning: In the plan, line 2.\n"
+        "completed: 0 model calls, 0 tokens, 0.5 s\n"
+    )
 
 
 def test_a_run_is_told_from_thinking_to_its_account(tell):
