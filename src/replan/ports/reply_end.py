@@ -43,7 +43,8 @@ class ReplyEnd(NamedTuple):
     @property
     def why(self) -> str:
         """Why it is not whole, for people; empty where it is."""
-        return f"the model refused: {self.words}" if self.words else CUTS.get(self.cut, "")
+        words = self.words.rstrip(".")
+        return f"the model refused: {words}" if words else CUTS.get(self.cut, "")
 
 
 def end_of(message: BaseMessage) -> ReplyEnd:
