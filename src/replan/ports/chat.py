@@ -51,6 +51,10 @@ _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_pred
 
 _REFUSALS = frozenset({400, 404, 405, 406, 415, 422, 501})
 
+# How LangChain's model of the OpenAI protocol fails at an answer that is none; elsewhere, these are
+# faults of the program.
+_UNREAD = (TypeError, AttributeError, LookupError)
+
 _pause = pause_if_busy(error_raised, first=0.5, longest=8)
 
 
@@ -218,6 +222,8 @@ class Chat:
             except Exception as error:
                 # Something on the way ends connections on which nothing comes for long.
                 self._sends_whole = self._sends_whole and not broke_off(error)
+                if isinstance(error, _UNREAD) and hasattr(self.model, "root_async_client"):
+                    raise ValueError(f"the server sent no reply ({describe(error)})") from error
                 raise
         _check_length(len(message.text))
         check_unbroken(message)
