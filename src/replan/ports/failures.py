@@ -216,8 +216,8 @@ def _message(error: BaseException) -> str:
 
 def _body_of(error: BaseException) -> str:
     """What a server said, which openai leaves out of a message where it has not the usual form."""
-    body: Any = getattr(error, "body", None)
-    words: object = body.get("message", body) if isinstance(body, dict) else body
+    body: object = getattr(error, "body", None)
+    words = cast("dict[str, object]", body).get("message", body) if isinstance(body, dict) else body
     if isinstance(words, str):
         return "" if words.lstrip().startswith("<") else words
     return json.dumps(words, default=str) if words and isinstance(words, dict | list) else ""
