@@ -216,8 +216,10 @@ def _message(error: BaseException) -> str:
 
 def _body_of(error: BaseException) -> str:
     """What a server said, which openai leaves out of a message where it has not the usual form."""
-    body: object = getattr(error, "body", None)
-    words = cast("dict[str, object]", body).get("message", body) if isinstance(body, dict) else body
+    words: object = getattr(error, "body", None)
+    if isinstance(words, dict):
+        fields = cast("dict[str, object]", words)
+        words = fields.get("message") or fields
     if isinstance(words, str):
         return "" if words.lstrip().startswith("<") else words
     return json.dumps(words, default=str) if words and isinstance(words, dict | list) else ""
