@@ -11,6 +11,7 @@ from langgraph.types import Overwrite
 from replan.errors import InputError, LimitReachedError, ModelCallError, Refusal
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.nodes.approvals import approval_of, revision_waits
+from replan.nodes.cut_replies import told
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import assigned
 from replan.plan.applying import apply_valid
@@ -135,9 +136,7 @@ async def _revised(
             text = read_plan(reply, services.names).text
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
-    if not text.strip():
-        return Revision(old)
-    revision = _applied(old, text, judged, services)
+    revision = _taken(old, text, judged, call)
     if not revision.complaints:
         return revision
     problem = "These changes cannot be taken:\n" + "\n".join(revision.complaints)
@@ -146,8 +145,15 @@ async def _revised(
         reply = await call.ask_again(services.models.planning, prompt(), text, problem)
     except (ModelCallError, LimitReachedError):
         return revision
-    second = _applied(old, read_plan(reply, services.names).text, judged, services)
+    second = _taken(old, read_plan(reply, services.names).text, judged, call)
     return second if second.plan.version != old.version else revision
+
+
+def _taken(old: TaskPlan, text: str, judged: FeedbackResult, call: HostCall) -> Revision:
+    """Apply what is valid of a reply; of one that was cut off nothing: its rest was not removed."""
+    if call.end.cut:
+        return Revision(old, [told(call.end)])
+    return _applied(old, text, judged, call.services) if text.strip() else Revision(old)
 
 
 def _new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:

@@ -78,7 +78,8 @@ class EnhancedState(GraphInput, total=False):
         is_simple_task: Whether the request was answered without a plan.
         is_completed: Whether the run is over.
         outcome: How it ended.
-        limit_reached: The limit that ended the run, or empty.
+        limit_reached: The limit that ended the run; `reply_length` or `content_filter` where its
+            answer is not whole; or empty.
         warnings: What the run told that a person may not expect, a sentence each.
         limit_hits: The limits that kept steps from being done, newest by the key of a result.
         final_answer: The answer.
