@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from replan.cli.account import account, files
+from replan.cli.account import account, files, warnings
 from replan.cli.cells import harmless, one_line
 from replan.cli.notices import notice, verbose_notice
 from replan.events.types import (
@@ -109,7 +109,8 @@ class Lines:
         if self._quiet:
             return text
         made = files(self._artifacts.values(), self._workspace)
-        return f"{text}\n{made}{account(event, self._clock() - self._started)}"
+        told = "".join(f"{line}\n" for line in warnings(event))
+        return f"{text}\n{made}{told}{account(event, self._clock() - self._started)}"
 
     def _rest_of_answer(self, answer: str) -> str:
         if self._answer.strip() and answer.startswith(self._answer.rstrip()):
