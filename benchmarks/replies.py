@@ -36,12 +36,13 @@ def arguments() -> ArgumentParser:
 
 def main(args: Namespace) -> list[Row]:
     """Read every reply, and tell how that went."""
-    items = replies(seed=args.seed, put_away=args.holdout, wordings=args.wordings)
+    show = "" if args.holdout else args.show
+    items = replies(seed=args.seed, put_away=args.holdout, wordings=args.wordings, only=show)
     if args.graph:
         from replies_graph import played  # noqa: PLC0415 - the graph takes seconds to load
 
         return played(items, hidden=args.holdout)
-    graded = _graded(items, show=args.show if not args.holdout else "")
+    graded = _graded(items, show=show)
     rows = [_row("all", graded.values())]
     if args.holdout:
         return rows
@@ -66,10 +67,7 @@ def _graded(items: Iterable[Item], show: str) -> dict[Item, tuple[Grade, bool, f
         grade, is_clean, why = grade_of(item)
         graded[item] = (grade, is_clean, time.process_time() - start)
         if item.family == show and (grade != "right" or not is_clean):
-            print(
-                f"=== {item.name} {item.reader} {grade}: {why}\n{item.text}\n"
-                f"--- meant {item.meant}\n"
-            )
+            print(f"=== {item.name} {grade}: {why}\n{item.text}\n--- meant {item.meant}\n")
     return graded
 
 

@@ -1,19 +1,20 @@
 """Reads one reply of the corpus as the node does that it is written for."""
 
-import ast
 from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage
 from reply_families.drawing import Item, Meant, Task
 
 from replan.nodes import charging
-from replan.nodes.plan_texts import assigned, plan_text
-from replan.plan.document import PlanDocument, looks_like_plan
+from replan.nodes.plan_texts import assigned, complaint_about, plan_in
+from replan.plan.document import PlanDocument
 from replan.plan.model import TaskPlan
+from replan.replies.plans import FoundPlan
 from replan.replies.readings import (
     Complaint,
     read_answer,
     read_feedback,
+    read_plan,
     read_specialist,
     read_think,
 )
@@ -36,7 +37,7 @@ class Found:
         if self.outcome != meant.outcome:
             return f"{self.outcome} for {meant.outcome}: {self.text!r}"
         if meant.outcome == "plan":
-            return _difference(self.plan, meant.tasks)
+            return difference(self.plan, meant.tasks)
         return "" if self.text.strip() == meant.text.strip() else f"text {self.text!r}"
 
     def is_clean(self, meant: Meant) -> bool:
@@ -53,7 +54,7 @@ def read(item: Item) -> Found:
         case "feedback":
             return _feedback(item)
         case "plan":
-            return _planned(plan_text(item.text), item)
+            return _planned(read_plan(item.text, item.team), item)
         case "answer":
             return Found("answer", read_answer(item.text))
         case "specialist":
@@ -64,51 +65,51 @@ def read(item: Item) -> Found:
 
 
 def _think(item: Item) -> Found:
-    reading = read_think(item.text, looks_like_plan)
+    reading = read_think(item.text, item.team)
     if isinstance(reading, Complaint):
         return Found(asked=True, why=reading.problem)
     if reading.kind in ("plan", "text"):
-        return _planned(reading.body, item)
+        return _planned(plan_in(reading.body, item.team), item)
     return Found("answer", reading.body) if reading.body else Found(asked=True, why="no answer")
 
 
 def _feedback(item: Item) -> Found:
-    reading = read_feedback(item.text, looks_like_plan)
+    reading = read_feedback(item.text, item.team)
     if isinstance(reading, Complaint):
         return Found(asked=True, why=reading.problem)
     if reading.verdict == "complete":
         return Found("complete", reading.body)
-    return _planned(reading.body, item) if reading.body else Found("continue")
+    return _planned(plan_in(reading.body, item.team), item) if reading.body else Found("continue")
 
 
-def _planned(text: str, item: Item) -> Found:
-    document = PlanDocument.recover(text)
-    if document.mistakes:
-        return Found(asked=True, why="; ".join(map(str, document.mistakes)))
+def _planned(found: FoundPlan, item: Item) -> Found:
     team = [SpecialistCard(name=name, intended_use="") for name in item.team]
-    return Found("plan", plan=assigned(document.plan, team))
+    if problem := complaint_about(found, team):
+        return Found(asked=True, why=problem)
+    plan = PlanDocument.recover(found.text).plan
+    return Found("plan", plan=assigned(plan, team))
 
 
 def _usage(item: Item) -> Found:
-    given = (
-        ast.literal_eval(item.text.replace("nan", "1e999-1e999").replace("inf", "1e999"))
-        if "nan" not in item.text
-        else {"input_tokens": float("nan"), "output_tokens": 1, "total_tokens": 1}
-    )
     message = AIMessage("")
-    message.usage_metadata = given
-    tokens = charging._tokens_of(message)  # noqa: SLF001
+    # A server's numbers come to the message unchecked.
+    message.usage_metadata = eval(item.text, {"__builtins__": {}}, _NUMBERS)  # noqa: S307
+    tokens = charging.reported_tokens(message)
     return Found("usage") if min(tokens.input_tokens, tokens.output_tokens) >= 0 else Found("bad")
 
 
-def _difference(plan: TaskPlan, tasks: tuple[Task, ...]) -> str:
+_NUMBERS = {"nan": float("nan"), "inf": float("inf")}
+
+
+def difference(plan: TaskPlan, tasks: tuple[Task, ...]) -> str:
+    """Say how a plan differs from what was meant, or nothing."""
     if len(plan.steps) != len(tasks):
         return f"{len(plan.steps)} steps for {len(tasks)}"
     place = {step.id: at for at, step in enumerate(plan.steps, 1)}
     for step, task in zip(plan.steps, tasks, strict=True):
         if _squeezed(task.text) not in _squeezed(f"{step.description} {step.brief}"):
             return f"step {step.id} says {step.description!r}"
-        if list(step.specialists) != [task.who]:
+        if list(step.specialists) != task.who.split("+"):
             return f"step {step.id} is for {step.specialists}, not {task.who}"
         if {place[other] for other in step.dependencies} != set(task.after):
             return f"step {step.id} waits for {step.dependencies}, not {task.after}"

@@ -125,7 +125,7 @@ def result_of_nothing(d: Drawing) -> Item:
     text = d.pick("<think>hm</think>", "", "<think>{0}", "</s>", "  ", "<|im_end|>").replace(
         "{0}", d.own.thoughts[0]
     )
-    return d.item("specialist", text, Meant(None))
+    return d.item("specialist", text, Meant("failed"))
 
 
 @family

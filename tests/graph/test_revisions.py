@@ -181,12 +181,29 @@ async def test_a_model_that_is_down_at_the_end_does_not_cost_the_results():
     assert "text 2" in state["final_answer"].text
 
 
-async def test_a_name_that_the_model_writes_in_capitals_is_matched():
-    reply = "---\ncomplexity: complex\n---\n- [ ] 1. One @A\n- [ ] 2. Two @b\n"
+@pytest.mark.parametrize("named", ["@A", "@a_agent", "(a)", "— a", "[agent: A]"])
+async def test_a_specialist_that_the_model_names_in_its_own_way_is_matched(named):
+    reply = f"---\ncomplexity: complex\n---\n- [ ] 1. One {named}\n- [ ] 2. Two @b\n"
     with ScriptedModel({"think": reply, "feedback": COMPLETE}) as model:
         state = await run(graph_of(lambda c: "done", model), "Go.")
     assert state["current_plan"].step(1).assigned_to == "a"
-    assert state["outcome"] == "completed"
+    assert state["current_plan"].step(1).description == "One"
+    assert (state["outcome"], state["unreadable_replies"]) == ("completed", [])
+
+
+async def test_a_specialist_whom_the_team_does_not_have_is_told_to_the_model():
+    plan = "- [ ] 1. One @nobody\n- [ ] 2. Two @b\n"
+    complaints = []
+
+    def named(messages):
+        complaints.append(messages[-1].text)
+        return plan.replace("nobody", "a")
+
+    replies = {"think": f"---\ncomplexity: complex\n---\n{plan}", "plan_creation": named}
+    with ScriptedModel({**replies, "feedback": COMPLETE}) as model:
+        state = await run(graph_of(lambda c: "done", model), "Go.")
+    assert "names @nobody, whom the team does not have. Use one of: @a, @b." in complaints[0]
+    assert state["current_plan"].step(1).assigned_to == "a"
 
 
 @pytest.mark.parametrize("calls", [1, 2, 3])

@@ -8,8 +8,9 @@ from langgraph.graph.message import push_message
 from replan.events.emitter import Emitter
 from replan.events.types import AnswerRestarted, AnswerToken
 from replan.ports.listening import has_listener
-from replan.replies.body_stream import BodyStream
-from replan.replies.readings import WRAPPED
+from replan.replies.body_stream import BodyStream, Shown
+
+_WRAPPED = ("<", "---", "[", "◁", "```")
 
 Gate = Callable[[Mapping[str, str]], bool]
 """Whether a reply with this front matter carries an answer that may be shown."""
@@ -33,14 +34,12 @@ class AnswerStream:
     def feed(self, chunk: str) -> None:
         """Take the next piece of the reply."""
         if self._gate is None:
-            # Blanks at the end are held back: the answer may end there.
             text = self._held + chunk
-            text = text if self._shown else text.lstrip()
-            if not self._shown and _may_be_wrapped(text):
+            if not self._shown and _may_be_wrapped(text.lstrip()):
                 self._held = text
                 return
-            self._held = text[len(text.rstrip()) :]
-            self._show(text.rstrip())
+            self._held = ""
+            self._show(self._plain.feed(text))
             return
         text = self._body.feed(chunk)
         if text and self._is_open is None:
@@ -70,7 +69,7 @@ class AnswerStream:
         return f"{self._emitter.run_id}-answer{suffix}"
 
     def _begin(self) -> None:
-        self._body, self._held = BodyStream(), ""
+        self._body, self._plain, self._held = BodyStream(), Shown(), ""
         self._is_open: bool | None = None
 
     def _show(self, text: str) -> None:
@@ -81,7 +80,7 @@ class AnswerStream:
 
 def _may_be_wrapped(text: str) -> bool:
     """Whether an answer that begins so may begin with something else, which is not shown."""
-    return any(text.startswith(mark) or mark.startswith(text) for mark in WRAPPED)
+    return any(text.startswith(mark) or mark.startswith(text) for mark in _WRAPPED)
 
 
 def show(emitter: Emitter, text: str, message_id: str, *, is_pushed: bool) -> None:

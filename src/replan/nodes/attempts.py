@@ -29,6 +29,7 @@ from replan.ports.journal import ACTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
 from replan.ports.pauses import pause_if_busy
 from replan.ports.questions import Asker, Waiting, heard
+from replan.ports.retries import with_retries
 from replan.ports.services import Services
 from replan.ports.specialist import SpecialistPort
 from replan.ports.transcript import Transcript
@@ -109,15 +110,11 @@ class Tries:
         for doubt in await self._doubts():
             if (settled := await self._settled(doubt)) is not None:
                 return settled
-        loop = AsyncRetrying(
-            retry=retry_if_result(_can_be_retried),
-            stop=stop_after_attempt(max(1, self._retries + 1 - self._failures)),
-            wait=pause_if_busy(lambda _: self._cause, first=self.services.retry_wait, longest=30),
-            before_sleep=self._begin_again,
-            retry_error_callback=_last_result,
-        )
+        most = max(1, self._retries + 1 - self._failures)
         try:
-            result: SpecialistResult = await loop(self._one)
+            result = await with_retries(
+                self._one, lambda: self._retrying(most), is_wanted=_cannot_be_retried
+            )
         except _Asked as asked:
             return asked.questions
         except LimitReachedError as error:
@@ -145,6 +142,15 @@ class Tries:
         # Who did a part of it, and never said that it is unsafe, is asked for the rest.
         is_part = self.before is not None and self.before.status is ExecutionStatus.PARTIAL
         return not is_part and (self._is_unsafe or await self._has_acted())
+
+    def _retrying(self, most: int) -> AsyncRetrying:
+        return AsyncRetrying(
+            retry=retry_if_result(lambda result: not _cannot_be_retried(result)),
+            stop=stop_after_attempt(most),
+            wait=pause_if_busy(lambda _: self._cause, first=self.services.retry_wait, longest=30),
+            before_sleep=self._begin_again,
+            retry_error_callback=_last_result,
+        )
 
     async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
         """Say what became of work that must not be done twice; None if it is to be done again."""
@@ -375,8 +381,8 @@ def _failure(error: Exception, *, again: bool = True) -> SpecialistResult:
     )
 
 
-def _can_be_retried(result: SpecialistResult) -> bool:
-    return result.status is ExecutionStatus.FAILED and result.retry
+def _cannot_be_retried(result: SpecialistResult) -> bool:
+    return result.status is not ExecutionStatus.FAILED or not result.retry
 
 
 def _last_result(state: RetryCallState) -> SpecialistResult:

@@ -1,7 +1,9 @@
 """What a call is charged: read from what LangChain says before it, and of what came of it."""
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
@@ -38,17 +40,33 @@ def charged_for_error(permit: Permit, error: BaseException) -> Spending:
     return Spending(calls=1) if brought_nothing(error) else permit.reservation.amount
 
 
-def charged_for_reply(permit: Permit, response: LLMResult) -> tuple[Spending, TokenCount]:
+def charged_for_reply(
+    permit: Permit, response: LLMResult, counts: Sequence[TokenCount] = ()
+) -> tuple[Spending, TokenCount]:
     """Charge a call by what its server reported, else by the bytes of request and reply.
+
+    Args:
+        permit: The call.
+        response: What came of it.
+        counts: What the pieces of a stream reported, one by one: LangChain adds them up.
 
     Returns:
         What is charged, and what was reported.
     """
-    reported = _reported(response)
+    reported = counts[-1] if are_running_totals(counts) else _reported(response)
     counted = (reported.input_tokens, reported.output_tokens)
     charged = counted if any(counted) else (permit.ask.input_tokens, _most_output(response))
     spent = Spending(calls=1, tokens=sum(charged), cost=permit.ask.cost(*charged))
     return spent, reported
+
+
+def are_running_totals(counts: Sequence[TokenCount]) -> bool:
+    """Whether each of several counts holds the one before: no part of a request is read twice."""
+    return len(counts) > 1 and all(
+        0 < before.input_tokens <= after.input_tokens
+        and before.output_tokens <= after.output_tokens
+        for before, after in pairwise(counts)
+    )
 
 
 def _reported(response: LLMResult) -> TokenCount:
@@ -56,7 +74,7 @@ def _reported(response: LLMResult) -> TokenCount:
     used = TokenCount()
     for generation in _first_ones(response):
         if isinstance(generation, ChatGeneration):
-            used += _tokens_of(generation.message)
+            used += reported_tokens(generation.message)
     return used
 
 
@@ -75,8 +93,25 @@ def _first_ones(response: LLMResult) -> list[Generation]:
     return [one for generations in response.generations for one in generations[:1]]
 
 
-def _tokens_of(message: BaseMessage) -> TokenCount:
-    usage = message.usage_metadata if isinstance(message, AIMessage) else None
-    if usage is None:
+def reported_tokens(message: BaseMessage) -> TokenCount:
+    """The tokens that a message reports; a number that cannot be one counts as none reported."""
+    usage: Any = message.usage_metadata if isinstance(message, AIMessage) else None
+    if not isinstance(usage, dict):
         return TokenCount()
-    return TokenCount(input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
+    reported = cast("dict[str, object]", usage)
+    return TokenCount(
+        input_tokens=_whole(reported.get("input_tokens")),
+        output_tokens=_whole(reported.get("output_tokens")),
+    )
+
+
+_MOST_TOKENS = 10**12
+
+
+def _whole(number: object) -> int:
+    """Read a count of tokens: what is below 0, too large for one, or no number is 0."""
+    if isinstance(number, str) and number.strip().isdecimal():
+        number = int(number.strip()[:20])
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        return 0
+    return math.ceil(number) if 0 <= number <= _MOST_TOKENS else 0

@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import FeedbackGenerated
 from replan.nodes.answer_stream import AnswerStream
+from replan.nodes.cut_replies import unless_cut_judgement
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.repair import ask_readable
 from replan.nodes.rules import (
@@ -20,7 +21,6 @@ from replan.nodes.rules import (
     reached_limit,
     should_continue_execution,
 )
-from replan.plan.document import looks_like_plan
 from replan.ports.services import Services
 from replan.prompts.host import build_feedback_prompt
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
@@ -72,12 +72,16 @@ async def feedback(
         should_continue=goes_on,
         final_answer=None if goes_on else judged.final_answer,
     )
+    if judged.final_answer is not None:
+        cut = await call.tell_cut()
+        limit = limit or cut
     await call.emitter.emit(FeedbackGenerated, feedback=judged)
     return {
         "current_feedback_result": judged,
         "limit_reached": limit,
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
+        "warnings": call.emitter.warnings,
         "event_seq": call.emitter.counter.value,
     }
 
@@ -99,7 +103,10 @@ async def _judged(
             call,
             call.services.models.feedback,
             prompt,
-            lambda text: read_feedback(text, looks_like_plan),
+            lambda text: unless_cut_judgement(
+                read_feedback(text, call.services.names, holds_plan=prompts.merged_planning),
+                call.end,
+            ),
             shown,
             fallback="the judgement by the status of the steps",
         )

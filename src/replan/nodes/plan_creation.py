@@ -7,11 +7,12 @@ from langgraph.runtime import Runtime
 from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, ReplyUnreadable
 from replan.nodes.approvals import approval_of, first_plan_waits
+from replan.nodes.cut_replies import with_end
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import (
     assigned,
     one_step_plan,
-    plan_text,
+    plan_in,
     read_model_plan,
 )
 from replan.plan.document import PlanDocument, looks_like_plan
@@ -21,6 +22,7 @@ from replan.plan.overlooked import overlooked
 from replan.ports.services import Services
 from replan.prompts.conversation import request_text
 from replan.prompts.host import build_planning_prompt, request_messages
+from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -70,6 +72,7 @@ async def plan_creation(
         "is_simple_task": False,
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
+        "warnings": call.emitter.warnings,
         "event_seq": call.emitter.counter.value,
     }
 
@@ -85,12 +88,14 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
     # What was judged complex may be a plan in any form; else only what cannot be anything else.
     merged = services.prompts.merged_planning
     holds_plan = merged and bool(PlanDocument.recover(text).plan.steps)
+    found = plan_in(text, services.names)
     if not holds_plan and not looks_like_plan(text):
         try:
-            text = plan_text(await call.ask(services.models.planning, prompt))
+            reply = await call.ask(services.models.planning, prompt)
+            found = with_end(read_plan(reply, services.names), call.end)
         except LimitReachedError as error:
-            text = str(error)
-    plan, complaint = await read_model_plan(text, call, prompt)
+            found = plan_in(str(error), services.names)
+    plan, complaint = await read_model_plan(found, call, prompt)
     if plan.steps and not complaint:
         return as_new_plan(assigned(plan, services.team), services.clock()), []
     fallback = "the steps that could be read" if plan.steps else "a plan of one step"

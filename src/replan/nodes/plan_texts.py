@@ -1,14 +1,17 @@
 """From what a model wrote to a plan: read, complained about once, then recovered."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError, ModelCallError
+from replan.nodes.cut_replies import with_end
 from replan.nodes.host_call import HostCall
-from replan.plan.document import PlanDocument, looks_like_plan, refresh_content
+from replan.plan.document import PlanDocument, refresh_content
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.rendering import render
+from replan.replies.naming import Names
+from replan.replies.plans import FoundPlan, problems_of
 from replan.replies.readings import read_plan
 from replan.state.placing import refusals_of, told_with_place
 from replan.state.team import SpecialistCard, find_specialist
@@ -18,40 +21,45 @@ LONGEST_LINE = 300
 
 
 async def read_model_plan(
-    text: str, call: HostCall, prompt: list[BaseMessage]
+    found: FoundPlan, call: HostCall, prompt: list[BaseMessage]
 ) -> tuple[TaskPlan, str]:
     """Give the plan that a model's text holds, and what is still wrong with the text.
 
     A text with mistakes is shown to the model once with all of them; of its second text, and
-    else of its first, what can be read is taken. A plan without steps means that none could.
+    else of its first, what can be read is taken. A plan without steps means that none could; of
+    a text that was cut off, none is.
     """
     team = call.services.team
-    first = PlanDocument.recover(text)
-    complaint = complaint_about(first, team)
+    first = _plan_of(found)
+    complaint = complaint_about(found, team)
     if not complaint:
-        return first.plan, ""
+        return first, ""
     problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, mended."
     try:
-        reply = await call.ask_again(call.services.models.planning, prompt, text, problem)
+        reply = await call.ask_again(call.services.models.planning, prompt, found.text, problem)
     except (LimitReachedError, ModelCallError):
-        return first.plan, complaint
-    second = PlanDocument.recover(plan_text(reply))
-    if second.plan.steps:
-        return second.plan, complaint_about(second, team)
-    return first.plan, complaint
+        return first, complaint
+    again = with_end(read_plan(reply, call.services.names), call.end)
+    second = _plan_of(again)
+    return (second, complaint_about(again, team)) if second.steps else (first, complaint)
 
 
-def complaint_about(document: PlanDocument, team: Sequence[SpecialistCard]) -> str:
+def _plan_of(found: FoundPlan) -> TaskPlan:
+    return TaskPlan() if found.is_cut else PlanDocument.recover(found.text).plan
+
+
+def plan_in(text: str, team: Collection[str]) -> FoundPlan:
+    """The plan in a document that was read before, and what is wrong with it."""
+    return FoundPlan(text, problems_of(text, Names(team)), is_certain=True)
+
+
+def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
     """What is wrong with a model's document and with whom it names, one line each."""
+    document = PlanDocument.recover(found.text)
     # The marks of a model's own plan do not count: all of its steps are to be done.
     steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
     refused = (told_with_place(each, document) for each in refusals_of(steps, team))
-    return "\n".join([*map(str, document.mistakes), *refused])
-
-
-def plan_text(reply: str) -> str:
-    """The plan document in a model's reply, without front matter or thinking around it."""
-    return read_plan(reply, looks_like_plan)
+    return "\n".join([*map(str, found.problems), *refused])
 
 
 def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:

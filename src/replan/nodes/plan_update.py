@@ -11,8 +11,9 @@ from langgraph.types import Overwrite
 from replan.errors import InputError, LimitReachedError, ModelCallError, Refusal
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.nodes.approvals import approval_of, revision_waits
+from replan.nodes.cut_replies import told
 from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.plan_texts import assigned, plan_text
+from replan.nodes.plan_texts import assigned
 from replan.plan.applying import apply_valid
 from replan.plan.changes import PlanChange, compare
 from replan.plan.document import PlanDocument
@@ -22,6 +23,9 @@ from replan.plan.overlooked import overlooked
 from replan.plan.progress import repeats_revision
 from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
+from replan.replies.naming import Names
+from replan.replies.plans import problems_of
+from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -98,6 +102,7 @@ async def plan_update(
         "current_round": state.get("current_round", 0) + 1,
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
+        "warnings": call.emitter.warnings,
         "event_seq": call.emitter.counter.value,
     }
 
@@ -127,12 +132,11 @@ async def _revised(
 
     try:
         if is_asked:
-            text = plan_text(await call.ask(services.models.planning, prompt()))
+            reply = await call.ask(services.models.planning, prompt())
+            text = read_plan(reply, services.names).text
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
-    if not text.strip():
-        return Revision(old)
-    revision = _applied(old, text, judged, services)
+    revision = _taken(old, text, judged, call)
     if not revision.complaints:
         return revision
     problem = "These changes cannot be taken:\n" + "\n".join(revision.complaints)
@@ -141,8 +145,15 @@ async def _revised(
         reply = await call.ask_again(services.models.planning, prompt(), text, problem)
     except (ModelCallError, LimitReachedError):
         return revision
-    second = _applied(old, plan_text(reply), judged, services)
+    second = _taken(old, read_plan(reply, services.names).text, judged, call)
     return second if second.plan.version != old.version else revision
+
+
+def _taken(old: TaskPlan, text: str, judged: FeedbackResult, call: HostCall) -> Revision:
+    """Apply what is valid of a reply; of one that was cut off nothing: its rest was not removed."""
+    if call.end.cut:
+        return Revision(old, [told(call.end)])
+    return _applied(old, text, judged, call.services) if text.strip() else Revision(old)
 
 
 def _new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:
@@ -185,11 +196,13 @@ def _applied(old: TaskPlan, text: str, judged: FeedbackResult, services: Service
         by="model",
         description=judged.plan_update_suggestion or SUGGESTION,
     )
+    names = Names(services.names)
+    known = {each.reason for each in problems_of(old.content, names)}
+    problems = [p for p in problems_of(text, names, finished) if p.reason not in known]
     # Whoever names somebody whom the team does not have is asked once; then the step fails.
     fresh = [step for step in plan.steps if step not in old.steps]
     strangers = [told_with_place(each, document) for each in refusals_of(fresh, services.team)]
-    complaints = [*(str(m) for m in document.mistakes), *_reasons(refusals), *strangers]
-    return Revision(plan, complaints)
+    return Revision(plan, [*map(str, problems), *_reasons(refusals), *strangers])
 
 
 def _reasons(refusals: Sequence[Refusal]) -> list[str]:

@@ -179,7 +179,9 @@ class _BodyReader:
             self._read_key_line(start)
 
     def _read_key_line(self, at: int) -> None:
-        phrase = read_key_line(_LIST_MARKER.sub("", self._lines[at], count=1))
+        line = self._lines[at]
+        marker = _LIST_MARKER.match(line)
+        phrase = read_key_line(line[marker.end() :] if marker else line)
         if phrase is None or phrase.kind == "unknown":
             return
         self._body.key_lines.append(at)

@@ -1,6 +1,7 @@
 """Find the steps of a document: which of its lines belong to which step."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -138,6 +139,11 @@ class _Scan:
         self._window = window
         self._tokens = tokens
         self.items = tuple(self._list_items())
+        self._headings = [
+            (token.map or [0])[0] + window.start
+            for token in tokens
+            if token.type == "heading_open" and not token.level
+        ]
 
     def _list_items(self) -> Iterator[Item]:
         lists: list[int] = []
@@ -234,6 +240,15 @@ class _Scan:
                 stops.append(first)
         return starts, stops, texts
 
+    def heading_above(self, line: int) -> int:
+        """The line of the nearest heading above a line; -1 if there is none."""
+        at = bisect_left(self._headings, line)
+        return self._headings[at - 1] if at else -1
+
+    def names_somebody(self, item: Item) -> bool:
+        """Whether a mention of a specialist stands in an item's line."""
+        return "@" in self._texts[item.start]
+
     def title(self, *, before: int) -> Heading | None:
         """The first heading of the first level before a line."""
         for token in self._tokens:
@@ -265,7 +280,7 @@ def _choose(scan: _Scan) -> tuple[Item, ...]:
     marked = [item for item in scan.items if item.is_marked]
     if marked:
         depth = min(item.depth for item in marked)
-        groups = {item.group for item in marked if item.depth == depth}
+        groups = _lists_of_steps(scan, [item for item in marked if item.depth == depth])
         return tuple(item for item in scan.items if item.depth == depth and _joins(item, groups))
     top = [item for item in scan.items if item.depth == 1]
     return (
@@ -276,10 +291,32 @@ def _choose(scan: _Scan) -> tuple[Item, ...]:
     )
 
 
+def _lists_of_steps(scan: _Scan, marked: Sequence[Item]) -> set[int]:
+    """Tell which lists hold steps: where some have numbers, a check list elsewhere holds none.
+
+    Elsewhere is under another heading; a list of steps without numbers names specialists.
+    """
+    groups: dict[int, list[Item]] = {}
+    for item in marked:
+        groups.setdefault(item.group, []).append(item)
+    places = {
+        scan.heading_above(items[0].start)
+        for items in groups.values()
+        if any(item.numbered for item in items)
+    }
+    return {
+        group
+        for group, items in groups.items()
+        if not places
+        or scan.heading_above(items[0].start) in places
+        or any(item.numbered or scan.names_somebody(item) for item in items)
+    }
+
+
 def _joins(item: Item, groups: set[int]) -> bool:
     """Whether an item at the level of the marked ones is a step."""
     if item.is_marked:
-        return True
+        return item.group in groups
     if item.group in groups:
         return item.mark is not None or item.numbered
     return item.mark is not None and not item.mark.isalnum()

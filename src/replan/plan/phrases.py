@@ -16,6 +16,7 @@ _LONGEST_TRAILING = 200
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 _COLON = r"\s*[:：=]?\s*"
+_WAITS = rf"(?:{words.DEPENDS_ON}|{words.NEEDS}|{words.AFTER})"
 _STEP_ID = rf"(?:{words.STEP}\s*)?#?\d+(?:\s*步)?"
 _STEP_IDS = rf"{_STEP_ID}(?:\s*(?:-|–|to|through|bis|至|到)\s*{_STEP_ID})?"
 _STEP_LIST = rf"[\[(（]?\s*{_STEP_IDS}(?:(?:\s*{words.AND})+\s*{_STEP_IDS})*\s*[\])）]?"
@@ -206,8 +207,8 @@ def _compiled(*pairs: tuple[str, Reader]) -> tuple[tuple[re.Pattern[str], Reader
 
 _OTHERS = (
     (rf"(?P<names>{_AT_NAMES}){_END}", _assignment),
-    (rf"(?:{words.DEPENDS_ON}|{words.AFTER}){_COLON}(?P<steps>{_STEP_LIST}){_END}", _dependencies),
-    (rf"(?:{words.DEPENDS_ON}|{words.AFTER})\s*[:：]\s*{words.NONE}{_END}", _nothing),
+    (rf"{_WAITS}{_COLON}(?P<steps>{_STEP_LIST}){_END}", _dependencies),
+    (rf"{_WAITS}\s*[:：]\s*{words.NONE}{_END}", _nothing),
     (
         (
             rf"(?:{words.CONDITION}{_COLON}(?:{words.IF}\s*)?|{words.IF}{_COLON})"
@@ -271,7 +272,7 @@ _SEPARATORS = re.compile(r"(?:[\s;；,，、]|(?:and|und|et|和)\s)*", re.IGNORE
 _UP_TO_SEPARATOR = re.compile(r"[^;；,，]*[^;；,，\s]")
 # "after 2.1" is no time but a step's number as others count, and must not be lost as text.
 _WRONG_VALUE = re.compile(
-    rf"(?:{words.DEPENDS_ON}|{words.AFTER}){_COLON}(?:{words.STEP}\s*)?#?\d+(?:\.\d+)+.*"
+    rf"{_WAITS}{_COLON}(?:{words.STEP}\s*)?#?\d+(?:\.\d+)+.*"
     rf"|(?:{words.PRIORITY}|{words.RETRIES}|{words.TIMEOUT}){_COLON}"
     rf"(?:{words.VAGUE}|[+-]?\d\S*(?:\s+\w+)?)",
     re.IGNORECASE,

@@ -69,3 +69,8 @@ class Services:
     def team(self) -> tuple[SpecialistCard, ...]:
         """The cards of all specialists, in the order of the configuration."""
         return self.prompts.team
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all specialists, in the order of the configuration."""
+        return tuple(card.name for card in self.team)

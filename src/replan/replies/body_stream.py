@@ -4,19 +4,64 @@ from collections.abc import Callable, Collection
 
 from replan.replies.front_matter import DELIMITER, MAX_LINES, Header, read_header
 from replan.replies.reply import HOST_KEYS
-from replan.replies.wrapping import (
-    BLANK,
-    MARKDOWN,
-    opens_fence,
-    plain,
-    skip_blank,
-    thinking_closes,
-    thinking_opens,
-)
+from replan.replies.thoughts import POSSIBLE, Thought, opens_thought
+from replan.replies.wrapping import BLANK, MARKDOWN, opens_fence, plain, skip_blank
 
 _FENCES = ("```", "~~~")
 _FENCE_BEGINNINGS = ("", "`", "``", "~", "~~")
 _LONGEST_FENCE = 200
+_LONGEST_MARK = 40
+_RULES = "-*_=.+\u2014\u2013"
+_MARKS = "<[◁"
+
+
+class Shown:
+    """Gives a text piece by piece, up to where thoughts or the end of it may begin.
+
+    Whether they do is known when the whole is read, so what stands there is held back till then.
+    Blanks at the end are held back too: the text may end there.
+    """
+
+    def __init__(self) -> None:
+        self._blanks: list[str] = []
+        self._has_begun = self._has_ended = False
+        self._held: str = ""
+
+    def feed(self, text: str) -> str:
+        """Take the next piece, and give what is certain to be shown."""
+        if self._has_ended or not text:
+            return ""
+        if not self._held and not text.strip(BLANK):
+            self._blanks.append(text)
+            return ""
+        text = "".join(self._blanks) + self._held + text
+        self._blanks, self._held = [], ""
+        if not self._has_begun:
+            text = text[skip_blank(text) :]
+        mark = POSSIBLE.search(text)
+        self._has_ended = mark is not None
+        end = _unsure(text) if mark is None else mark.start()
+        shown = text[:end].rstrip(BLANK)
+        self._has_begun = self._has_begun or bool(shown)
+        if end < len(text):
+            self._held = text[len(shown) :]
+        else:
+            self._blanks.append(text[len(shown) :])
+        return shown
+
+
+def _unsure(text: str) -> int:
+    """Find where a mark may have begun that is not complete yet."""
+    start = max(0, len(text) - _LONGEST_MARK)
+    line = text.rfind("\n", start) + 1
+    if line and text[line:].lstrip(" \t").startswith(("`", "~")):
+        return line
+    for at in range(len(text) - 1, start - 1, -1):
+        if text[at].isspace():
+            return len(text)
+        if text[at] in _MARKS:
+            return at
+    return len(text)
 
 
 class BodyStream:
@@ -24,8 +69,8 @@ class BodyStream:
 
     Only the plain form is shown as it arrives: a front matter between two delimiters at the start,
     after blank lines and closed thinking at most. Any other form is held back; `is_streaming` stays
-    false, and `read_reply` reads the whole at the end. If anything was given, all that `feed` and
-    `finish` gave is the body that `read_reply` finds in the whole reply, however it was cut.
+    false, and `read_reply` reads the whole at the end. All that was given is how the body begins
+    that `read_reply` finds in the whole reply, however it was cut.
 
     Attributes:
         fields: The front matter; none until the first text of the body arrives.
@@ -41,7 +86,8 @@ class BodyStream:
         self._line: list[str] = []
         self._lines: list[str] = []
         self._header: Header | None = None
-        self._held: list[str] = []
+        self._shown = Shown()
+        self._thought: Thought | None = None
         self._take: Callable[[str], None] = self._take_start
 
     def feed(self, chunk: str) -> str:
@@ -62,15 +108,9 @@ class BodyStream:
                 self._line = [line, "\n"]
         if not self.is_streaming:
             return ""
-        given = self._given("".join(self._line) + text[at:])
+        given = self._shown.feed("".join(self._line) + text[at:])
         self._line = []
         return given
-
-    def finish(self) -> str:
-        """End the reply; what is still held back is blank, so nothing of it is shown."""
-        self._is_open = False
-        self._held = []
-        return ""
 
     def _plain(self, chunk: str) -> str:
         """Normalize a piece; a carriage return at its end may be half of a line end."""
@@ -80,20 +120,20 @@ class BodyStream:
 
     def _take_start(self, line: str) -> None:
         line = line[skip_blank(line) :]
-        end = thinking_opens(line)
-        if end is not None:
+        self._thought = opens_thought(line)
+        if self._thought is not None:
             self._take = self._take_thinking
-            self._take_thinking(line[end:])
+            self._take_thinking(line[self._thought.end :])
         elif DELIMITER.fullmatch(line):
             self._take = self._take_header
         elif line.strip(BLANK):
             self._is_open = False
 
     def _take_thinking(self, line: str) -> None:
-        end = thinking_closes(line)
-        if end is not None:
+        closed = self._thought.close.search(line) if self._thought else None
+        if closed is not None:
             self._take = self._take_start
-            self._take_start(line[end:])
+            self._take_start(line[closed.end() :])
 
     def _take_header(self, line: str) -> None:
         if not DELIMITER.fullmatch(line):
@@ -109,7 +149,7 @@ class BodyStream:
         text = line.strip(BLANK)
         # A body that is wholly a block of Markdown is unwrapped, which needs its end.
         shown = line[skip_blank(line) :].rstrip(BLANK)
-        if opens_fence(shown) in MARKDOWN or _is_long_fence(text):
+        if opens_fence(shown) in MARKDOWN or _is_long_fence(text) or _may_be_more(text):
             self._is_open = False
         elif text:
             self._begin()
@@ -121,26 +161,22 @@ class BodyStream:
         line = "".join(self._line)
         self._line = [line]
         text = line.strip(BLANK)
-        if _is_long_fence(text):
+        if _is_long_fence(text) or text[0] in _MARKS:
             self._is_open = False
-        elif not text.startswith(_FENCES) and text not in _FENCE_BEGINNINGS:
+        elif text.startswith(_FENCES) or text in _FENCE_BEGINNINGS or not text.strip(_RULES):
+            return
+        else:
             self._begin()
 
     def _begin(self) -> None:
         self.is_streaming = True
         self.fields = self._header.fields if self._header else {}
 
-    def _given(self, text: str) -> str:
-        """Give a piece of the body without the blanks at its end: the body may end there."""
-        if not self._held:
-            text = text[skip_blank(text) :]
-        shown = text.rstrip(BLANK)
-        if not shown:
-            self._held.append(text)
-            return ""
-        given = "".join(self._held) + shown
-        self._held = [text[len(shown) :]]
-        return given
+
+def _may_be_more(text: str) -> bool:
+    """Whether a body that begins so may begin with thoughts or a second front matter."""
+    is_rule = bool(text) and DELIMITER.fullmatch(text) is not None
+    return is_rule or text.startswith(tuple(_MARKS)) or opens_thought(text) is not None
 
 
 def _is_long_fence(text: str) -> bool:

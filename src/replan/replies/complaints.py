@@ -20,6 +20,13 @@ feedback: One sentence.
 ---
 The final answer. For `verdict: continue`: the whole revised plan, or nothing to keep it."""
 
+PLAN_FORM = """\
+Write the whole reply again: the front matter, then the whole plan, each step a line such as
+- [ ] 1. What is to be done @name (after 2)"""
+ANSWER_FORM = """\
+Write the whole reply again: the answer below `complexity: simple`, or the plan below
+`complexity: complex`."""
+
 _LONGEST_VALUE = 60
 
 
@@ -29,10 +36,12 @@ class Complaint(Value, Generic[Reading]):
     Attributes:
         problem: What is wrong and what the right form is; the model is shown it.
         reading: What applies if the second reply is no better; none: the node's own fallback.
+        done: What that is, for people, where it is less than what the reply seems to mean.
     """
 
     problem: str
     reading: Reading | None = None
+    done: str = "what the reply seems to mean"
 
 
 def problem_of(reply: Reply, key: str, labels: str, form: str) -> str:

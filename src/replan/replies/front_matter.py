@@ -43,10 +43,11 @@ class KeyLine(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A reply as fields and body."""
+    """A reply as fields and body, and whether it ends within its markup."""
 
     fields: dict[str, str]
     body: str
+    is_cut: bool = False
 
 
 class Header(NamedTuple):

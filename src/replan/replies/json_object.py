@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Collection, Mapping
+from typing import cast
 
 from replan.replies.front_matter import DELIMITER, Parts
-from replan.replies.json_steps import plan_text
-from replan.replies.json_text import as_text, decode, unwrap
+from replan.replies.json_text import Decoded, as_text, decode, dumped, unwrap
 from replan.replies.keys import BODY_KEYS, LABEL_KEYS, find_key, fits, spelled_out, squeezed
 from replan.replies.labels import complexity_of, verdict_of
+from replan.replies.records import LISTS
 from replan.replies.wrapping import BLANK, few_lines, plain, skip_blank, unless_talk
 
 _MARKUP = tuple(
@@ -28,9 +29,10 @@ def read_object(text: str, known: Collection[str]) -> Parts | None:
     before = text[:start].rstrip()
     if before.endswith("["):
         start = len(before) - 1
-    value, end = decode(text, start)
-    if value == {} and not text[:start].strip(BLANK) and not text[end:].strip(BLANK):
-        return Parts({}, "")  # nothing is in it, or it was cut off at once
+    value, end, is_cut = _first_reply(text, start, known)
+    is_empty = value == {} or (is_cut and not _says_anything(value))
+    if is_empty and not (text[:start] + text[end:]).strip(BLANK):
+        return Parts({}, "", is_cut)  # nothing is in it, or it was cut off at once
     found = unwrap(value, lambda fields: _is_reply(fields, known))
     if found is None:
         return None
@@ -38,7 +40,28 @@ def read_object(text: str, known: Collection[str]) -> Parts | None:
     body = _body(found, fields)
     if not body and fields:
         body = _without_markup(text[end:]) or unless_talk(text[:start])
-    return Parts(fields, body)
+    return Parts(fields, body, is_cut)
+
+
+def _first_reply(text: str, start: int, known: Collection[str]) -> Decoded:
+    """Read the first object that is a reply; a schema may be repeated before it."""
+    first = found = decode(text, start)
+    for _ in range(_MOST_OBJECTS):
+        if unwrap(found.value, lambda fields: _is_reply(fields, known) and not _is_schema(fields)):
+            return found
+        start = text.find("{", found.end)
+        if start < 0 or found.is_cut or found.value is None:
+            break
+        found = decode(text, start)
+    return first
+
+
+_MOST_OBJECTS = 3
+
+
+def _is_schema(fields: Mapping[str, object]) -> bool:
+    """Whether each value is a description of a value."""
+    return all(isinstance(value, dict) and "type" in value for value in fields.values())
 
 
 def _is_reply(fields: Mapping[str, object], known: Collection[str]) -> bool:
@@ -53,7 +76,9 @@ def _is_reply(fields: Mapping[str, object], known: Collection[str]) -> bool:
         if key:
             is_certain = key[1] or key[0] not in LABEL_KEYS
             count += is_certain or fits(key[0], spelled_out(name, as_text(value)))
-        elif squeezed(name) in BODY_KEYS:
+        elif squeezed(name) in LISTS or (
+            squeezed(name) in BODY_KEYS and not isinstance(value, dict)
+        ):
             count += 1
     return count > 1 or (count == 1 and len(fields) == 1)
 
@@ -74,14 +99,31 @@ def _body(found: Mapping[str, object], fields: Mapping[str, str]) -> str:
     )
     bodies = {squeezed(name): value for name, value in found.items()}
     bodies = {name: value for name, value in bodies.items() if name in BODY_KEYS and value}
-    plans = [name for name in bodies if "plan" in name or name in ("steps", "tasks")]
+    plans = [name for name in bodies if name in LISTS]
     others = [name for name in bodies if name not in plans]
     order = [*plans, *others] if is_plan else [*others, *plans]
     if not order:
         return ""
     value = bodies[order[0]]
-    steps = plan_text(value) if order[0] in plans else None
-    return plain(steps or as_text(value))
+    if isinstance(value, list) and _are_lines(cast("list[object]", value)):
+        return plain("\n".join(cast("list[str]", value)))
+    # Steps stay data: they are read as such where the plan is read.
+    return plain(value if isinstance(value, str) else dumped(cast("object", value)))
+
+
+def _says_anything(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(cast("dict[str, object]", value).values())
+    return isinstance(value, list) and any(
+        isinstance(item, dict) for item in cast("list[object]", value)
+    )
+
+
+def _are_lines(rows: list[object]) -> bool:
+    """Whether these are the lines of a document, and not steps."""
+    return all(isinstance(row, str) for row in rows) and any(
+        str(row).startswith("#") or not str(row).strip() for row in rows
+    )
 
 
 def _without_markup(rest: str) -> str:

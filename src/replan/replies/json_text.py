@@ -1,40 +1,91 @@
-"""Reading JSON as models write it: strictly if it is JSON, else as far as it makes sense."""
+"""Reading JSON as models write it: strictly if it is JSON, else repaired as far as it goes."""
 
 import json
-import re
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import NamedTuple, cast
+
+from json_repair import repair_json
 
 _STRICT = json.JSONDecoder(strict=False)
-_SKIP = re.compile(r"(?:[\s,;]+|//[^\n]*)*")
-_CLOSERS = {'"': '"', "'": "'", "`": "`", "“": "”", "\u2018": "\u2019", "«": "»"}
-_STOP = {quote: re.compile(rf"(?:\\.)+|{close}", re.DOTALL) for quote, close in _CLOSERS.items()}
-_BARE = re.compile(r"[^,:}\]\n\[{]+")
-_AFTER_STRING = re.compile(r"\s*(?:[,:}\]]|\Z)")
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
-_MAX_DEPTH = 40
-_MAX_TOKENS = 100_000
+_DEEPEST = 60
+_LONGEST = 200_000
+"""What is longer or deeper is not repaired: the work grows with the length, and by much."""
 
 _WRAPPERS = (
     *("arguments", "parameters", "input", "args", "kwargs", "tool_input", "action_input"),
     *("function", "tool_calls", "function_call", "tool_call", "properties"),
-    *("output", "reply", "response", "result", "data", "json"),
+    *("output", "reply", "response", "result", "data", "json", "content", "answer", "message"),
 )
 _MAX_WRAPPERS = 6
 
 
-def decode(text: str, start: int) -> tuple[object, int]:
-    """Read the JSON value at a place; what is broken or cut off is read as far as it goes.
+class Decoded(NamedTuple):
+    """A JSON value in a text.
 
-    Returns:
-        The value and where it ends.
+    Attributes:
+        value: The value; none if there was nothing that could be read.
+        end: Where it ends in the text.
+        is_cut: Whether the text ended within it.
     """
+
+    value: object
+    end: int
+    is_cut: bool = False
+
+
+def decode(text: str, start: int) -> Decoded:
+    """Read the JSON value at a place; what is broken or cut off is read as far as it goes."""
     try:
-        return cast("tuple[object, int]", _STRICT.raw_decode(text, start))
+        value, end = cast("tuple[object, int]", _STRICT.raw_decode(text, start))
+        return Decoded(value, end)
     except (ValueError, RecursionError):
-        scanner = _Scanner(text, start)
-        return scanner.value(0), scanner.at
+        end, deepest, is_open = _extent(text, start)
+    if deepest > _DEEPEST or end - start > _LONGEST:
+        return Decoded(None, start)
+    try:
+        value = cast("object", repair_json(text[start:end], return_objects=True))
+    except (ValueError, RecursionError):
+        return Decoded(None, start)
+    return Decoded(value, end, is_open)
+
+
+def _extent(text: str, start: int) -> tuple[int, int, bool]:
+    """Find where a broken value ends, how deep it goes, and whether it is still open there."""
+    depth = deepest = 0
+    quoted = escaped = False
+    for at in range(start, min(len(text), start + _LONGEST + 1)):
+        sign = text[at]
+        if quoted:
+            quoted = sign != '"' or escaped
+            escaped = sign == "\\" and not escaped
+        elif sign == '"':
+            quoted = True
+        elif sign in "{[":
+            depth += 1
+            deepest = max(deepest, depth)
+            if depth > _DEEPEST:
+                break
+        elif sign in "}]":
+            depth -= 1
+            if depth <= 0:
+                return at + 1, deepest, False
+    # A quotation mark that was not escaped hides the brackets behind it.
+    is_open = not quoted or text.rstrip()[-1:] not in ("}", "]")
+    return len(text), deepest, is_open
+
+
+def decode_lines(text: str) -> list[object]:
+    """Read one JSON object a line."""
+    found: list[object] = []
+    for line in text.split("\n"):
+        row = line.strip().rstrip(",")
+        if not row:
+            continue
+        try:
+            found.append(json.loads(row))
+        except (ValueError, RecursionError):
+            return []
+    return found
 
 
 def unwrap(
@@ -70,10 +121,11 @@ def as_text(value: object) -> str:
             items = cast("list[object]", value)
             return "\n".join(f"- {as_text(item)}" for item in items)
         case _:
-            return _dumped(value)
+            return dumped(value)
 
 
-def _dumped(value: object) -> str:
+def dumped(value: object) -> str:
+    """Write a value as JSON."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError:
@@ -82,97 +134,4 @@ def _dumped(value: object) -> str:
 
 def _decoded(text: str) -> object:
     start = len(text) - len(text.lstrip())
-    return decode(text, start)[0] if text.startswith(("{", "["), start) else None
-
-
-class _Scanner:
-    """A reader of broken JSON that always moves forward and never fails."""
-
-    def __init__(self, text: str, start: int) -> None:
-        self._text = text
-        self.at = start
-        self._tokens = 0
-
-    def value(self, depth: int) -> object:
-        """Read whatever stands here."""
-        self._skip()
-        sign = self._text[self.at : self.at + 1]
-        if sign in ("{", "[") and sign and depth < _MAX_DEPTH:
-            self.at += 1
-            return self._object(depth) if sign == "{" else self._list(depth)
-        if sign in _CLOSERS:
-            return self._string(sign)
-        return self._bare()
-
-    def _object(self, depth: int) -> dict[str, object]:
-        fields: dict[str, object] = {}
-        while self._goes_on("}"):
-            if self._text[self.at] == "]":
-                break
-            key = as_text(self.value(_MAX_DEPTH))
-            self._skip()
-            if self._text.startswith((":", "="), self.at):
-                self.at += 1
-                fields[key] = self.value(depth + 1)
-        return fields
-
-    def _list(self, depth: int) -> list[object]:
-        items: list[object] = []
-        while self._goes_on("]"):
-            if self._text[self.at] == "}":
-                break
-            items.append(self.value(depth + 1))
-        return items
-
-    def _goes_on(self, close: str) -> bool:
-        """Whether another item follows; takes the closing sign."""
-        self._skip()
-        self._tokens += 1
-        if self.at >= len(self._text) or self._tokens > _MAX_TOKENS:
-            self.at = len(self._text)
-            return False
-        if self._text[self.at] == close:
-            self.at += 1
-            return False
-        return True
-
-    def _skip(self) -> None:
-        found = _SKIP.match(self._text, self.at)
-        self.at = found.end() if found else self.at
-
-    def _string(self, quote: str) -> str:
-        start = self.at + 1
-        at = start
-        stop = _STOP[quote]
-        while found := stop.search(self._text, at):
-            self._tokens += 1
-            if found[0].startswith("\\"):
-                at = found.end()
-            elif _AFTER_STRING.match(self._text, found.end()) or self._tokens > _MAX_TOKENS:
-                self.at = found.end()
-                return _unescaped(self._text[start : found.start()])
-            else:  # a quotation mark inside the string that was not escaped
-                at = found.end()
-        self.at = len(self._text)
-        return _unescaped(self._text[start:])
-
-    def _bare(self) -> object:
-        """Read a word or number without marks; on a sign that means nothing, step over it."""
-        found = _BARE.match(self._text, self.at)
-        if found is None:
-            self.at += 1
-            return None
-        self.at = found.end()
-        word = found[0].strip()
-        return None if word in ("null", "None", "undefined") else word
-
-
-def _unescaped(text: str) -> str:
-    def one(found: re.Match[str]) -> str:
-        if found[1]:
-            return chr(int(found[1], 16))
-        return _ESCAPES.get(found[2], found[2])
-
-    plain = _ESCAPE.sub(one, text)
-    # Two halves of one character are written as two escapes.
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return decode(text, start).value if text.startswith(("{", "["), start) else None

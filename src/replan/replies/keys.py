@@ -1,7 +1,5 @@
 """The keys of a reply's front matter, in the spellings and languages that models use."""
 
-import re
-import unicodedata
 from collections.abc import Collection
 from functools import lru_cache
 
@@ -13,10 +11,10 @@ from replan.replies.labels import (
     status_of,
     verdict_of,
 )
+from replan.replies.naming import squeezed
+from replan.replies.wordlists import tables, words
 
-BODY_KEYS = frozenset(
-    ("answer", "plan", "body", "content", "response", "finalanswer", "revisedplan", "markdown")
-) | frozenset(("steps", "tasks", "答案", "回答", "计划", "計画", "antwort", "respuesta", "réponse"))
+BODY_KEYS = frozenset(words("others", "bodies"))
 """What the body is called where it stands under a key of its own."""
 
 LABEL_KEYS = frozenset(
@@ -24,60 +22,18 @@ LABEL_KEYS = frozenset(
 ) | frozenset(("status", "confidence", "replan_needed", "retry"))
 """The keys whose value is one word or number; prose cannot continue such a value."""
 
-_KEYS: dict[str, str] = {
-    "complexity": """difficulty taskcomplexity complexitylevel 复杂度 复杂性 複雜度 複雑さ 複雑度
-        难度 難易度 komplexität komplexitaet complejidad complexité complessità complexidade 복잡도
-        сложность التعقيد تعقيد""",
-    "score": """complexityscore 分数 评分 得分 スコア punktzahl bewertung puntuación puntaje
-        punteggio pontuação 점수 оценка الدرجة""",
-    "reasoning": """reason rationale justification 理由 原因 根拠 begründung razonamiento
-        justificación raisonnement motivazione raciocínio 이유 обоснование السبب""",
-    "next_action": """action nextstep 下一步 下一步行动 次のアクション nächsteaktion
-        nächsterschritt próximaacción siguienteacción prochaineaction الإجراءالتالي""",
-    "verdict": """decision judgement judgment status 结论 結論 判断 判定 决定 urteil entscheidung
-        veredicto decisión décision verdetto decisão 판정 вердикт решение الحكم القرار""",
-    "feedback": """反馈 反饋 フィードバック rückmeldung comentarios retroalimentación commentaire
-        commentaires 피드백 отзыв ملاحظات""",
-    "suggested_action": """suggestion 建议操作 建议行动 推奨アクション vorgeschlageneaktion
-        acciónsugerida actionsuggérée""",
-    "update": """planupdate planupdatesuggestion updatesuggestion 更新 aktualisierung actualización
-        miseàjour""",
-    "plan_update_type": "updatetype 更新类型",
-    "status": "outcome 状态 状態 estado statut",
-    "confidence": "置信度 信頼度 konfidenz confianza confiance",
-    "replan_needed": "replan needsreplan",
-    "retry": "canretry retryable",
-}
-
+_KEYS = tables("keys")
 # A flag says with yes or no what its key's label says in a word: key, word for yes, word for no.
-_FLAGS: dict[str, tuple[str, str, str]] = {
-    "shouldcontinue": ("verdict", "continue", "complete"),
-    "continue": ("verdict", "continue", "complete"),
-    "iscomplete": ("verdict", "complete", "continue"),
-    "iscompleted": ("verdict", "complete", "continue"),
-    "complete": ("verdict", "complete", "continue"),
-    "completed": ("verdict", "complete", "continue"),
-    "done": ("verdict", "complete", "continue"),
-    "finished": ("verdict", "complete", "continue"),
-    "iscomplex": ("complexity", "complex", "simple"),
-    "needsplan": ("complexity", "complex", "simple"),
-    "issimple": ("complexity", "simple", "complex"),
-    "issimpletask": ("complexity", "simple", "complex"),
-}
-
-
-def squeezed(key: str) -> str:
-    """Give a key without the differences that do not matter: case, width, blanks, `_`, `-`."""
-    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", key).casefold())
+_FLAGS = tables("flags")
 
 
 @lru_cache(maxsize=16)
 def _key_table(known: frozenset[str]) -> dict[str, tuple[str, bool]]:
     aliases = {
         squeezed(alias): (key, False)
-        for key, text in _KEYS.items()
+        for key, aliases in _KEYS.items()
         if key in known
-        for alias in text.split()
+        for alias in aliases
     }
     return aliases | {squeezed(key): (key, True) for key in known}
 

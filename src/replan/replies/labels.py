@@ -6,85 +6,14 @@ from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from replan.plan.model import PlanUpdateType
+from replan.replies.wordlists import tables, words
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
 
 Verdict = Literal["complete", "continue"]
 """What the host says of a round: the work is done, or it goes on."""
 
-_COMPLEXITY: dict[TaskComplexity, str] = {
-    TaskComplexity.SIMPLE: """simple|easy|trivial|low|basic|straightforward|简单|簡單|简易|単純|簡単
-        |低|einfach|leicht|niedrig|sencillo|sencilla|fácil|baja|bajo|facile|faible|semplice|bassa
-        |simples|baixa|간단|간단함|просто|простой|простая|низкая|بسيط|بسيطة""",
-    TaskComplexity.MODERATE: """moderate|medium|intermediate|average|中等|一般|适中|普通|中|中程度
-        |mittel|mäßig|moderat|moderado|moderada|media|medio|modéré|modérée|moyen|moyenne|moderata
-        |moderato|보통|средний|средняя|умеренная|متوسط|متوسطة""",
-    TaskComplexity.COMPLEX: """complex|complicated|hard|difficult|high|advanced|multi step|multistep
-        |non trivial|nontrivial|not trivial|not simple|复杂|複雜|複雑|困难|困難|高|komplex
-        |kompliziert|schwierig|schwer|hoch|complejo|compleja|complicado|complicada|difícil|alta
-        |complexe|compliqué|compliquée|difficile|élevée|complesso|complessa|complexo|complexa
-        |복잡|복잡함|сложный|сложная|сложно|высокая|معقد|معقدة""",
-}
-
-_VERDICT: dict[Verdict, str] = {
-    "complete": """complete|completed|done|finished|finish|stop|end|ended|satisfied|accept|accepted
-        |final|完成|已完成|结束|停止|完了|終了|fertig|abgeschlossen|vollständig|beendet|terminado
-        |completo|completa|completado|completada|finalizado|terminé|terminée|complet|fini|achevé
-        |completato|concluído|완료|завершено|готово|выполнено|مكتمل|اكتمل|تم""",
-    "continue": """continue|continuing|continued|proceed|more|incomplete|unfinished|in progress
-        |revise|replan|retry|go on|keep going|继续|繼續|未完成|続行|継続|続ける|weiter|weitermachen
-        |fortsetzen|fortfahren|unvollständig|continuar|incompleto|incompleta|seguir|continuer
-        |incomplet|continuare|계속|продолжить|не завершено|متابعة|استمرار|استمر""",
-}
-
-_STATUS: dict[ExecutionStatus, str] = {
-    ExecutionStatus.SUCCESS: """success|succeeded|successful|ok|done|complete|completed|成功
-        |erfolg|erfolgreich|éxito|succès""",
-    ExecutionStatus.FAILED: """failed|fail|failure|error|失败|失敗|fehlgeschlagen|fehler|fallido
-        |échec""",
-    ExecutionStatus.PARTIAL: "partial|partially|partial success|部分|teilweise|parcial|partiel",
-}
-
-_ACTION: dict[ActionType, str] = {
-    ActionType.DIRECT_ANSWER: """direct answer|answer|answer directly|respond|respond directly
-        |直接回答|回答|直接応答|direkte antwort|respuesta directa|réponse directe""",
-    ActionType.CREATE_PLAN: """create plan|create a plan|plan|make a plan|planning|创建计划|制定计划
-        |計画作成|plan erstellen|crear plan|crear un plan|créer un plan""",
-    ActionType.EXECUTE_STEP: "execute step|execute|execute next step|next step|执行步骤",
-    ActionType.REFLECT: "reflect|review|反思",
-    ActionType.UPDATE_PLAN: """update plan|update the plan|revise plan|revise the plan|replan
-        |更新计划|修改计划|plan aktualisieren|actualizar plan|mettre à jour le plan""",
-}
-
-_FLAG: dict[bool, str] = {
-    True: "true|yes|y|on|1|是|对|はい|ja|sí|si|oui|да|نعم|예",
-    False: "false|no|n|off|0|否|不|いいえ|nein|non|нет|لا|아니오|never",
-}
-
-_NEGATIONS = frozenset(
-    (
-        "not",
-        "isn't",
-        "no",
-        "never",
-        "nicht",
-        "kein",
-        "pas",
-        "non",
-        "ne",
-        "n'est",
-        "não",
-        "не",
-        "ليس",
-    )
-)
-# Words that may stand beside a label without changing what it says.
-_FILLERS = frozenset(
-    """a|an|the|this|is|it|task|question|request|query|work|plan|all|steps|very|quite|fairly|highly
-    |rather|pretty|relatively|moderately|extremely|yet|now|fully|complexity|level|label|status
-    |verdict|taskcomplexity|value|rated|as|to|be|aufgabe|sehr|tarea|muy|tâche|très""".replace(
-        "\n    ", ""
-    ).split("|")
-)
+_NEGATIONS = frozenset(words("others", "negations"))
+_FILLERS = frozenset(words("others", "fillers"))
 _LABEL_REACH = 200
 _MAX_WORDS = 8
 _SEGMENT_END = re.compile(
@@ -92,6 +21,7 @@ _SEGMENT_END = re.compile(
     r"|\.\s|:\s|\s-+\s|\s?[-=]>|→|\bbecause\b|\bbut\b"
 )
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_CHOICE = re.compile(r"\s*(?:[,/|，、;]|\bor\b|\boder\b|\bou\b|\bo\b|→|->)\s*")
 _NUMBER = re.compile(
     r"[~≈\s]*(\d{1,9}+(?:[.,]\d{1,12}+)?+|[.,]\d{1,12}+)\s*"
     r"(?:(%)|(?:/|out of|von|sur|de)\s*(\d{1,6}))?(?=$|[\s,;.()\]}#-])"
@@ -101,31 +31,44 @@ _NUMBER = re.compile(
 Label = TypeVar("Label")
 
 
-def _index(table: Mapping[Label, str]) -> dict[str, Label]:
-    return {
-        _folded(word.strip()): label for label, text in table.items() for word in text.split("|")
-    }
+def _index(name: str, labels: Mapping[str, Label]) -> dict[str, Label]:
+    return {_folded(word): labels[key] for key, listed in tables(name).items() for word in listed}
 
 
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-_COMPLEXITY_WORDS = _index(_COMPLEXITY)
-_VERDICT_WORDS = _index(_VERDICT)
-_STATUS_WORDS = _index(_STATUS)
-_ACTION_WORDS = _index(_ACTION)
-_FLAG_WORDS = _index(_FLAG)
+_COMPLEXITY_WORDS = _index("complexity", {str(label): label for label in TaskComplexity})
+_VERDICTS: dict[str, Verdict] = {"complete": "complete", "continue": "continue"}
+_VERDICT_WORDS = _index("verdict", _VERDICTS)
+_STATUS_WORDS = _index("status", {str(status): status for status in ExecutionStatus})
+_ACTION_WORDS = _index("action", {str(action): action for action in ActionType})
+_FLAG_WORDS = _index("flag", {"yes": True, "no": False})
 _UPDATE_WORDS = {kind.value.replace("_", " "): kind for kind in PlanUpdateType}
 
 
 def complexity_of(value: str) -> TaskComplexity | None:
     """Read a complexity label; a choice of several, or a denial, is none."""
-    return _label(value, _COMPLEXITY_WORDS)[0]
+    return None if is_choice(value, _COMPLEXITY_WORDS) else _label(value, _COMPLEXITY_WORDS)[0]
+
+
+def is_choice(value: str, words: Mapping[str, Label] | None = None) -> bool:
+    """Whether a value is a list of labels to choose from, as the prompt has it, and no choice."""
+    if words is None:
+        return is_choice(value, _COMPLEXITY_WORDS) or is_choice(value, _VERDICT_WORDS)
+    pieces = [
+        piece.strip(" \t[]<>{}()`'\"*.").split()
+        for piece in _CHOICE.split(_folded(value[:_LABEL_REACH]))
+    ]
+    labels = [words.get(" ".join(piece)) for piece in pieces if piece]
+    return len(labels) > 1 and all(labels) and len(set(labels)) > 1
 
 
 def verdict_of(value: str) -> Verdict | None:
     """Read a verdict; "not complete" is continue."""
+    if is_choice(value, _VERDICT_WORDS):
+        return None
     label, negated = _label(value, _VERDICT_WORDS)
     if not negated:
         return label

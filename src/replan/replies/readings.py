@@ -1,34 +1,38 @@
 """What a reply means: typed readings of it, and what to say where it cannot be read."""
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Literal, Protocol
+from collections.abc import Collection, Mapping
+from typing import Literal
 
-from langchain_core.messages import AIMessage, AnyMessage
-
-from replan.errors import DeserializationError
 from replan.plan.model import PlanUpdateType, Value
-from replan.replies.body_plan import LooksLikePlan, plan_of, read_plan
-from replan.replies.complaints import FEEDBACK_FORM, THINK_FORM, Complaint, problem_of
+from replan.replies.complaints import (
+    ANSWER_FORM,
+    FEEDBACK_FORM,
+    PLAN_FORM,
+    THINK_FORM,
+    Complaint,
+    problem_of,
+)
 from replan.replies.labels import (
     Verdict,
     action_of,
     complexity_of,
+    is_choice,
     number_of,
     update_type_of,
     verdict_of,
 )
+from replan.replies.naming import Names
+from replan.replies.plans import FoundPlan, find_plan, is_partial, problems_of
 from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, Reply, read_reply
 from replan.replies.specialist_reading import SpecialistReading, read_specialist
-from replan.state.results import ActionType, FeedbackResult, TaskComplexity, ThinkingResult
+from replan.replies.wordlists import words
+from replan.state.results import ActionType, TaskComplexity
 
 __all__ = [
     "Complaint",
     "FeedbackReading",
     "SpecialistReading",
     "ThinkReading",
-    "parse_feedback_result",
-    "parse_thinking_result",
     "read_answer",
     "read_feedback",
     "read_plan",
@@ -38,27 +42,10 @@ __all__ = [
     "says_simple",
 ]
 
-WRAPPED = ("<", "---", "[THINK]", "◁")
-"""How a reply begins that may hold more than its answer."""
-
 BodyKind = Literal["answer", "plan", "text", "empty"]
 """What a body is: an answer, a plan, text under a complex judgement that is no plan, or nothing."""
 
-_NOTHING = (
-    frozenset(("", "none", "nothing", "n/a", "na", "null", "empty", "unchanged", "same plan", "no"))
-    | frozenset(
-        ("no change", "no changes", "no changes needed", "no update", "no updates", "keep the plan")
-    )
-    | frozenset(
-        (
-            "the plan stays as it is",
-            "empty: go on with the plan as it is",
-            "same as before",
-            "keine",
-        )
-    )
-    | frozenset(("无", "沒有", "没有", "なし", "ninguno", "ninguna", "aucun", "aucune", "нет"))
-)
+_NOTHING = frozenset(words("others", "nothing"))
 """What says in a place for a wish that there is none."""
 
 
@@ -72,6 +59,7 @@ class ThinkReading(Value):
         next_action: What the host means to do; it may contradict the label.
         body: The answer or the plan.
         kind: What the body is.
+        is_cut: Whether the reply's markup shows that its end is missing.
         contradiction: What in the reply does not go together, or empty.
     """
 
@@ -81,6 +69,7 @@ class ThinkReading(Value):
     next_action: ActionType | None = None
     body: str = ""
     kind: BodyKind = "empty"
+    is_cut: bool = False
     contradiction: str = ""
 
 
@@ -94,6 +83,8 @@ class FeedbackReading(Value):
         update: What should change in the plan.
         plan_update_type: The kind of change, if the host named one.
         body: The final answer (complete) or the revised plan (continue).
+        is_partial: Whether the revised plan says itself that it leaves steps out.
+        is_cut: Whether the reply's markup shows that its end is missing.
         contradiction: What in the reply does not go together, or empty.
     """
 
@@ -103,39 +94,57 @@ class FeedbackReading(Value):
     update: str = ""
     plan_update_type: PlanUpdateType | None = None
     body: str = ""
+    is_partial: bool = False
+    is_cut: bool = False
     contradiction: str = ""
 
 
-class HasText(Protocol):
-    """A message, as far as it matters here."""
-
-    @property
-    def text(self) -> str:
-        """The text of the message, without its other blocks."""
-        ...
-
-
 def read_think(
-    text: str, looks_like_plan: LooksLikePlan, threshold: float = 0.5
+    text: str, team: Collection[str] = (), threshold: float = 0.5
 ) -> ThinkReading | Complaint[ThinkReading]:
     """Read a think reply.
 
     The label decides. Where it is missing or unknown, a score does; without one, a body with steps
-    of a plan is a plan. Anything else is asked for again.
+    of a plan is a plan. Anything else is asked for again, and so is a plan below `simple`.
+
+    Args:
+        text: The reply.
+        team: Who may do steps of a plan.
+        threshold: From which score on a request is complex.
     """
     reply = read_reply(text, THINK_KEYS)
     written = reply.fields.get("complexity", "")
     score = number_of(reply.fields.get("score", "") or written)
     label = complexity_of(written)
-    plan = plan_of(reply.body, looks_like_plan, expected=label not in (None, "simple"))
+    plan = find_plan(reply.body, team, expected=label not in (None, "simple"), is_cut=reply.is_cut)
     complexity = label or _without_label(score, threshold, has_plan=plan is not None)
+    if complexity is TaskComplexity.SIMPLE and plan is not None and plan.is_certain:
+        return _plan_below_simple(reply, plan, score)
     reading = _think_reading(reply, complexity or TaskComplexity.SIMPLE, plan, score)
-    if complexity:
+    doubt = plan.doubt if plan else ""
+    if complexity and not doubt:
         return reading
+    if complexity:
+        return Complaint[ThinkReading](problem=f"{UNSURE} {doubt} {PLAN_FORM}", reading=reading)
+    is_echo = is_choice(written)
     return Complaint[ThinkReading](
         problem=problem_of(reply, "complexity", "simple, moderate, complex", THINK_FORM),
-        reading=reading if reading.body else None,
+        reading=reading if reading.body and not is_echo else None,
     )
+
+
+def _plan_below_simple(
+    reply: Reply, plan: FoundPlan, score: float | None
+) -> ThinkReading | Complaint[ThinkReading]:
+    """Read a plan for the team below a label that says there is none: no answer is written so."""
+    reading = _think_reading(reply, TaskComplexity.MODERATE, plan, score)
+    if action_of(reply.fields.get("next_action", "")) is ActionType.CREATE_PLAN:
+        return reading
+    problem = f"Your reply says that the request is simple, but its body is a plan. {ANSWER_FORM}"
+    return Complaint[ThinkReading](problem=problem, reading=reading)
+
+
+UNSURE = "Your plan cannot be read with certainty."
 
 
 def says_simple(fields: Mapping[str, str], threshold: float = 0.5) -> bool:
@@ -160,10 +169,10 @@ def _without_label(
 
 
 def _think_reading(
-    reply: Reply, complexity: TaskComplexity, plan: str | None, score: float | None
+    reply: Reply, complexity: TaskComplexity, plan: FoundPlan | None, score: float | None
 ) -> ThinkReading:
     is_simple = complexity is TaskComplexity.SIMPLE
-    body = reply.body if is_simple or plan is None else plan
+    body = reply.body if is_simple or plan is None else plan.text
     kind: BodyKind = "answer" if is_simple else "text" if plan is None else "plan"
     action = action_of(reply.fields.get("next_action", ""))
     against = (
@@ -178,6 +187,7 @@ def _think_reading(
         next_action=action,
         body=body,
         kind=kind if body else "empty",
+        is_cut=reply.is_cut,
         contradiction=f"complexity is {complexity}, next_action is {action}"
         if action in against
         else "",
@@ -185,31 +195,56 @@ def _think_reading(
 
 
 def read_feedback(
-    text: str, looks_like_plan: LooksLikePlan
+    text: str, team: Collection[str] = (), *, holds_plan: bool = True
 ) -> FeedbackReading | Complaint[FeedbackReading]:
     """Read a feedback reply.
 
     Where the verdict is missing or unknown, a body with steps of a plan means continue. Anything
-    else is asked for again.
+    else is asked for again, and so is a change of the plan that is only spoken of.
+
+    Args:
+        text: The reply.
+        team: Who may do steps of a plan.
+        holds_plan: Whether the reply had to hold the revised plan; else another call asks for it.
     """
     reply = read_reply(text, FEEDBACK_KEYS)
-    verdict = verdict_of(reply.fields.get("verdict", ""))
-    plan = plan_of(reply.body, looks_like_plan, expected=verdict == "continue")
+    written = reply.fields.get("verdict", "")
+    verdict = verdict_of(written)
+    plan = None
+    if verdict != "complete":
+        plan = find_plan(reply.body, team, expected=verdict == "continue", is_cut=reply.is_cut)
     if verdict is None and plan is not None:
         verdict = "continue"
-    if verdict:
-        return _feedback_reading(reply, verdict, plan)
-    return Complaint[FeedbackReading](
-        problem=problem_of(reply, "verdict", "complete, continue", FEEDBACK_FORM),
-        reading=_feedback_reading(reply, "complete", plan) if reply.body else None,
-    )
+    if verdict is None:
+        is_echo = is_choice(written)
+        return Complaint[FeedbackReading](
+            problem=problem_of(reply, "verdict", "complete, continue", FEEDBACK_FORM),
+            reading=_feedback_reading(reply, "complete", plan)
+            if reply.body and not is_echo
+            else None,
+        )
+    reading = _feedback_reading(reply, verdict, plan)
+    problem = _revision_problem(reading, plan) if verdict == "continue" and holds_plan else ""
+    return Complaint[FeedbackReading](problem=problem, reading=reading) if problem else reading
 
 
-def _feedback_reading(reply: Reply, verdict: Verdict, plan: str | None) -> FeedbackReading:
+def _revision_problem(reading: FeedbackReading, plan: FoundPlan | None) -> str:
+    """Say what keeps a revision from being taken as it stands."""
+    wants_other = reading.update or reading.suggested_action is ActionType.UPDATE_PLAN
+    if plan is None and wants_other:
+        return f"Your reply asks for a change of the plan, but it holds no plan. {PLAN_FORM}"
+    if plan is not None and plan.doubt:
+        return f"{UNSURE} {plan.doubt} {PLAN_FORM}"
+    if plan is not None and reading.is_partial:
+        return f"Your revised plan leaves steps out. {PLAN_FORM}"
+    return ""
+
+
+def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) -> FeedbackReading:
     update = _unless_nothing(reply.fields.get("update", ""))
     body = reply.body
     if verdict == "continue":
-        body = plan or ""
+        body = plan.text if plan else ""
         if plan is None:  # a suggestion in prose
             update = "\n\n".join(part for part in (update, _unless_nothing(reply.body)) if part)
     action = action_of(reply.fields.get("suggested_action", ""))
@@ -225,66 +260,30 @@ def _feedback_reading(reply: Reply, verdict: Verdict, plan: str | None) -> Feedb
         update=update,
         plan_update_type=update_type_of(reply.fields.get("plan_update_type", "")),
         body=body,
+        is_partial=plan is not None and is_partial(reply.body),
+        is_cut=reply.is_cut,
         contradiction=f"verdict is {verdict}, suggested_action is {action}"
         if action in against
         else "",
     )
 
 
+def read_plan(text: str, team: Collection[str] = ()) -> FoundPlan:
+    """Give the plan in a reply that should be nothing else, and what is wrong with it.
+
+    A reply without steps of a plan is given as it is, without front matter.
+    """
+    reply = read_reply(text, HOST_KEYS)
+    plan = find_plan(reply.body, team, expected=True, is_cut=reply.is_cut)
+    return plan or FoundPlan(reply.body, problems_of(reply.body, Names(team)), is_certain=False)
+
+
 def read_answer(text: str) -> str:
     """Give the answer in a reply that should be nothing else, without thinking or front matter."""
-    start = text.lstrip()
-    if start.startswith(WRAPPED):
-        return read_reply(text, HOST_KEYS if start.startswith("-") else ()).body
-    return text.strip()
+    is_framed = text.lstrip().startswith(("-", "<", "[", "◁"))
+    return read_reply(text, HOST_KEYS if is_framed else ()).body
 
 
 def _unless_nothing(text: str) -> str:
-    return "" if text.strip(" .()[]*_`-\n").lower() in _NOTHING else text
-
-
-def parse_thinking_result(
-    message: HasText,
-    *,
-    at: datetime,
-    looks_like_plan: LooksLikePlan,
-    original_messages: tuple[AnyMessage, ...] = (),
-) -> ThinkingResult:
-    """Read a model's message as what the host thinks.
-
-    Raises:
-        DeserializationError: The message cannot be read with certainty; ask for it again.
-    """
-    reading = read_think(message.text, looks_like_plan)
-    if isinstance(reading, Complaint):
-        raise DeserializationError("thinking result", reading.problem)
-    return ThinkingResult(
-        thought=reading.body,
-        complexity=reading.complexity,
-        reasoning=reading.reasoning,
-        next_action=reading.next_action,
-        original_messages=original_messages,
-        score=reading.score,
-        timestamp=at,
-    )
-
-
-def parse_feedback_result(message: HasText, *, looks_like_plan: LooksLikePlan) -> FeedbackResult:
-    """Read a model's message as the host's judgement of a round.
-
-    Raises:
-        DeserializationError: The message cannot be read with certainty; ask for it again.
-    """
-    reading = read_feedback(message.text, looks_like_plan)
-    if isinstance(reading, Complaint):
-        raise DeserializationError("feedback result", reading.problem)
-    is_done = reading.verdict == "complete"
-    return FeedbackResult(
-        feedback=reading.feedback,
-        should_continue=not is_done,
-        suggested_action=reading.suggested_action,
-        plan_update_suggestion=reading.update,
-        plan_update_type=reading.plan_update_type,
-        revised_plan="" if is_done else reading.body,
-        final_answer=AIMessage(reading.body) if is_done and reading.body else None,
-    )
+    words_in = text.strip(" .()[]*_`-\n").lower()
+    return "" if not words_in or words_in in _NOTHING else text

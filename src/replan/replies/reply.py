@@ -1,6 +1,7 @@
 """Reading a host's reply: a Markdown document with a small front matter, however it arrives."""
 
 import json
+import re
 from collections.abc import Collection
 
 from replan.plan.model import Value
@@ -8,6 +9,7 @@ from replan.replies.front_matter import DELIMITER, MAX_LINES, Parts, match_key, 
 from replan.replies.json_object import read_object
 from replan.replies.leading_lines import read_bare, read_leading, read_one_line
 from replan.replies.tags import read_tags
+from replan.replies.thoughts import without_thoughts, without_tokens
 from replan.replies.wrapping import (
     BLANK,
     NEUTRAL_LANGUAGES,
@@ -30,6 +32,8 @@ FEEDBACK_KEYS = frozenset(("verdict", "feedback", "suggested_action", "update", 
 HOST_KEYS = THINK_KEYS | FEEDBACK_KEYS
 """The keys of all replies of the host."""
 
+_GLUED = re.compile(r"\A(\s{0,20}(?:```|~~~)\w{0,20})[ \t]+(?=---)")
+_RULES = BLANK + "-*_=.+`~\u2014\u2013"
 _MAX_NESTING = 3
 _MAX_DELIMITERS = 200
 _LONGEST_HEADER = 4_000
@@ -42,11 +46,13 @@ class Reply(Value):
         fields: The values of the known keys, by the key's own name.
         body: The Markdown after the front matter, without blank lines around it.
         has_front_matter: Whether any known key was found.
+        is_cut: Whether its markup shows that its end is missing.
     """
 
     fields: dict[str, str]
     body: str
     has_front_matter: bool
+    is_cut: bool = False
 
 
 def read_reply(text: str, known: Collection[str]) -> Reply:
@@ -57,13 +63,25 @@ def read_reply(text: str, known: Collection[str]) -> Reply:
     line or two of talk before it are passed over, and a JSON object with the same keys is read too.
     A `---` or a tag further down belongs to the body.
     """
-    parts = _read(plain(text), frozenset(known), 0)
-    body = trimmed(parts.body)
+    names = frozenset(known)
+    parts = _read(_GLUED.sub(r"\1\n", without_tokens(plain(text)), count=1), names, 0)
+    for _ in range(_MAX_NESTING):
+        again = read_delimited(trimmed(parts.body), names) if parts.fields else None
+        if again is None:
+            break
+        # The form was repeated from the prompt, or the front matter written twice.
+        parts = Parts(parts.fields | again.fields, again.body, parts.is_cut)
+    body = trimmed(without_thoughts(trimmed(parts.body)))
     if parts.fields:
         body = without_markdown_fence(body)
-    elif DELIMITER.fullmatch(body):
-        body = ""
-    return Reply(fields=parts.fields, body=body, has_front_matter=bool(parts.fields))
+    if not body.strip(_RULES):
+        body = ""  # rules and fences around nothing
+    return Reply(
+        fields=parts.fields,
+        body=body,
+        has_front_matter=bool(parts.fields),
+        is_cut=parts.is_cut,
+    )
 
 
 def _read(text: str, known: frozenset[str], depth: int) -> Parts:
@@ -139,13 +157,13 @@ def _wrapped(text: str, known: frozenset[str], depth: int) -> Parts | None:
         return None
     parts = _read_fence(first.inner, first.language, known, depth)
     if parts.fields and not parts.body.strip(BLANK):
-        return Parts(parts.fields, first.rest)
+        return parts._replace(body=first.rest)
     whole = whole_fence(text)
     if whole is None:
         return None
     parts = _read_fence(whole.inner, whole.language, known, depth)
     if parts.fields:
-        return Parts(parts.fields, _joined(parts.body, whole.rest))
+        return parts._replace(body=_joined(parts.body, whole.rest))
     unwrapped = without_markdown_fence(text)
     return None if unwrapped == text else Parts({}, unwrapped)
 
@@ -167,7 +185,7 @@ def _after_talk(text: str, known: frozenset[str], depth: int) -> Parts | None:
     parts = _wrapped(text[start:], known, depth + 1)
     if parts is None or not parts.fields:
         return None
-    return Parts(parts.fields, trimmed(parts.body) or unless_talk(text[:start]))
+    return parts._replace(body=trimmed(parts.body) or unless_talk(text[:start]))
 
 
 def _below(text: str, known: frozenset[str], *, drop: bool) -> Parts | None:

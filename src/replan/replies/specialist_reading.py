@@ -1,13 +1,28 @@
 """Reading a specialist's text: an optional front matter, then the result."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 from pydantic import Field
 
 from replan.plan.model import Value
 from replan.replies.front_matter import DELIMITER, KeyLine, match_key
+from replan.replies.json_text import as_text, decode
+from replan.replies.keys import BODY_KEYS, find_key, squeezed
 from replan.replies.labels import flag_of, number_of, status_of
-from replan.replies.wrapping import BLANK, plain, skip_thinking, trimmed
+from replan.replies.thoughts import without_thoughts, without_tokens
+from replan.replies.wrapping import (
+    BLANK,
+    few_lines,
+    find_fence,
+    first_fence,
+    plain,
+    skip_blank,
+    skip_thinking,
+    skip_unopened_thinking,
+    trimmed,
+    whole_fence,
+)
 from replan.state.results import ExecutionStatus
 
 SPECIALIST_KEYS = frozenset(("status", "confidence", "replan_needed", "retry"))
@@ -39,33 +54,69 @@ def read_specialist(text: str) -> SpecialistReading:
     """Read a specialist's text, which is all body unless it certainly begins with a front matter.
 
     A report may begin with a line such as `status: on track` or with a front matter of its own. So
-    between two `---` no value may be wrong where a label is expected, and the block stays part of
-    the body if there is anything in it beside the known keys. Without `---`, one of the leading
-    lines must be a status in one of its three own words.
+    no value may be wrong where a label is expected, and a block stays part of the body if there is
+    anything in it beside the known keys. A text without any result is no success.
     """
-    source = plain(text)
+    source = without_tokens(plain(text))
     thinking = skip_thinking(source)
-    if thinking.closed:
-        source = source[thinking.end :]
-    return _delimited(source) or _bare(source) or SpecialistReading(body=trimmed(source))
+    source = source[thinking.end if thinking.closed else len(source) :]
+    source = source[skip_unopened_thinking(source) or 0 :]
+    reading = (
+        next(filter(None, map(_read, _forms(source))), None)
+        or _object(source)
+        or _delimited(source, with_others=True)
+    )
+    body = trimmed(without_thoughts(trimmed(source)))
+    if reading is None:
+        status = ExecutionStatus.SUCCESS if body else ExecutionStatus.FAILED
+        return SpecialistReading(status=status, body=body)
+    return reading.replace(body=trimmed(without_thoughts(reading.body)))
 
 
-def _delimited(text: str) -> SpecialistReading | None:
-    opened = DELIMITER.match(text)
+def _forms(text: str) -> Iterator[str]:
+    """Give the text, and what is in the fence or stands below the talk that it may begin with."""
+    yield text
+    start = skip_blank(text)
+    delimiter, fence = DELIMITER.search(text, start), find_fence(text)
+    starts = sorted({at for at in (delimiter and delimiter.start(), fence) if at is not None})
+    for at in starts[:1]:
+        if few_lines(text[:at]):
+            rest = text[at:]
+            yield from [rest] if at > start else []
+            if (whole := whole_fence(rest)) is not None and not whole.rest.strip(BLANK):
+                yield whole.inner.strip("\n")
+            if (first := first_fence(rest)) is not None and first.rest.strip(BLANK):
+                inner = first.inner.strip("\n")
+                yield (
+                    inner + first.rest
+                    if DELIMITER.match(inner)
+                    else f"---\n{inner}\n---{first.rest}"
+                )
+
+
+def _read(text: str) -> SpecialistReading | None:
+    reading = _delimited(text) or _bare(text)
+    return reading if reading and reading.body else None
+
+
+def _delimited(text: str, *, with_others: bool = False) -> SpecialistReading | None:
+    opened = DELIMITER.match(text, skip_blank(text))
     closed = DELIMITER.search(text, opened.end() + 1) if opened else None
     if opened is None or closed is None:
         return None
     lines = text[opened.end() + 1 : closed.start()].split("\n", _MAX_LINES)
     written = [line for line in lines if line.strip(BLANK)]
     found = [match_key(line, SPECIALIST_KEYS) for line in written]
+    if not written or not (with_others or all(found)):
+        return None
     # What is not only front matter is somebody's text.
-    body = text[closed.end() :] if written and all(found) else text
+    body = text[closed.end() :] if all(found) else text
     return _reading([line for line in found if line], body)
 
 
 def _bare(text: str) -> SpecialistReading | None:
     found: list[KeyLine] = []
-    at = 0
+    at = skip_blank(text)
     while len(found) < _MAX_LINES and at < len(text):
         end = text.find("\n", at)
         line = match_key(text[at : end if end >= 0 else len(text)], SPECIALIST_KEYS)
@@ -73,12 +124,34 @@ def _bare(text: str) -> SpecialistReading | None:
             break
         found.append(line)
         at = end + 1 if end >= 0 else len(text)
-    words = [line.value.lower() for line in found if line.key == "status"]
-    if not set(words) & {str(status) for status in ExecutionStatus}:
-        return None
     rest = text[at:]
+    # Without delimiters, a blank line or a second key has to show that these are no sentences.
+    is_apart = len(found) > 1 or rest[:1] == "\n" or DELIMITER.match(rest) is not None
+    words = [line.value.lower() for line in found if line.key == "status"]
+    is_own = bool(set(words) & {str(status) for status in ExecutionStatus})
+    if not words or not (is_own or is_apart):
+        return None
     closed = DELIMITER.match(rest)
     return _reading(found, rest[closed.end() :] if closed else rest)
+
+
+def _object(text: str) -> SpecialistReading | None:
+    """Read a JSON object with a status and a result, and nothing that is not known."""
+    fenced = first_fence(text[skip_blank(text) :])
+    source = (fenced.inner if fenced else text).strip()
+    if not source.startswith("{"):
+        return None
+    value = decode(source, 0).value
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    found = {key: find_key(key, SPECIALIST_KEYS) for key in fields}
+    bodies = [key for key in fields if found[key] is None]
+    if len(bodies) != 1 or squeezed(bodies[0]) not in BODY_KEYS | {"result", "output", "text"}:
+        return None
+    lines = [
+        KeyLine(key[0], as_text(fields[name]), is_plain=True) for name, key in found.items() if key
+    ]
+    reading = _reading(lines, as_text(fields[bodies[0]]))
+    return reading if reading and "status" in {line.key for line in lines} else None
 
 
 def _reading(found: Sequence[KeyLine], body: str) -> SpecialistReading | None:

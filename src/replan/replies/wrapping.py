@@ -1,7 +1,9 @@
-"""What models wrap a reply in: thinking tags, answer tags, code fences, invisible characters."""
+"""What models wrap a reply in: thinking, answer tags, code fences, invisible characters."""
 
 import re
 from typing import NamedTuple
+
+from replan.replies.thoughts import closes_thought, opens_thought, speaks_of_thought
 
 # Zero-width characters, marks of writing direction, byte order mark, NUL.
 INVISIBLE = (
@@ -17,19 +19,9 @@ BLANK = (
 PROSE_LINES = 2
 """How many lines of talk may stand before the reply proper."""
 
-_TAGS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|seed:think"
-_LEFT, _RIGHT = "(?:<|&lt;)", "(?:>|&gt;)"
-_THINK_OPEN = re.compile(
-    rf"[ \t]*(?:{_LEFT}(?:{_TAGS})(?:[ \t][^<>\n]{{0,80}})?{_RIGHT}|\[THINK\]|◁think▷)",
-    re.IGNORECASE,
-)
-_THINK_CLOSE = re.compile(rf"{_LEFT}/(?:{_TAGS})[ \t]*{_RIGHT}|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _ANSWER_OPEN = re.compile(
     r"[ \t]*<(answer|response|output|final|reply|final_answer)>", re.IGNORECASE
 )
-_CHANNEL_OPEN = re.compile(r"<\|(?:start|channel)\|>")
-_FINAL_CHANNEL = "<|channel|>final<|message|>"
-_CHANNEL_END = re.compile(r"<\|(?:return|end)\|>\Z")
 _BLANKS = re.compile(f"[{re.escape(BLANK)}]*")
 _FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([\w+-]{0,20})[ \t]*$", re.MULTILINE)
 _MAX_FENCES = 2_000
@@ -93,8 +85,8 @@ def unless_talk(before: str) -> str:
 def skip_thinking(text: str) -> Thinking:
     """Skip blocks of thinking at the start of a reply."""
     end = skip_blank(text)
-    while opened := _THINK_OPEN.match(text, end):
-        closed = _THINK_CLOSE.search(text, opened.end())
+    while opened := opens_thought(text, end):
+        closed = opened.close.search(text, opened.end)
         if closed is None:
             return Thinking(end, closed=False)
         end = skip_blank(text, closed.end())
@@ -107,34 +99,21 @@ def skip_unopened_thinking(text: str) -> int | None:
     Servers that put the opening tag into the prompt send only the closing one. It must start or end
     its line, so that an answer about such tags is left alone.
     """
-    closed = _THINK_CLOSE.search(text)
-    if closed is None or _THINK_OPEN.search(text, 0, closed.start()):
+    closed = closes_thought(text)
+    if closed is None or speaks_of_thought(text, closed.start()):
         return None
     line = text.rfind("\n", 0, closed.start()) + 1
     line_end = text.find("\n", closed.end())
     after = text[closed.end() : line_end if line_end >= 0 else len(text)]
     if text[line : closed.start()].strip(BLANK) and after.strip(BLANK):
         return None
+    if not text[closed.end() :].strip(BLANK):
+        return None  # it stands behind the reply
     return skip_blank(text, closed.end())
 
 
-def thinking_opens(line: str) -> int | None:
-    """Give where an opening tag of thinking at the start of this line ends."""
-    found = _THINK_OPEN.match(line)
-    return found.end() if found else None
-
-
-def thinking_closes(line: str, start: int = 0) -> int | None:
-    """Give where the first closing tag of thinking in this line ends."""
-    found = _THINK_CLOSE.search(line, start)
-    return found.end() if found else None
-
-
 def without_answer_tag(text: str) -> str | None:
-    """Unwrap `<answer>…</answer>` around a whole reply, or the final channel of a raw reply."""
-    if _CHANNEL_OPEN.match(text):
-        final = text.rfind(_FINAL_CHANNEL)
-        return None if final < 0 else _CHANNEL_END.sub("", text[final + len(_FINAL_CHANNEL) :])
+    """Unwrap `<answer>…</answer>` around a whole reply."""
     opened = _ANSWER_OPEN.match(text)
     if opened is None:
         return None

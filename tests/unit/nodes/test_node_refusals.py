@@ -132,15 +132,24 @@ async def test_of_a_revision_that_nobody_can_mend_the_valid_part_is_taken():
     assert "[finished_step]" in record.complaint
 
 
-async def a_revision_in_prose():
-    replies = {"feedback": [CONTINUE + "Try the second source instead.", COMPLETE]}
-    state, _ = await go(replies, asked("- [ ] 1. One @a\n"), lambda context: NO_REASON)
-    return state
+PROSE = CONTINUE + "Try the second source instead."
 
 
-async def test_a_revision_that_holds_no_plan_leaves_the_plan_as_it_was():
-    state = await a_revision_in_prose()
+async def test_a_revision_in_prose_is_asked_for_as_a_plan():
+    revised = CONTINUE + "- [ ] 1. One, from the second source @a\n"
+    state, model = await go(
+        {"feedback": [PROSE, revised, COMPLETE]}, asked("- [ ] 1. One @a\n"), lambda _: NO_REASON
+    )
+    assert "it holds no plan" in model.calls[1].messages[-1].text
+    assert state["current_plan"].step(1).description == "One, from the second source"
+
+
+async def test_a_revision_that_never_holds_a_plan_leaves_the_plan_and_is_on_record():
+    state, _ = await go(
+        {"feedback": [PROSE, PROSE, COMPLETE]}, asked("- [ ] 1. One @a\n"), lambda _: NO_REASON
+    )
     assert (state["current_plan"].version, state["current_round"]) == (1, 2)
+    assert "it holds no plan" in state["unreadable_replies"][0].complaint
     assert state["outcome"] == "failed"
 
 

@@ -121,6 +121,29 @@ def test_attributes_are_read_in_many_manners(
     assert (step.assigned_to, step.dependencies) == (specialist, dependencies)
 
 
+@pytest.mark.parametrize(
+    ("line", "waits"),
+    [
+        ("**Depends on:** 1", (1,)),
+        ("- **Dependencies:** Step 1", (1,)),
+        ("Depends on: 1 - 3", (1, 2, 3)),
+        ("Depends on: 1 + 3", (1, 3)),
+        ("Requires: 2", (2,)),
+        ("- Зависит от: 1, 2", (1, 2)),
+    ],
+)
+def test_a_line_of_its_own_says_what_a_step_waits_for(line: str, waits: tuple[int, ...]) -> None:
+    steps = "".join(f"- [ ] {number}. Find it @a\n" for number in range(1, 14))
+    plan = PlanDocument.parse(f"{steps}- [ ] 14. Join it @b\n  {line}\n").plan
+    assert plan.steps[-1].dependencies == waits
+
+
+@pytest.mark.parametrize("line", ["**Priority:** 2", "- **Priority:** 2", "* Priority: 2"])
+def test_stress_does_not_hide_the_key_of_a_line(line: str) -> None:
+    (step,) = PlanDocument.parse(f"- [ ] 1. Find it\n  {line}\n").plan.steps
+    assert (step.priority, step.brief) == (2, "")
+
+
 def test_tags_around_a_plan_do_not_hide_it() -> None:
     text = "<plan>\n- [ ] 1. Find it @a\n- [ ] 2. Compare (after 1)\n</plan>\n"
     plan = parse_plan_from_markdown(text)

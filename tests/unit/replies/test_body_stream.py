@@ -23,7 +23,6 @@ def test_blanks_at_the_end_are_held_back_until_more_comes() -> None:
     assert stream.feed(HEAD + "One.\n") == "One."
     assert stream.feed("\n\r") == ""
     assert stream.feed("\nTwo. ") == "\n\n\nTwo."
-    assert stream.finish() == ""
 
 
 def test_line_ends_are_the_same_however_they_are_cut() -> None:
@@ -71,7 +70,7 @@ def test_closed_thinking_before_is_not_shown() -> None:
 def test_any_other_form_is_held_back(text: str) -> None:
     for parts in ([text], list(text)):
         stream = BodyStream()
-        assert "".join(map(stream.feed, parts)) + stream.finish() == ""
+        assert "".join(map(stream.feed, parts)) == ""
         assert not stream.is_streaming
         assert stream.fields is None
 
@@ -82,4 +81,21 @@ def test_any_other_form_is_held_back(text: str) -> None:
 def test_a_body_that_begins_with_code_is_shown(body: str) -> None:
     for parts in ([HEAD + body], list(HEAD + body)):
         stream = BodyStream()
-        assert "".join(map(stream.feed, parts)) + stream.finish() == body
+        shown = "".join(map(stream.feed, parts))
+        assert body.startswith(shown or "nothing")
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("Lima.\n\n<think>hm</think>", "Lima."),
+        ("Lima.</s>", "Lima."),
+        ("Lima.<|im_end|>\n<|im_start|>user\nThanks", "Lima."),
+        ("Lima [1] < Cusco.", "Lima [1] < Cusco."),
+        ("Lima.\n```thinking\nhm\n```", "Lima."),
+    ],
+)
+def test_nothing_is_shown_from_where_thoughts_or_the_end_may_begin(body: str, shown: str) -> None:
+    for parts in ([HEAD + body], list(HEAD + body)):
+        stream = BodyStream()
+        assert "".join(map(stream.feed, parts)) == shown

@@ -1,22 +1,13 @@
 """Each reply of the corpus means what a person takes it to mean."""
 
-import re
-
 import pytest
 from reply_corpus import Case, load
 
 from replan.replies.readings import Complaint, read_feedback, read_specialist, read_think
 
-_STEP = re.compile(r"^\s*(?:[-*+]\s+\[.\]\s|\d+[.)]\s+\S)", re.MULTILINE)
-
-
-def has_steps(text: str) -> bool:
-    return _STEP.search(text) is not None
-
-
 READERS = {
-    "think": lambda text: read_think(text, has_steps),
-    "feedback": lambda text: read_feedback(text, has_steps),
+    "think": read_think,
+    "feedback": read_feedback,
     "specialist": read_specialist,
 }
 CASES = [case for node in READERS for case in load(node)]

