@@ -12,6 +12,7 @@ from replan.replies.complaints import (
     Complaint,
     problem_of,
 )
+from replan.replies.dropping import crossed_out
 from replan.replies.labels import (
     Verdict,
     action_of,
@@ -210,7 +211,8 @@ def read_feedback(
     reply = read_reply(text, FEEDBACK_KEYS)
     written = reply.fields.get("verdict", "")
     verdict = verdict_of(written)
-    plan = find_plan(reply.body, team, expected=verdict == "continue", is_cut=reply.is_cut)
+    body = crossed_out(reply.body)
+    plan = find_plan(body, team, expected=verdict == "continue", is_cut=reply.is_cut)
     if verdict is None and plan is not None:
         verdict = "continue"
     if verdict is None:
