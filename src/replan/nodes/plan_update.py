@@ -26,6 +26,7 @@ from replan.state.patches import plan_write
 from replan.state.questions import Approval, still_asked
 from replan.state.results import ActionType, FeedbackResult, UnreadableReply
 
+
 async def plan_update(
     state: EnhancedState,
     runtime: Runtime[RunSettings],
@@ -46,7 +47,6 @@ async def plan_update(
     )
     # The history stands beside the plan while the run goes on, so that it is stored once.
     old = old.replace(update_history=tuple(state.get("plan_history", [])))
-    unreadable: list[UnreadableReply] = []
     revision = Revision(old)
     asked_by_person = judged.by == "person"
     # A run whose rounds are spent goes on only to wait for answers: nothing new may begin.
@@ -56,13 +56,7 @@ async def plan_update(
         revision = await _revised(old.replace(allow_dynamic_update=True), judged, state, call)
     elif old.allow_dynamic_update and asks_for_revision(judged):
         revision.complaints.append("The rounds of the run are spent: its plan is not revised.")
-    if revision.problems:
-        is_taken = revision.plan.version != old.version
-        fallback = "the valid part of the revision" if is_taken else "the plan as it is"
-        complaint = "\n".join(revision.problems)
-        record = UnreadableReply(node="plan_update", complaint=complaint, fallback=fallback)
-        await call.emitter.emit(ReplyUnreadable, **dict(record))
-        unreadable = [record]
+    unreadable = await _told(revision, old, call)
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     update: EnhancedState = {}
     if new.version != old.version:
@@ -83,6 +77,20 @@ async def plan_update(
         "usage": await call.usage(state),
         "event_seq": call.emitter.counter.value,
     }
+
+
+async def _told(revision: Revision, old: TaskPlan, call: HostCall) -> list[UnreadableReply]:
+    """Tell what of a revision could not be taken, and give it for the record."""
+    if not revision.problems:
+        return []
+    is_taken = revision.plan.version != old.version
+    record = UnreadableReply(
+        node="plan_update",
+        complaint="\n".join(revision.problems),
+        fallback="the valid part of the revision" if is_taken else "the plan as it is",
+    )
+    await call.emitter.emit(ReplyUnreadable, **dict(record))
+    return [record]
 
 
 async def _tell_doubts(old: TaskPlan, new: TaskPlan, call: HostCall) -> None:

@@ -70,7 +70,7 @@ def revision_of(
         at=services.clock(),
         by="model",
         description=judged.plan_update_suggestion or SUGGESTION,
-        misread=_misread(document, wanted),
+        misread=set(_misread(document, wanted)),
     )
     names = Names(services.names)
     known = {each.reason for each in problems_of(old.content, names)}

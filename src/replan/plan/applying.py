@@ -14,8 +14,8 @@ from replan.plan.changes import (
     update_type,
 )
 from replan.plan.document import refresh_content
-from replan.plan.model import Author, PlanStep, PlanUpdate, StepStatus, TaskPlan
 from replan.plan.leaning import ordered, standing, step_of
+from replan.plan.model import Author, PlanStep, PlanUpdate, StepStatus, TaskPlan
 from replan.plan.revision import Draft, Refused, attempt
 
 _SPECIALISTS = ("assigned_to", "joined_by")
@@ -121,9 +121,7 @@ class _Revision:
     description: str
 
 
-def _less(
-    change: PlanChange, refused: Refused, team: Collection[str] | None
-) -> PlanChange | None:
+def _less(change: PlanChange, refused: Refused, team: Collection[str] | None) -> PlanChange | None:
     """Give a change without the specialists that it is refused for."""
     if refused.refusal.code != "unknown_specialist":
         return None

@@ -1,7 +1,7 @@
 """What a whole plan document from a model means for the plan that it revises."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from itertools import count
 
@@ -61,9 +61,7 @@ def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
     taken that; then it is a new step with a number of its own.
     """
     places = _once(old.steps)
-    ids = {
-        step_id: places[title] for title, step_id in _once(new.steps).items() if title in places
-    }
+    ids = {step_id: places[title] for title, step_id in _once(new.steps).items() if title in places}
     taken = set(ids.values())
     free = count(max((*old.by_id, *new.by_id), default=0) + 1)
     for step in new.steps:
@@ -115,7 +113,7 @@ def without(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
 
 
 def _inherited(
-    step: PlanStep, steps: dict[int, PlanStep], gone: Collection[int]
+    step: PlanStep, steps: Mapping[int, PlanStep], gone: Collection[int]
 ) -> Iterable[int]:
     """Give what a step waits for, with that of steps which go in their place."""
     found: dict[int, None] = {}

@@ -130,8 +130,8 @@ _FILLERS = _any_of(_fillers())
 _BECAUSE = _any_of(words("dropping", "because")).pattern
 _AND = "|".join(re.escape(word) for word in plan_words.listed("and"))
 _BREAKS = rf"[,，、،](?!\s*(?:{_AND})?\s*#?\d)|(?:{_BECAUSE})"
-_SENTENCES = re.compile(rf"[\n.!?;…。！？；]|{_BREAKS}")
-_CLAUSES = re.compile(rf"[\n.!?;…。！？；:：()（）\[\]—–]|{_BREAKS}")
+_SENTENCES = re.compile(rf"[\n.!?;…。；\uff01\uff1f]|{_BREAKS}")
+_CLAUSES = re.compile(rf"[\n.!?;…。；\uff01\uff1f:：()（）\[\]—–]|{_BREAKS}")
 _SUCCESSOR = re.compile(
     rf"(?:{_any_of(words('dropping', 'successor')).pattern})\s*(?:{plan_words.STEP})?"
     rf"\s*#?\d+(?:\s*(?:{_AND})\s*#?\d+)*"

@@ -225,7 +225,10 @@ def read_feedback(
         )
     reading = _feedback_reading(reply, verdict, plan)
     problem = _revision_problem(reading, plan) if verdict == "continue" and holds_plan else ""
-    return Complaint[FeedbackReading](problem=problem, reading=reading) if problem else reading
+    if not problem:
+        return reading
+    complaint = Complaint[FeedbackReading](problem=problem, reading=reading)
+    return complaint if plan else complaint.replace(done="the plan as it is")
 
 
 def _revision_problem(reading: FeedbackReading, plan: FoundPlan | None) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from langgraph.errors import InvalidUpdateError
-from langgraph.types import Overwrite
 
 from replan.plan.applying import unstarted
 from replan.plan.document import PlanDocument
@@ -17,7 +16,7 @@ from replan.plan.normal import VISIBLE
 from replan.plan.rendering import render
 from replan.plan.writing import shows
 from replan.state.channels import Take, checked
-from replan.state.patches import PlanChannel, PlanPatch, patched
+from replan.state.patches import PlanChannel, patched
 from replan.state.placing import told_with_place, unknown_names
 from replan.state.team import SpecialistCard
 

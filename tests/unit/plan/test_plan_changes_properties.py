@@ -297,9 +297,11 @@ def test_who_waited_for_what_is_taken_out_waits_for_what_that_waited_for(
         """All that a step comes after through steps that are gone."""
         found: set[int] = set()
         for other in step.dependencies:
-            found |= ahead(before[other].replace(dependencies=before[other].awaits)) if (
-                other in gone
-            ) else {other}
+            found |= (
+                ahead(before[other].replace(dependencies=before[other].awaits))
+                if (other in gone)
+                else {other}
+            )
         return found
 
     for step in after.steps:

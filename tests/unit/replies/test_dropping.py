@@ -93,7 +93,11 @@ def test_a_line_takes_its_step_away(line):
 
 @pytest.mark.parametrize(
     "line",
-    ["- [ ] 5. Cancel the order @b", "- [ ] 5. Cancel both orders @b", "- [ ] 5. ~~Cancel~~ Place it"],
+    [
+        "- [ ] 5. Cancel the order @b",
+        "- [ ] 5. Cancel both orders @b",
+        "- [ ] 5. ~~Cancel~~ Place it",
+    ],
 )
 def test_a_step_that_is_about_removing_is_not_removed(line):
     assert gone(f"{LEAVES_OUT}{line}\n") == []
