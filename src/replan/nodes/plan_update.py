@@ -11,7 +11,7 @@ from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.nodes.approvals import approval_of, revision_waits
 from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.revision import Revision, revision_of
+from replan.nodes.model_revision import Revision, revision_of
 from replan.nodes.rules import asks_for_revision
 from replan.plan.model import TaskPlan
 from replan.plan.overlooked import overlooked

@@ -53,6 +53,24 @@ def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) 
     return old.replace(steps=tuple(steps), title=new.title or old.title)
 
 
+def taken_over(
+    old: TaskPlan, new: TaskPlan, gone: Collection[int]
+) -> tuple[TaskPlan, tuple[PlanStep, ...]]:
+    """Read a model's whole revised plan so that only what it takes away goes.
+
+    Args:
+        old: The plan as it is.
+        new: The plan in the revised document.
+        gone: The steps that the revision takes away.
+
+    Returns:
+        The plan as `merge_revision` gives it, and the steps that `left_out` finds, which stay.
+    """
+    unsaid = left_out(old, matched(old, new), gone)
+    keep = {step.id for step in unsaid} | set(gone)
+    return without(merge_revision(old, new, keep=keep), gone), unsaid
+
+
 def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
     """Give a model's revised plan with the ids that its steps have in the old one.
 

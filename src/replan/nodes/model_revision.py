@@ -8,7 +8,7 @@ from replan.nodes.plan_texts import assigned
 from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.document import PlanDocument
-from replan.plan.merging import left_out, matched, merge_revision, without
+from replan.plan.merging import matched, taken_over
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.services import Services
 from replan.replies.dropping import crossed_out, taken_away
@@ -61,9 +61,8 @@ def revision_of(
     wanted = matched(old, document.plan)
     spoken = (judged.feedback, judged.plan_update_suggestion, said, text)
     gone = taken_away(old.steps, wanted.steps, "\n".join(spoken))
-    unsaid = left_out(old, wanted, gone)
-    keep = {step.id for step in unsaid} | gone
-    new = assigned(without(merge_revision(old, wanted, keep=keep), gone), services.team)
+    merged, unsaid = taken_over(old, wanted, gone)
+    new = assigned(merged, services.team)
     plan, refusals = apply_valid(
         old,
         difference(old, new),
