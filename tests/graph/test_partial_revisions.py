@@ -1,6 +1,6 @@
 """Revisions that leave steps out, take some away, or are refused in part."""
 
-from itertools import pairwise
+import json
 
 import pytest
 
@@ -9,6 +9,7 @@ from replan import (
     MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    ask_user,
     build_graph,
     stream,
 )
@@ -127,6 +128,14 @@ async def test_a_revision_that_says_that_it_is_not_whole_is_asked_for_once(rest)
         + REVISED.replace("- [ ] 3. Compare both @b (after 1, 2)\n", "").replace(
             "after 3", "after 1, 2"
         ),
+        CHANGE
+        + json.dumps(
+            [
+                {"id": 2, "task": "Fetch B elsewhere", "assigned_to": "b"},
+                {"id": 3, "task": "Compare both", "status": "removed"},
+                {"id": 4, "task": "Write it", "assigned_to": "b", "depends_on": [1, 2]},
+            ]
+        ),
     ],
 )
 async def test_what_the_text_takes_away_goes_at_once(reply):
@@ -243,6 +252,14 @@ async def test_a_revision_of_a_plan_that_must_not_change_ends_the_run_and_is_on_
 
 
 async def test_a_round_in_which_only_another_step_leads_tells_of_no_new_plan():
-    seen = await course([CHANGE + PLAN, COMPLETE], updates=[PLAN])
-    plans = [e.plan.replace(current_step=0) for e in seen.events if e.type == "plan_updated"]
-    assert all(one != two for one, two in pairwise(plans))
+    def work(context):
+        return ask_user("Which?") if context.plan_step.id == 2 else "Done."
+
+    team = [Specialist(name="a", intended_use="Works.", run=work)]
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=ScriptedModel({})), specialists=team, round_scope="ready"
+    )
+    given = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"}
+    events = [event async for event in stream(build_graph(config), given)]
+    plans = [event.plan for event in events if event.type == "plan_updated"]
+    assert [plan.completed_steps for plan in plans] == [(1,)]

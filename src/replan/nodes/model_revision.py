@@ -60,7 +60,7 @@ def revision_of(
         return Revision(old, [str(mistake) for mistake in document.mistakes])
     wanted = matched(old, document.plan)
     spoken = (judged.feedback, judged.plan_update_suggestion, said, text)
-    gone = taken_away(old.steps, wanted.steps, "\n".join(spoken))
+    gone = taken_away(old.steps, wanted.steps, spoken)
     merged, unsaid = taken_over(old, wanted, gone)
     new = assigned(merged, services.team)
     plan, refusals = apply_valid(
@@ -90,10 +90,11 @@ NOTHING_NEW = (
 
 
 def _wants_another(judged: FeedbackResult) -> bool:
-    """Whether a judgement asks for a plan that is not the old one."""
-    if judged.suggested_action is ActionType.EXECUTE_STEP:
+    """Whether a judgement of a model asks for a plan that is not the old one."""
+    if judged.by != "model" or judged.suggested_action is ActionType.EXECUTE_STEP:
         return False
-    return judged.by == "model" and judged.plan_update_suggestion != ""
+    is_change = judged.suggested_action is ActionType.UPDATE_PLAN
+    return is_change or judged.plan_update_suggestion != ""
 
 
 _ORDER = ("unknown_dependency", "unknown_condition", "self_dependency", "cycle")

@@ -18,7 +18,9 @@ def crossed_out(text: str) -> str:
     return "\n".join(_STRUCK.sub(_marked, line) for line in text.split("\n"))
 
 
-def taken_away(old: Sequence[PlanStep], new: Sequence[PlanStep], said: str) -> frozenset[int]:
+def taken_away(
+    old: Sequence[PlanStep], new: Sequence[PlanStep], said: Iterable[str]
+) -> frozenset[int]:
     """Give the steps that a revision takes away; finished ones stay.
 
     These are those that its document marks with `[-]` or calls removed, and those that it leaves
@@ -27,13 +29,14 @@ def taken_away(old: Sequence[PlanStep], new: Sequence[PlanStep], said: str) -> f
     Args:
         old: The steps of the plan as it is.
         new: The steps of the revised plan, with the ids of the old ones.
-        said: All that the reply says.
+        said: All parts of the reply.
     """
     known = {step.id: step for step in old}
     mentioned = {step.id for step in new}
     unsaid = [step for step in old if not step.is_finished and step.id not in mentioned]
     crossed = {step.id for step in new if _is_crossed(known.get(step.id), step)}
-    return frozenset(crossed | (_named_in(_prose(said), unsaid) if unsaid else set()))
+    named = {each for text in said for each in _named_in(_prose(text), unsaid)} if unsaid else ()
+    return frozenset(crossed.union(named))
 
 
 def _is_crossed(old: PlanStep | None, new: PlanStep) -> bool:
@@ -69,13 +72,18 @@ def _numbers_removed(clause: str) -> set[int]:
 
 
 def _prose(text: str) -> str:
-    """Give a text without the lines of steps in it."""
+    """Give a text without the lines of steps in it, and nothing of what is no reply any more."""
+    text = text[:_LONGEST]
     inside = {
         at
         for block in read_document(text).blocks
         for at in range(block.item.start, block.item.start + block.head)
     }
-    return "\n".join(line for at, line in enumerate(text.split("\n")) if at not in inside)
+    return "\n".join(
+        line
+        for at, line in enumerate(text.split("\n"))
+        if at not in inside and not _MARKED.match(line)
+    )
 
 
 def _listed(match: re.Match[str]) -> str:
@@ -89,7 +97,7 @@ def _marked(match: re.Match[str]) -> str:
     """Write a struck line of a step with its mark; text behind it is a new wording."""
     inner = _HEAD.sub("", match["inner"] or match["all"], count=1)
     tail = match["tail"] or ""
-    if re.search(r"\w", _ATTRIBUTES.sub("", tail)):
+    if not re.search(r"\w", inner) or re.search(r"\w", _ATTRIBUTES.sub("", tail)):
         return match[0]
     return f"- [-] {match['number'] or ''}{inner.strip()}{tail}"
 
@@ -97,13 +105,13 @@ def _marked(match: re.Match[str]) -> str:
 def _any_of(found: Iterable[str]) -> re.Pattern[str]:
     """Give a pattern for any of some words; those of scripts without blanks stand anywhere."""
     ordered = sorted({word.casefold() for word in found}, key=lambda word: (-len(word), word))
-    return re.compile("|".join(map(_bounded, ordered)))
-
-
-def _bounded(word: str) -> str:
-    pattern = re.escape(word).replace(r"\ ", r"\s+")
-    before = "" if _is_wide(word[0]) else r"(?<!\w)"
-    return before + pattern + ("" if _is_wide(word[-1]) else r"(?!\w)")
+    kinds: dict[bool, list[str]] = {False: [], True: []}
+    for word in ordered:
+        is_wide = _is_wide(word[0]) or _is_wide(word[-1])
+        kinds[is_wide].append(re.escape(word).replace(r"\ ", r"\s+"))
+    # What begins with a look around is tried at every place, so there is one for all words.
+    alone = rf"(?<!\w)(?:{'|'.join(kinds[False])})(?!\w)"
+    return re.compile("|".join([alone, *kinds[True]]))
 
 
 def _is_wide(character: str) -> bool:
@@ -117,11 +125,14 @@ def _fillers() -> Iterator[str]:
 
 
 _LONGEST_RANGE = 100
+_LONGEST = 20_000
+"""Characters of a text that are looked at; a step that is named only behind them stays."""
+_MARKED = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])?\s*\[[^\]]?\]\s")
 _HEAD = re.compile(r"\s*(?:[-*+]\s+)?(?:\[[^\]]?\]\s*)?")
 _STRUCK = re.compile(
-    r"^(?:\s*~~(?P<all>[^~]*\w[^~]*)~~\s*"
+    r"^(?:\s*~~(?P<all>[^~]+)~~\s*"
     r"|\s*(?:[-*+]\s+)?(?:\[[^\]]?\]\s*)?(?P<number>\d{1,9}[.)]\s+)?(?:\[[^\]]?\]\s*)?"
-    r"~~(?P<inner>[^~]*\w[^~]*)~~(?P<tail>[^~]*))$"
+    r"~~(?P<inner>[^~]+)~~(?P<tail>[^~]*))$"
 )
 _ATTRIBUTES = re.compile(r"@[\w.-]+|\([^()]*\)")
 _RANGE = re.compile(r"(\d{1,4})\s*[-–—]\s*(\d{1,4})")
