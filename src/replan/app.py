@@ -256,6 +256,8 @@ def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
         system_prompt=given.system_prompt,
         input_processor=given.input_processor,
         output_processor=given.output_processor,
+        # The tools of a chat are on record: none that was called is called again.
+        can_answer_again=chat is not None or card.effects == "pure",
     )
 
 

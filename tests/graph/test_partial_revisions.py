@@ -168,7 +168,7 @@ async def test_a_renumbered_revision_is_not_taken_by_halves():
     # The report was to be made of other prices than those that there are.
     assert seen.work == ["List the products", "Fetch the prices badly"]
     assert seen.end.outcome == "partial"
-    assert seen.records == [("plan_update", "the plan as it is")]
+    assert seen.records == [("plan_update", "the plan stays as it is")]
 
 
 async def test_a_renumbered_revision_that_is_put_right_is_done():
@@ -202,7 +202,7 @@ async def test_a_step_whose_order_cannot_be_is_not_changed_at_all():
 async def test_a_revision_that_changes_nothing_though_a_change_was_asked_for_is_told():
     seen = await course([CHANGE + PLAN, COMPLETE], updates=[PLAN])
     assert "Your plan is the plan as it stands" in seen.asked[0]
-    assert seen.records == [("plan_update", "the plan as it is")]
+    assert seen.records == [("plan_update", "the plan stays as it is")]
 
 
 async def test_a_plan_that_is_repeated_to_go_on_is_no_question():
@@ -224,7 +224,7 @@ async def test_a_plan_that_is_repeated_to_go_on_is_no_question():
 async def test_a_wish_without_a_plan_is_asked_for_and_else_on_record(wish):
     seen = await course([wish, wish, COMPLETE])
     assert seen.calls[:2] == ["feedback"] * 2
-    assert seen.records == [("feedback", "the plan as it is")]
+    assert seen.records == [("feedback", "the plan stays as it is")]
 
 
 @pytest.mark.parametrize("wish", [CHANGE, CONTINUE.format("")])
@@ -233,7 +233,7 @@ async def test_with_separate_calls_a_planner_without_a_plan_is_on_record(wish, r
     replies = [wish, COMPLETE]
     seen = await course(replies, updates=[reply, reply], calls="separate")
     assert seen.calls.count("plan_update") == 2
-    assert seen.records == [("plan_update", "the plan as it is")]
+    assert seen.records == [("plan_update", "the plan stays as it is")]
 
 
 async def test_with_separate_calls_steps_that_the_planner_leaves_out_stay():
@@ -247,7 +247,7 @@ async def test_a_revision_of_a_plan_that_must_not_change_ends_the_run_and_is_on_
     replies = [CHANGE + REVISED]
     seen = await course(replies, calls=calls, allow_dynamic_update=False)
     assert seen.work == WHOLE_RUN[:2]
-    assert seen.records == [("feedback", "the plan as it is")]
+    assert seen.records == [("feedback", "the plan stays as it is")]
     assert (seen.end.outcome, seen.calls.count("feedback")) == ("partial", 1)
 
 

@@ -202,7 +202,7 @@ async def test_a_specialist_whom_the_team_does_not_have_is_told_to_the_model():
     replies = {"think": f"---\ncomplexity: complex\n---\n{plan}", "plan_creation": named}
     with ScriptedModel({**replies, "feedback": COMPLETE}) as model:
         state = await run(graph_of(lambda c: "done", model), "Go.")
-    assert "Nobody on the team is called 'nobody'. Use one of: @a, @b." in complaints[0]
+    assert "names @nobody, whom the team does not have. Use one of: @a, @b." in complaints[0]
     assert state["current_plan"].step(1).assigned_to == "a"
 
 

@@ -165,7 +165,7 @@ async def test_a_step_that_nobody_does_fails_when_its_turn_comes():
 
 async def test_what_looks_like_a_dependency_and_is_text_is_told_by_an_event():
     graph, _ = host({"feedback": DONE})
-    plan = "- [ ] 1. Pay @payer\n- [ ] 2. Send (needs 1) @mailer\n"
+    plan = "- [ ] 1. Pay @payer\n- [ ] 2. Send (needs all of it) @mailer\n"
     events = [event async for event in stream(graph, {"plan": plan})]
     (told,) = [event for event in events if event.type == "plan_doubtful"]
-    assert [(each.line, each.text) for each in told.overlooked] == [(2, "(needs 1)")]
+    assert [(each.line, each.text) for each in told.overlooked] == [(2, "(needs all of it)")]

@@ -13,6 +13,11 @@ def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
     return "".join(f"file: {_place(each, workspace)}\n" for each in artifacts)
 
 
+def warnings(event: TaskCompleted) -> list[str]:
+    """A line for each thing that the run told and a person may not expect."""
+    return [f"warning: {one_line(each)}" for each in event.warnings]
+
+
 def account(event: TaskCompleted, seconds: float) -> str:
     """The line that ends a run: outcome, model calls, tokens, time."""
     usage = event.usage

@@ -80,6 +80,7 @@ def _record(whole: _Whole) -> dict[str, object]:
         "title": record.title,
         "outcome": run.outcome,
         "limit_reached": run.state.get("limit_reached", ""),
+        "warnings": run.state.get("warnings", []),
         "started_at": record.started_at.isoformat(),
         "updated_at": record.updated_at.isoformat(),
         "order": record.order,
@@ -113,6 +114,7 @@ def _lines(whole: _Whole) -> list[str]:
         "tries": [_try_line(entry) for entry in whole.ledger],
         "events": [_event_line(event) for event in whole.events],
         "used": _usage_lines(whole),
+        "warnings": [one_line(each) for each in whole.run.state.get("warnings", [])],
         "files": [one_line(f"{made.path} {made.title}") for made in whole.artifacts],
         "answer": whole.answer.strip().splitlines(),
     }

@@ -1,12 +1,13 @@
 """One place that numbers events and tells everybody: the stream first, then the callbacks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from replan.events.hooks import RunHooks
 from replan.events.log import log
 from replan.events.types import BaseEvent, TaskCompleted
+from replan.events.warnings import warnings_in
 
 
 @dataclass
@@ -26,6 +27,7 @@ class Emitter:
         run_id: The run.
         round: The round.
         counter: The run's event numbers.
+        warnings: What the events so far tell that a person may not expect.
     """
 
     write: Callable[[BaseEvent], None]
@@ -33,6 +35,7 @@ class Emitter:
     run_id: str
     round: int
     counter: Counter
+    warnings: list[str] = field(default_factory=list[str])
 
     async def emit(self, kind: type[BaseEvent], **fields: Any) -> None:
         """Tell of an event, and wait for its hooks."""
@@ -43,6 +46,7 @@ class Emitter:
         """Number an event and tell of it at once: the stream first, then the callbacks."""
         self.counter.value += 1
         event = kind(seq=self.counter.value, run_id=self.run_id, round=self.round, **fields)
+        self.warnings.extend(warnings_in(event))
         self.write(event)
         log(event)
         self.hooks.tell(event)

@@ -153,6 +153,8 @@ class FeedbackGenerated(BaseEvent):
 class LimitReached(BaseEvent):
     """A limit is reached: one of the run, which ends with what it has, or a narrower one.
 
+    Or the answer is not whole: `limit` is `reply_length` or `content_filter`, `value` its tokens.
+
     `scope` says whose it is: `run`, `specialist/<name>` or `step/<id>`. A step that meets one that
     is not the run's has failed, and others go on.
     """
@@ -186,12 +188,13 @@ class ReplyUnreadable(BaseEvent):
 
 
 class TaskCompleted(BaseEvent):
-    """The run is over."""
+    """The run is over; `warnings` has all that it told and a person may not expect."""
 
     type: Literal["task_completed"] = "task_completed"
     outcome: Outcome
     answer: AIMessage
     usage: Usage
+    warnings: tuple[str, ...] = ()
 
 
 Event = Annotated[

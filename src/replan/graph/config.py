@@ -250,6 +250,11 @@ def _check_choices(config: MultiAgentConfig) -> None:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise ConfigurationError(field, first["input"], first["msg"], "See Limits.") from error
+    if not callable(cast("object", config.stream_tool_call_checker)):
+        problem, mend = "it cannot be called", "Give a function of the pieces of a reply."
+        raise ConfigurationError(
+            "stream_tool_call_checker", config.stream_tool_call_checker, problem, mend
+        )
     # pydantic takes a mapping for the bounds; what reads them here wants the value itself.
     if not isinstance(cast("object", config.limits), Limits):
         raise ConfigurationError(

@@ -51,5 +51,8 @@ def _leading_instructions(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 def _newest(messages: list[AnyMessage], most: int, counter: _Counter) -> list[AnyMessage]:
     """The newest messages that fit; none of them is the answer of a tool without its call."""
+    if not messages or (messages[0].type in _MAY_BEGIN and counter([*messages]) <= most):
+        # LangChain looks at the counter's signature, which costs more than all of this.
+        return messages
     kept = trim_messages(messages, max_tokens=most, token_counter=counter, start_on=_MAY_BEGIN)
     return cast("list[AnyMessage]", kept)

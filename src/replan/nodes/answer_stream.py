@@ -63,16 +63,13 @@ class AnswerStream:
         self._show(answer[len(self._shown) :])
         return AIMessage(answer, id=self._message_id)
 
-    def _begin(self) -> None:
-        self._body, self._plain, self._held = BodyStream(), Shown(), ""
-
     @property
     def _message_id(self) -> str:
         suffix = f"-{self._restarts}" if self._restarts else ""
         return f"{self._emitter.run_id}-answer{suffix}"
 
     def _begin(self) -> None:
-        self._body, self._held = BodyStream(), ""
+        self._body, self._plain, self._held = BodyStream(), Shown(), ""
         self._is_open: bool | None = None
 
     def _show(self, text: str) -> None:

@@ -30,6 +30,7 @@ from replan.ports.journal import Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
 from replan.ports.pauses import pause_if_busy
 from replan.ports.questions import Asker, Waiting, heard
+from replan.ports.retries import with_retries
 from replan.ports.services import Services
 from replan.ports.specialist import SpecialistPort
 from replan.ports.transcript import Transcript
@@ -99,15 +100,11 @@ class Tries:
         doubt = left_in_doubt(self.tried) if self._is_unsafe else None
         if doubt is not None and (settled := await self._settled(doubt)) is not None:
             return settled
-        loop = AsyncRetrying(
-            retry=retry_if_result(_can_be_retried),
-            stop=stop_after_attempt(max(1, self._retries + 1 - self._failures)),
-            wait=pause_if_busy(lambda _: self._cause, first=self.services.retry_wait, longest=30),
-            before_sleep=self._begin_again,
-            retry_error_callback=_last_result,
-        )
+        most = max(1, self._retries + 1 - self._failures)
         try:
-            result: SpecialistResult = await loop(self._one)
+            result = await with_retries(
+                self._one, lambda: self._retrying(most), is_wanted=_cannot_be_retried
+            )
         except _Asked as asked:
             return asked.questions
         except LimitReachedError as error:
@@ -120,6 +117,15 @@ class Tries:
                 usage=self.used,
             )
         return await self._finish(result.replace(usage=self.used))
+
+    def _retrying(self, most: int) -> AsyncRetrying:
+        return AsyncRetrying(
+            retry=retry_if_result(lambda result: not _cannot_be_retried(result)),
+            stop=stop_after_attempt(most),
+            wait=pause_if_busy(lambda _: self._cause, first=self.services.retry_wait, longest=30),
+            before_sleep=self._begin_again,
+            retry_error_callback=_last_result,
+        )
 
     async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
         """Say what became of unsafe work that was cut off; none if it is to be done again."""
@@ -355,8 +361,8 @@ def attempt_of(
     )
 
 
-def _can_be_retried(result: SpecialistResult) -> bool:
-    return result.status is ExecutionStatus.FAILED and result.retry
+def _cannot_be_retried(result: SpecialistResult) -> bool:
+    return result.status is not ExecutionStatus.FAILED or not result.retry
 
 
 def _last_result(state: RetryCallState) -> SpecialistResult:

@@ -43,5 +43,5 @@ def joined_texts(results: Iterable[SpecialistResult]) -> str:
     """The text of a step's results; of several specialists, each under its name."""
     with_text = [result for result in results if result.text]
     if len(with_text) == 1:
-        return with_text[0].text
-    return "\n\n".join(f"### {result.specialist_name}\n\n{result.text}" for result in with_text)
+        return with_text[0].marked_text
+    return "\n\n".join(f"### {each.specialist_name}\n\n{each.marked_text}" for each in with_text)

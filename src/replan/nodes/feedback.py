@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import FeedbackGenerated, ReplyUnreadable
 from replan.nodes.answer_stream import AnswerStream
+from replan.nodes.cut_replies import unless_cut_judgement
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.repair import ask_readable
 from replan.nodes.rules import (
@@ -73,12 +74,16 @@ async def feedback(
         should_continue=goes_on,
         final_answer=None if goes_on else judged.final_answer,
     )
+    if judged.final_answer is not None:
+        cut = await call.tell_cut()
+        limit = limit or cut
     await call.emitter.emit(FeedbackGenerated, feedback=judged)
     return {
         "current_feedback_result": judged,
         "limit_reached": limit,
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
+        "warnings": call.emitter.warnings,
         "event_seq": call.emitter.counter.value,
     }
 
@@ -100,10 +105,13 @@ async def _judged(
             call,
             call.services.models.feedback,
             prompt,
-            lambda text: read_feedback(
-                text,
-                call.services.names,
-                holds_plan=prompts.merged_planning and may_be_revised(state),
+            lambda text: unless_cut_judgement(
+                read_feedback(
+                    text,
+                    call.services.names,
+                    holds_plan=prompts.merged_planning and may_be_revised(state),
+                ),
+                call.end,
             ),
             shown,
             fallback="the judgement by the status of the steps",
@@ -122,7 +130,7 @@ async def _judged(
 _FIXED = UnreadableReply(
     node="feedback",
     complaint="The reply asks for a change of a plan that must not be revised.",
-    fallback="the plan as it is",
+    fallback="the plan stays as it is",
 )
 
 

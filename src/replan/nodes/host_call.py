@@ -25,6 +25,8 @@ from replan.ports.chat import Chat
 from replan.ports.failures import can_pass, describe
 from replan.ports.listening import has_listener, stream_is_heard
 from replan.ports.pauses import error_raised, pause_if_busy
+from replan.ports.reply_end import WHOLE, ReplyEnd, end_of
+from replan.ports.retries import with_retries
 from replan.ports.services import Services
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node
@@ -49,6 +51,7 @@ class HostCall:
         scope: The run, and what of it is kept back for others.
         used: What the calls so far used.
         refused: The limit that kept the newest call from being made, or none.
+        end: How the newest reply ended.
     """
 
     node: Node
@@ -60,6 +63,7 @@ class HostCall:
     scope: Scope
     used: TokenCount = field(default_factory=TokenCount)
     refused: LimitReachedError | None = None
+    end: ReplyEnd = WHOLE
 
     async def ask(
         self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None = None
@@ -81,13 +85,14 @@ class HostCall:
             if answer is not None:
                 answer.restart()
 
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(can_pass),
-            stop=stop_after_attempt(HOST_TRIES),
-            wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
-            before_sleep=restart,
-            reraise=True,
-        )
+        def retrying() -> AsyncRetrying:
+            return AsyncRetrying(
+                retry=retry_if_exception(can_pass),
+                stop=stop_after_attempt(HOST_TRIES),
+                wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
+                before_sleep=restart,
+                reraise=True,
+            )
 
         is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
         is_heard = is_heard or self.emitter.hooks.hears_tokens
@@ -100,7 +105,9 @@ class HostCall:
 
         try:
             async with meter:
-                message: AIMessage = await in_time(lambda: retrying(reply), account, meter)
+                message: AIMessage = await in_time(
+                    lambda: with_retries(reply, retrying), account, meter
+                )
         except LimitReachedError as error:
             self.refused = error
             raise
@@ -110,6 +117,7 @@ class HostCall:
             raise ModelCallError(self.node, describe(error)) from error
         finally:
             self.used += meter.count
+        self.end = end_of(message)
         return message.text
 
     async def ask_in_room(
@@ -157,6 +165,12 @@ class HostCall:
     async def tell_limit(self, limit: str, value: float) -> None:
         """Tell that a limit of the run is reached."""
         await self.emitter.emit(LimitReached, limit=limit, value=value)
+
+    async def tell_cut(self) -> str:
+        """Tell that the newest reply, which is an answer, is not whole; give why, or nothing."""
+        if self.end.cut:
+            await self.tell_limit(self.end.cut, self.end.tokens)
+        return self.end.cut
 
     async def close(self) -> None:
         """Let go of what only a run that goes on needs."""

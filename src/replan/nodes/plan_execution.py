@@ -58,6 +58,7 @@ async def plan_execution(
     update: EnhancedState = {
         "dispatched": dispatched,
         "current_execution": _leading(ready, state, services),
+        "warnings": emitter.warnings,
         "event_seq": emitter.counter.value,
     }
     if failed:

@@ -10,6 +10,7 @@ from langgraph.types import Overwrite
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.nodes.approvals import approval_of, revision_waits
+from replan.nodes.cut_replies import told
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.model_revision import Revision, revision_of
 from replan.nodes.rules import asks_for_revision
@@ -75,6 +76,7 @@ async def plan_update(
         "current_round": state.get("current_round", 0) + 1,
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
+        "warnings": call.emitter.warnings,
         "event_seq": call.emitter.counter.value,
     }
 
@@ -87,7 +89,7 @@ async def _told(revision: Revision, old: TaskPlan, call: HostCall) -> list[Unrea
     record = UnreadableReply(
         node="plan_update",
         complaint="\n".join(revision.problems),
-        fallback="the valid part of the revision" if is_taken else "the plan as it is",
+        fallback="the valid part of the revision" if is_taken else "the plan stays as it is",
     )
     await call.emitter.emit(ReplyUnreadable, **dict(record))
     return [record]
@@ -122,7 +124,7 @@ async def _revised(
             text = read_plan(crossed_out(said), services.names).text
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
-    revision = revision_of(old, text, judged, services, said=said)
+    revision = _taken(old, text, judged, call, said)
     # What a document says itself that it leaves out was asked about where it was read.
     is_known = has_said and judged.is_partial
     problems = revision.complaints if is_known else revision.problems
@@ -136,8 +138,15 @@ async def _revised(
     except (ModelCallError, LimitReachedError):
         return revision
     text = read_plan(crossed_out(said), services.names).text
-    second = revision_of(old, text, judged, services, said=said)
+    second = _taken(old, text, judged, call, said)
     return second if second.plan.version != old.version else revision
+
+
+def _taken(old: TaskPlan, text: str, judged: FeedbackResult, call: HostCall, said: str) -> Revision:
+    """Apply what is valid of a reply; of one that was cut off nothing: its rest was not removed."""
+    if call.end.cut:
+        return Revision(old, [told(call.end)])
+    return revision_of(old, text, judged, call.services, said=said)
 
 
 def _new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:

@@ -105,7 +105,7 @@ def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
 def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
     """One line for each result."""
     return "\n".join(
-        f"- {key}: {result.status.value}, confidence {result.confidence:g}: "
+        f"- {key}: {_how(result)}, confidence {result.confidence:g}: "
         f"{_first_line(result.error or result.text)}"
         for key, result in results.items()
     )
@@ -129,6 +129,10 @@ def _digest(result: SpecialistResult) -> SpecialistResult:
     if result.result is None or text == result.text:
         return result
     return result.replace(result=AIMessage(text, id=result.result.id))
+
+
+def _how(result: SpecialistResult) -> str:
+    return f"{result.status.value}, not whole" if result.cut else result.status.value
 
 
 def _first_line(text: str) -> str:

@@ -9,6 +9,7 @@ import math
 from replan.plan.dependencies import blocked_steps, ready_steps, unmet_steps
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import LimitHit
 from replan.state.questions import Question
@@ -173,7 +174,8 @@ def outcome_of(plan: TaskPlan, limit: str = "") -> Outcome:
     if not unmet:
         return "completed"
     blocked = {step.id for step in blocked_steps(plan)}
-    untried = limit and any(
+    # What cut the answer off has kept no step from being tried.
+    untried = limit not in ("", *CUTS) and any(
         step.status is StepStatus.PENDING and step.id not in blocked for step in unmet
     )
     return "partial" if plan.completed_steps or untried else "failed"

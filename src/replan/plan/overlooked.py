@@ -11,7 +11,7 @@ from replan.plan.lines import is_blank
 from replan.plan.model import Value
 from replan.plan.reading import Block, Reading, read_document
 
-Kind = Literal["dependency", "name", "nested_task", "other_heading"]
+Kind = Literal["dependency", "name", "nested_task", "other_heading", "other_list"]
 
 _MEANING: dict[Kind, str] = {
     "dependency": "looks like a dependency and was read as text; write (after 1, 2)",
@@ -21,6 +21,8 @@ _MEANING: dict[Kind, str] = {
     "write it without indentation",
     "other_heading": "stands below another heading and was read as step {step}; "
     "write it without brackets if it is none",
+    "other_list": "looks like a task, stands below another heading and was read as text; "
+    "give it a number if it is a step",
 }
 
 
@@ -30,7 +32,7 @@ class Overlooked(Value):
     Attributes:
         line: Where it stands, counted from 1.
         kind: What it looks like.
-        step: The step that it was read as a part of.
+        step: The step that it was read as a part of; 0 where it is no part of one.
         text: The piece.
     """
 
@@ -46,7 +48,7 @@ class Overlooked(Value):
 def overlooked(text: str) -> tuple[Overlooked, ...]:
     """Find what a document may mean otherwise, in the order of its lines."""
     reading = read_document(text)
-    found = [*_below_other_headings(reading)]
+    found = [*_below_other_headings(reading), *_beside(reading)]
     for block in reading.blocks:
         found += _in_title(block)
         found += _in_details(block, reading)
@@ -99,6 +101,18 @@ def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
             text = reading.lines[block.item.start].text.strip()
             at = block.item.start + 1
             yield Overlooked(line=at, kind="other_heading", step=block.step.id, text=text)
+
+
+def _beside(reading: Reading) -> Iterator[Overlooked]:
+    """Tasks of a check list that is no list of steps."""
+    inside = {at for each in reading.blocks for at in range(each.item.start, each.item.end)}
+    fence = ""
+    for at, line in enumerate(reading.lines if reading.blocks else ()):
+        mark = _FENCE.match(line.text)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        elif not fence and at not in inside and _TASK.match(line.text):
+            yield Overlooked(line=at + 1, kind="other_list", step=0, text=line.text.strip())
 
 
 def _all(blocks: Sequence[Block], what: Literal["numbered", "named"]) -> bool:

@@ -278,7 +278,7 @@ def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[Spec
 
 
 def _result(result: SpecialistResult, budget: int = RESULT_BUDGET) -> str:
-    text = within_budget(result.text or result.error, budget)
+    text = within_budget(result.marked_text or result.error, budget)
     if result.text and result.error:
         text += f"\n\nError: {result.error}"
     if result.artifacts:

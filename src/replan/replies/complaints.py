@@ -36,7 +36,7 @@ class Complaint(Value, Generic[Reading]):
     Attributes:
         problem: What is wrong and what the right form is; the model is shown it.
         reading: What applies if the second reply is no better; none: the node's own fallback.
-        done: What is done then, for the record.
+        done: What that is, for people, where it is less than what the reply seems to mean.
     """
 
     problem: str

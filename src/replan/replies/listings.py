@@ -6,42 +6,21 @@ with labels, holds the steps; all other lines stay where and what they are.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replan.plan import words
 from replan.plan.lines import dedent, trim_blank
 from replan.replies.entries import Entry, labels_of, step_lines
 from replan.replies.naming import Names, squeezed
 from replan.replies.openings import Opening, opening_of, outside_fences
 from replan.replies.order_phrases import read_order
+from replan.replies.step_fields import is_field, is_order_of, reads_as_field, take_field
 from replan.replies.step_line import Line, read_line, without_comments
 
 _LEAST = 2
 _MOST_LINES = 20_000
-_FIELD = re.compile(
-    r"[\s>*+•–-]*[*_`]{0,2}(?P<key>[^:：=*`|]{1,40}?)[*_`]{0,2}\s*[:：=]\s*[*_`]{0,2}\s*(?P<value>.*)"
-)
-_PIECES = re.compile(r"\s*[|;]\s*")
-_EDGE = re.compile(r"[\s*•+-]*(?P<from>.{1,200}?)\s*(?:--?>|=>|→)\s*\D{0,12}?(?P<to>\w{1,12})\W*")
 _ITEM, _ITEM_END = re.compile(r"<li>", re.IGNORECASE), re.compile(r"</li>", re.IGNORECASE)
 _ONE_LINE = re.compile(r"(?:^|(?<=\s))(?:[-*]\s+\[.\]\s+)?(?P<number>\d{1,3})[.)]\s+(?=\S)")
-
-
-def _folded(names: Sequence[str]) -> frozenset[str]:
-    return frozenset(squeezed(name) for name in names)
-
-
-WHO = _folded([*words.FIELDS["who"], *words.listed("assigned_to")])
-AFTER = _folded(
-    [
-        *words.FIELDS["after"],
-        *(w for n in ("depends_on", "needs", "after") for w in words.listed(n)),
-    ]
-)
-KEYS = WHO | AFTER
-TASK = _folded(words.FIELDS["task"])
-ID = _folded(words.FIELDS["id"])
 
 
 @dataclass(slots=True)
@@ -122,21 +101,14 @@ def _carries(lines: list[str], step: _Step, names: Names) -> bool:
     """Whether a line, or one of the next, says who does it or what it waits for."""
     said = read_line(lines[step.at][step.opening.text :], names, ())
     if said.text and (said.who or said.waits):
-        return step.opening.style != "" or not _is_field(lines[step.at])
+        return step.opening.style != "" or not is_field(lines[step.at])
     for line in lines[step.at + 1 : step.at + 6]:
         opening = opening_of(line)
         if opening.label and opening.style == step.opening.style:
             return False
-        if _is_field(line) or reads_as_field(line, names, ()):
+        if is_field(line) or reads_as_field(line, names, ()):
             return bool(step.opening.style or step.opening.is_box)
     return False
-
-
-def _is_field(line: str) -> bool:
-    found = _FIELD.fullmatch(line)
-    return (
-        found is not None and bool(found["value"].strip(" *_")) and squeezed(found["key"]) in KEYS
-    )
 
 
 def _bound(lines: list[str], steps: list[_Step]) -> None:
@@ -162,7 +134,7 @@ def _ends(line: str, head: Opening, was_blank: bool) -> bool:  # noqa: FBT001
         return True
     if head.level or opening.indent > head.indent:
         return False
-    if _is_field(line) or read_order(line.strip(" ()*_`>"), ()):
+    if is_field(line) or read_order(line.strip(" ()*_`>"), ()):
         return False
     return was_blank or opening.is_listed or bool(re.fullmatch(r"\s*\*\*[^*]+\*\*:?\s*", line))
 
@@ -213,56 +185,11 @@ def _entries(lines: list[str], steps: list[_Step], names: Names) -> list[Entry]:
         text = lines[step.at][step.opening.text :]
         step.line = read_line(text, names, known, by_title)
         for line in lines[step.at + 1 : step.end]:
-            if not _take_field(line, step.line, names, known):
+            if not take_field(line, step.line, names, known):
                 step.kept.append(line)
     return [
         Entry(label, step.line, body=step.kept) for step, label in zip(steps, labels, strict=True)
     ]
-
-
-def _take_field(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
-    """Take a line under a step that says who does it or what it waits for."""
-    if not line.strip():
-        return False
-    pieces = _PIECES.split(line)
-    if len(pieces) > 1 and all(map(_is_field, pieces)):
-        taken = [_take_field(piece, step, names, labels) for piece in pieces]
-        return all(taken)
-    found = _FIELD.fullmatch(line)
-    key = squeezed(found["key"]) if found else ""
-    value = found["value"].strip(" \t*_`.") if found else ""
-    if key in WHO or (key and names.find(value)):
-        return _take_who(value, step, names, labels)
-    if key in AFTER:
-        return _take_order(value, step, names, labels)
-    if key in TASK and not step.text:
-        step.text = value
-        return True
-    return _take_bare(line, step, names, labels)
-
-
-def _take_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
-    """Take a line that is nothing but a name or an order."""
-    name = names.find(line.strip(" \t*_`>-•+.@"))
-    order = None if name else read_order(line.strip(" \t()[]*_`>-.•"), labels)
-    if name:
-        step.who += [] if name in step.who else [name]
-    elif order and order.is_strong:
-        step.waits += order.refs
-    return name is not None or (order is not None and order.is_strong)
-
-
-def _take_who(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
-    said = read_line(f"({words.listed('assigned_to')[0]}: {value})", names, labels)
-    step.who += [name for name in said.who if name not in step.who]
-    return bool(said.who) or re.fullmatch(words.NONE, value, re.IGNORECASE) is not None
-
-
-def _take_order(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
-    order = read_order(value, labels)
-    refs = order.refs if order else read_line(f"(after {value})", names, labels).waits
-    step.waits += refs
-    return order is not None or bool(refs)
 
 
 def _take_order_lines(
@@ -276,27 +203,6 @@ def _take_order_lines(
         order = is_order_of(line, labels) if at not in inside else None
         if order is not None:
             by_label[order[0]].line.waits += order[1]
-
-
-def is_order_of(line: str, labels: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
-    """Read a line that says of a step which steps it waits for, and nothing else."""
-    edge = _EDGE.fullmatch(line)
-    if edge and edge["to"].casefold() in labels:
-        order = read_order(edge["from"], labels)
-        return (edge["to"].casefold(), order.refs) if order and not order.is_said else None
-    subject, _, rest = line.strip(" \t-*•+.`").replace(":", " ", 1).partition(" ")
-    if subject.casefold() in words.listed("step"):
-        subject, _, rest = rest.partition(" ")
-    label = subject.strip(" #:.").casefold()
-    order = read_order(rest, labels) if label in labels else None
-    return (label, order.refs) if order and order.is_strong and order.refs else None
-
-
-def reads_as_field(line: str, names: Names, labels: Collection[str]) -> bool:
-    """Whether a line under a step says who does it or what it waits for."""
-    said = Line()
-    _take_field(line, said, names, labels)
-    return bool(said.who or said.waits)
 
 
 def _joined(lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]) -> str:

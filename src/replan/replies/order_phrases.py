@@ -26,6 +26,7 @@ _TEXT = r"""["'“”„«»\u2018\u2019`*_]"""
 _DENSE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _LONGEST_RANGE = 1_000
 _PLURAL = ("s", "ten", "ов", "ат", "ات")
+_ASCII_WORD = re.compile(r"[a-z]+")
 _NAMED = re.compile(rf"(?:{words.STEP})[-_#]?(\d{{1,6}})")
 
 
@@ -71,6 +72,19 @@ def _vocabulary() -> tuple[re.Pattern[str], dict[str, str]]:
         r"|(?P<word>\w+|.)"
     )
     return re.compile(pattern, re.IGNORECASE | re.DOTALL), kinds
+
+
+def _may_mean_order(text: str) -> bool:
+    """Whether a text can have a word that means an order wherever it stands; most have none."""
+    if not text.isascii() or "<-" in text:
+        return True
+    return not _first_words().isdisjoint(_ASCII_WORD.findall(text.casefold()))
+
+
+@lru_cache(maxsize=1)
+def _first_words() -> frozenset[str]:
+    found = (_folded(word) for kind in _STRONG for word in words.listed(kind))
+    return frozenset(first[0] for each in found if (first := _ASCII_WORD.match(each)))
 
 
 def _alternation(found: list[str]) -> str:
@@ -154,6 +168,8 @@ def _range(first: str, last: str) -> list[str]:
 
 def keyword_places(text: str) -> list[int]:
     """Find where words stand that mean an order wherever they stand."""
+    if not _may_mean_order(text):
+        return []
     pattern, kinds = _vocabulary()
     return [
         found.start()

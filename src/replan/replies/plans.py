@@ -7,6 +7,7 @@ problem to be told to the model.
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from replan.errors import Mistake
@@ -39,11 +40,13 @@ class FoundPlan(NamedTuple):
         text: The plan document.
         problems: What in it was not understood, or cannot be.
         is_certain: Whether the text can be nothing but a plan for this team.
+        is_cut: Whether its reply was cut off, so that the steps in it are not all.
     """
 
     text: str
     problems: tuple[Mistake, ...]
     is_certain: bool
+    is_cut: bool = False
 
     @property
     def doubt(self) -> str:
@@ -59,7 +62,13 @@ def problems_of(text: str, names: Names, known: Collection[int] = ()) -> tuple[M
         names: Who is on the team.
         known: Ids of steps outside it that its steps may wait for.
     """
-    return (*PlanDocument.recover(text, known=known).mistakes, *unread(text, names))
+    return _problems_of(text, names.team, frozenset(known))
+
+
+# One node finds the plan in a reply, and the next one asks what is wrong with it.
+@lru_cache(maxsize=16)
+def _problems_of(text: str, team: tuple[str, ...], known: frozenset[int]) -> tuple[Mistake, ...]:
+    return (*PlanDocument.recover(text, known=known).mistakes, *unread(text, Names(team)))
 
 
 def find_plan(

@@ -211,8 +211,10 @@ def read_feedback(
     reply = read_reply(text, FEEDBACK_KEYS)
     written = reply.fields.get("verdict", "")
     verdict = verdict_of(written)
-    body = crossed_out(reply.body)
-    plan = find_plan(body, team, expected=verdict == "continue", is_cut=reply.is_cut)
+    plan = None
+    if verdict != "complete":
+        body, is_announced = crossed_out(reply.body), verdict == "continue"
+        plan = find_plan(body, team, expected=is_announced, is_cut=reply.is_cut)
     if verdict is None and plan is not None:
         verdict = "continue"
     if verdict is None:
@@ -228,7 +230,7 @@ def read_feedback(
     if not problem:
         return reading
     complaint = Complaint[FeedbackReading](problem=problem, reading=reading)
-    return complaint if plan else complaint.replace(done="the plan as it is")
+    return complaint if plan else complaint.replace(done="the plan stays as it is")
 
 
 def _revision_problem(reading: FeedbackReading, plan: FoundPlan | None) -> str:

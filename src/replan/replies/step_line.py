@@ -5,10 +5,8 @@ what is in it, wherever it stands; what is neither a name nor an order stays tex
 """
 
 import re
-import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from replan.plan import words
 from replan.plan.attributes import Attributes
@@ -19,8 +17,8 @@ from replan.replies.order_phrases import (
     read_order,
     speaks_of_order,
 )
+from replan.replies.pieces import PAIRS, groups, is_misspelt, pieces, trimmed, without_comments
 
-_PAIRS = {"(": ")", "（": "）", "[": "]", "【": "】", "{": "}", "<": ">", "［": "］"}
 _LONGEST_GROUP = 600
 _LONGEST_LINE = 4_000
 _MOST_EDGES = 8
@@ -44,13 +42,8 @@ _STRESSED = re.compile(r"(?P<mark>\*\*|__|[*_`])(?P<name>[^*_`]{1,60}(?:_[^*_`]{
 _LINK = re.compile(r"\]\([^()\s]{0,200}\)")
 _ESCAPED = re.compile(r"\\(?=[\[\](){}.#*_`<>~|:-])")
 _TAG = re.compile(r"<br\s*/?>|</?(?:li|p|b|i|strong|em|span)>", re.IGNORECASE)
-_EDGE = " \t,;|，；、:：–—→⇒&\\"
 _MARKS = " \t*_`~."
-_GRAMMAR = (
-    *("depends_on", "after", "needs", "optional", "priority", "retries", "timeout", "writes"),
-)
 _STRESS_SIGNS = ("*", "_", "`")
-_WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 @dataclass(slots=True)
@@ -96,20 +89,6 @@ def read_line(
     return _Reader(names, labels, titles).read(text)
 
 
-def without_comments(text: str) -> str:
-    """Drop HTML comments; one that is never closed hides nothing of what follows."""
-    parts: list[str] = []
-    at = 0
-    while (start := text.find("<!--", at)) >= 0:
-        parts.append(text[at:start])
-        end = text.find("-->", start)
-        if end < 0:
-            at = start + len("<!--")
-            break
-        at = end + len("-->")
-    return "".join(parts) + text[at:]
-
-
 class _Reader:
     def __init__(
         self, names: Names, labels: Collection[str], titles: Callable[[str], str | None]
@@ -129,14 +108,14 @@ class _Reader:
             rest = self._without_edges(tail, behind=True)
             sign = tail.lstrip()[:1] if tail.lstrip()[:1] in ":;,—" else ""
             text = f"{text}{sign} {rest}" if text and rest else text or rest
-        self._line.text = _trimmed(text)
+        self._line.text = trimmed(text)
         return self._line
 
     def _without_groups(self, text: str) -> str:
         """Take the brackets out that say who or when; what they say beside stays in brackets."""
         kept: list[str] = []
         at = 0
-        for start, end in _groups(text):
+        for start, end in groups(text):
             before = text[at:start]
             rest = self._group(text[start + 1 : end], behind=_ends_with_mention(before))
             if rest is None:
@@ -153,7 +132,7 @@ class _Reader:
         """Take off a bracket that is never closed: the line was cut off there."""
         places = [at for sign in "(（[{" if (at := text.rfind(sign)) >= 0]
         start = max(places, default=-1)
-        if start < 0 or _PAIRS[text[start]] in text[start:]:
+        if start < 0 or PAIRS[text[start]] in text[start:]:
             return text
         self._line.unread.append(text[start:])
         return text[:start]
@@ -167,7 +146,7 @@ class _Reader:
             return ""
         rest: list[str] = []
         was_order = False
-        for piece in _pieces(content):
+        for piece in pieces(content):
             is_order = self._order(piece, is_alone=True, goes_on=was_order)
             if not (is_order or self._who(piece, is_keyed=True) or self._strict(piece)):
                 rest.append(piece)
@@ -176,7 +155,7 @@ class _Reader:
             self._line.unread += [piece for piece in rest if not piece[0].isdigit()]
         elif behind:
             self._line.unread += [
-                piece for piece in rest if _is_misspelt(piece) or speaks_of_order(piece)
+                piece for piece in rest if is_misspelt(piece) or speaks_of_order(piece)
             ]
         found = (len(self._line.who), len(self._line.waits), self._line.attributes)
         return None if found == before else ", ".join(rest)
@@ -206,17 +185,17 @@ class _Reader:
 
     def _without_edges(self, text: str, *, behind: bool) -> str:
         """Take pieces off both ends of a text while they say who or when."""
-        text = _trimmed(text)
+        text = trimmed(text)
         for _ in range(_MOST_EDGES if text else 0):
             shorter = self._without_end(text, behind=behind)
             if shorter is None or shorter == text:
                 break
-            text = _trimmed(shorter)
+            text = trimmed(shorter)
         if not behind and (first := _BETWEEN.search(text)) and self._who(text[: first.start()]):
             text = text[first.end() :]
         elif not behind and (marked := _STRESSED.match(text)) and self._who(marked["name"]):
             text = text[marked.end() :]
-        return _trimmed(text)
+        return trimmed(text)
 
     def _without_end(self, text: str, *, behind: bool) -> str | None:
         if self._order(text, is_alone=behind, is_strong=True) or (behind and self._strict(text)):
@@ -318,29 +297,6 @@ class _Reader:
         return True
 
 
-def _groups(text: str) -> Iterator[tuple[int, int]]:
-    """Find the outermost brackets; one that is never closed reaches to the end of its line."""
-    start, close = -1, ""
-    depth = 0
-    for at, sign in enumerate(text):
-        if start < 0 and sign in _PAIRS and not text.startswith("<-", at):
-            start, close, depth = at, _PAIRS[sign], 1
-        elif start >= 0 and sign == text[start]:
-            depth += 1
-        elif start >= 0 and sign == close:
-            depth -= 1
-            if depth == 0:
-                yield start, at
-                start = -1
-
-
-def _pieces(content: str) -> list[str]:
-    pieces = re.split(
-        r"[,;|，；、،·/]|\s[-–—]\s|\s(?=(?:and|und|et)\s+(?:after|nach|après)\b)", content
-    )
-    return [piece.strip() for piece in pieces if piece and piece.strip()]
-
-
 def _ends_with_mention(text: str) -> bool:
     last = text.rstrip().rpartition(" ")[2]
     return "@" in last or "＠" in last
@@ -352,32 +308,3 @@ def _names_steps(phrase: str) -> bool:
 
 def _bare(text: str) -> str:
     return text.strip(_MARKS + "()[]<>{}\"'“”.;:")
-
-
-def _is_misspelt(text: str) -> bool:
-    """Whether a word in it is nearly one of the grammar, as in `(aftr 1)`."""
-    known = [word for name in _GRAMMAR for word in words.listed(name)]
-    written = [found[0].casefold() for found in _WORD.finditer(text)]
-    return any(get_close_matches(word, known, n=1, cutoff=0.75) for word in written)
-
-
-def _trimmed(text: str) -> str:
-    """Give a text without blanks, separators, emoji and unpaired stress at its ends."""
-    text = text.strip(_EDGE)
-    while text and _is_sign(text[-1]):
-        text = text[:-1].rstrip(_EDGE)
-    while text and _is_sign(text[0]):
-        text = text[1:].lstrip(_EDGE)
-    for mark in ("**", "__"):
-        if text.count(mark) % 2:
-            text = text.removeprefix(mark) if text.startswith(mark) else text.removesuffix(mark)
-        inner = text.removeprefix(mark).removesuffix(mark)
-        if f"{mark}{inner}{mark}" == text and mark not in inner:
-            text = inner
-    if text.startswith(("- ", "-> ", "=> ")):
-        text = text.partition(" ")[2]
-    return text.removesuffix(" -").removesuffix(" ->").removesuffix(" by").strip(_EDGE)
-
-
-def _is_sign(character: str) -> bool:
-    return unicodedata.category(character) in ("So", "Cf") or character == "\ufe0f"

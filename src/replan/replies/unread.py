@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 
 from replan.errors import Mistake
 from replan.plan.reading import Block, read_document
-from replan.replies.listings import is_order_of, reads_as_field
 from replan.replies.naming import Names, squeezed
 from replan.replies.openings import opening_of, outside_fences
 from replan.replies.order_phrases import keyword_places
+from replan.replies.step_fields import is_order_of, reads_as_field
 from replan.replies.step_line import read_line
 
 _LEAST_REPEATED = 2

@@ -78,7 +78,9 @@ class EnhancedState(GraphInput, total=False):
         is_simple_task: Whether the request was answered without a plan.
         is_completed: Whether the run is over.
         outcome: How it ended.
-        limit_reached: The limit that ended the run, or empty.
+        limit_reached: The limit that ended the run; `reply_length` or `content_filter` where its
+            answer is not whole; or empty.
+        warnings: What the run told that a person may not expect, a sentence each.
         limit_hits: The limits that kept steps from being done, newest by the key of a result.
         final_answer: The answer.
         current_thinking_result: The newest thinking.
@@ -110,6 +112,7 @@ class EnhancedState(GraphInput, total=False):
     is_completed: Annotated[bool, Checked]
     outcome: Annotated[Outcome | None, Checked]
     limit_reached: Annotated[str, Checked]
+    warnings: Annotated[list[str], CheckedDelta(appended)]
     limit_hits: Annotated[dict[str, LimitHit], CheckedDelta(merged)]
     final_answer: Annotated[AIMessage | None, CheckedDelta(latest)]
     current_thinking_result: Annotated[ThinkingResult | None, CheckedDelta(latest)]
@@ -152,6 +155,7 @@ def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
         "is_completed": False,
         "outcome": None,
         "limit_reached": "",
+        "warnings": Overwrite([]),
         "limit_hits": Overwrite({}),
         "final_answer": None,
         "current_plan": None,

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import Field, JsonValue
 
 from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
+from replan.state.cuts import with_cut
 from replan.state.usage import TokenCount
 
 Outcome = Literal["answered", "completed", "partial", "failed", "rejected"]
@@ -131,6 +132,7 @@ class SpecialistResult(Value):
         retry: Whether another try can help; false ends the retries of a failed step.
         artifacts: Files left in the workspace.
         usage: What its model calls used.
+        cut: Why the result is not whole: `reply_length`, `content_filter`; empty where it is.
     """
 
     specialist_name: str = ""
@@ -146,6 +148,7 @@ class SpecialistResult(Value):
     retry: bool = True
     artifacts: tuple[Artifact, ...] = ()
     usage: TokenCount = TokenCount()
+    cut: str = ""
 
     @property
     def key(self) -> str:
@@ -156,6 +159,11 @@ class SpecialistResult(Value):
     def text(self) -> str:
         """The text of the answer, empty without one."""
         return "" if self.result is None else self.result.text
+
+    @property
+    def marked_text(self) -> str:
+        """The text, which says of itself if it is not whole; empty without one."""
+        return with_cut(self.text, self.cut if self.text else "")
 
     @property
     def is_failed(self) -> bool:

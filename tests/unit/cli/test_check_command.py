@@ -55,8 +55,8 @@ def test_a_plan_is_previewed(files):
         "  [ ] 5  @editor               Ask somebody",
         "width: 3 at once",
         "critical path: 3 > 4 (2 steps)",
-        f"model calls, merged: 4 if all goes well, at most 163, {revised}",
-        f"model calls, separate: 6 if all goes well, at most 186, {revised}",
+        f"model calls, merged: 4 if all goes well, at most 190, {revised}",
+        "model calls, separate: 6 if all goes well, at most 200 (max_model_calls=200)",
         "tokens: no bound (max_tokens is not set)",
         "cost: no bound (max_cost is not set)",
         "time of the steps: 1800 s if every try takes all of its time",
@@ -197,13 +197,13 @@ def test_a_check_loads_no_framework(files):
 
 
 def test_what_was_read_as_text_is_told_and_the_plan_can_run(files):
-    files[0].write_text("- [ ] 1. Ask @oracle\n- [ ] 2. Compare (needs 1) @oracle\n")
+    files[0].write_text("- [ ] 1. Ask @oracle\n- [ ] 2. Compare (needs all of it) @oracle\n")
     result = check(files[0])
     assert result.exit_code == 0
-    warning = "warning: line 2: '(needs 1)' looks like a dependency and was read as text"
+    warning = "warning: line 2: '(needs all of it)' looks like a dependency and was read as text"
     assert warning in result.stdout
     (told,) = json.loads(check(files[0], "--json").stdout)["overlooked"]
-    assert told == {"line": 2, "kind": "dependency", "step": 2, "text": "(needs 1)"}
+    assert told == {"line": 2, "kind": "dependency", "step": 2, "text": "(needs all of it)"}
 
 
 def test_who_gets_a_step_that_names_nobody_is_told_and_nobody_is_refused(files):

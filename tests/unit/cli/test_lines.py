@@ -67,12 +67,22 @@ def done(status=ExecutionStatus.SUCCESS, **fields):
     )
 
 
-def end(answer="Forty-two.", outcome="completed", **usage):
-    return TaskCompleted(**RUN, outcome=outcome, answer=AIMessage(answer), usage=Usage(**usage))
+def end(answer="Forty-two.", outcome="completed", warnings=(), **usage):
+    return TaskCompleted(
+        **RUN, outcome=outcome, answer=AIMessage(answer), usage=Usage(**usage), warnings=warnings
+    )
 
 
 def tokens(*texts):
     return [AnswerToken(**RUN, text=text) for text in texts]
+
+
+def test_warnings_stand_in_the_last_lines_one_line_each(tell):
+    text = tell(end(warnings=("Step 1 names nobody.", "In the plan,\nline 2.")))
+    assert text.endswith(
+        "warning: Step 1 names nobody.\nwarning: In the plan, line 2.\n"
+        "completed: 0 model calls, 0 tokens, 0.5 s\n"
+    )
 
 
 def test_a_run_is_told_from_thinking_to_its_account(tell):
@@ -108,6 +118,8 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         SpecialistParked(**STEP, waiting_for=()),
         LimitReached(**RUN, limit="max_cost", value=0.5, scope="specialist/clerk"),
         LimitReached(**RUN, limit="max_rounds", value=3),
+        LimitReached(**RUN, limit="content_filter", value=0),
+        done(cut="reply_length"),
         ReplyUnreadable(**RUN, node="think", complaint="No key.", fallback="Asked again."),
     ) == (
         "[~] step 2 clerk: busy server; trying again\n"
@@ -117,6 +129,8 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         "[ ] step 2 clerk: waits for another round\n"
         "limit reached: max_cost=0.5 of specialist clerk\n"
         "limit reached: max_rounds=3\n"
+        "limit reached: content_filter\n"
+        "[x] step 2 clerk (not whole: the reply was cut off at its length limit) (0.4 s)\n"
         "unreadable reply of think: No key. Asked again.\n"
     )
 

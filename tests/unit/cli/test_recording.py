@@ -110,7 +110,7 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
             "error": "No ink.",
         },
         {"type": "feedback_generated", "feedback": "Go on.", "should_continue": True},
-        {"type": "task_completed", "outcome": "completed"},
+        {"type": "task_completed", "outcome": "completed", "warnings": []},
     ]
 
 

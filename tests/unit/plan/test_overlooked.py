@@ -12,7 +12,7 @@ def kinds(text):
 @pytest.mark.parametrize(
     "line",
     [
-        "Compare both (needs 1 and 2)",
+        "Compare both (needs all of it)",
         "Publish (after everything)",
         "Ask again (after 2026-03-02, 2026-03-03)",
         "Sum up — after the two above",
@@ -73,7 +73,9 @@ def test_a_line_of_details_that_names_what_it_waits_for_is_told():
 
 def test_a_check_list_below_another_heading_is_told():
     text = "# Plan\n\n- [ ] 1. Do it @a\n\n## Notes\n\n- [ ] maybe: later\n"
-    assert kinds(text) == [(7, "other_heading")]
+    assert kinds(text) == [(7, "other_list")]
+    unnumbered = text.replace("1. ", "")
+    assert kinds(unnumbered) == [(7, "other_heading")]
 
 
 def test_steps_of_the_same_kind_below_several_headings_are_steps():

@@ -134,12 +134,11 @@ def test_what_stands_around_a_plan_is_none_of_its_steps(body: str) -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (ONE + "- [ ] 2. Find B @designer", "unknown_specialist"),
         (ONE + "- [ ] 2. Find B @coder (aftr 1)", "unknown_attribute"),
         (ONE + "- [ ] 2. Find B @coder (after T7)", "unknown_attribute"),
         (ONE + "- [ ] 2. Find B @coder (after", "cut_off"),
         (ONE + "- [ ] 2. Find B @coder (after 1, the draft)", "unknown_attribute"),
-        ("- [ ] 1. ... @name", "unknown_specialist"),
+        ("- [ ] 1. ... @name", "looks_like_data"),
     ],
 )
 def test_what_is_not_understood_is_told_and_never_dropped(body: str, code: str) -> None:
