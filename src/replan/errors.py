@@ -170,7 +170,7 @@ class Refusal:
     """Why one change of a plan is refused.
 
     `code` is machine-readable (`finished_step`, `unknown_step`, `unknown_dependency`, `cycle`,
-    `duplicate_step`, `unknown_specialist`, `nobody_named`, `not_allowed`);
+    `duplicate_step`, `unknown_specialist`, `nobody_named`, `not_allowed`, `leans_on_refused`);
     `step_id` names the step, if any.
     """
 

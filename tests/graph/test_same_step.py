@@ -80,7 +80,7 @@ async def test_a_failed_step_runs_again_whatever_of_it_changes(change):
     [
         (["1. Fetch @b", "1. Fetch @a"], ["Fetch/a", "Fetch/b", "Fetch/a"]),
         (["1. Get @a", "1. Fetch @a"], ["Fetch/a", "Get/a", "Fetch/a"]),
-        (["2. Other @b", "1. Fetch @a"], ["Fetch/a", "Other/b", "Fetch/a"]),
+        (["2. Other @b\n- [-] 1. Fetch @a", "1. Fetch @a"], ["Fetch/a", "Other/b", "Fetch/a"]),
         (["1. Fetch @a @b"], ["Fetch/a", "Fetch/a", "Fetch/b"]),
     ],
     ids=["specialist and back", "wording and back", "removed and added", "joined"],

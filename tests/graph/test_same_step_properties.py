@@ -27,9 +27,9 @@ class World:
 
     def document(self):
         lines = [
-            f"- [ ] {step}. Go {WORDS[word]} @a" + (f" (priority {urgency})" if urgency else "")
+            f"- [{'-' if step in self.removed else ' '}] {step}. Go {WORDS[word]} @a"
+            + (f" (priority {urgency})" if urgency else "")
             for step, (word, urgency) in self.lines.items()
-            if step not in self.removed
         ]
         return "\n".join([*lines, "- [ ] 3. Go on @a (after 4)", "- [ ] 4. Begin @a\n"])
 

@@ -42,7 +42,8 @@ async def result_collector(
     plan = settle_round(before, state, now)
     collected = collect(results)
     emitter = emitter_of(state, services, runtime)
-    if plan != before:
+    # That another step leads the round is no news of the plan.
+    if plan.replace(current_step=before.current_step) != before:
         history = tuple(state.get("plan_history", []))
         whole = plan.replace(update_history=history)
         await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")

@@ -126,15 +126,28 @@ def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedSt
         return False
     if any(not step.optional for step in runnable_steps(state)):
         return True
-    revision = feedback_result.revised_plan or feedback_result.plan_update_suggestion
-    if not revision and _is_terminal(state.get("current_plan") or TaskPlan()):
+    if not may_be_revised(state) and not runnable_steps(state):
+        return False
+    if not asks_for_revision(feedback_result) and _is_terminal(
+        state.get("current_plan") or TaskPlan()
+    ):
         return False
     return feedback_result.should_continue
 
 
+def asks_for_revision(feedback_result: FeedbackResult) -> bool:
+    """Whether a judgement brings another plan, or says what should change."""
+    return bool(feedback_result.revised_plan or feedback_result.plan_update_suggestion)
+
+
+def may_be_revised(state: EnhancedState) -> bool:
+    """Whether the plan may change while it runs."""
+    return (state.get("current_plan") or TaskPlan()).allow_dynamic_update
+
+
 def cut_off_by(feedback_result: FeedbackResult, state: EnhancedState) -> str:
     """The limit that keeps a revision from being done which a judgement asks for, or empty."""
-    wants = feedback_result.revised_plan or feedback_result.plan_update_suggestion
+    wants = asks_for_revision(feedback_result)
     return spent_limit(state) if wants and feedback_result.should_continue else ""
 
 

@@ -108,7 +108,8 @@ async def start_run(
     }
     update |= {
         "messages": given,
-        "current_plan": plan,
+        # Told from a person's edit of the plan that stands there.
+        "current_plan": Overwrite(plan),
         "execution_history": await _unsettled(state, services),
     }
     return Start(update, view, plan, reruns)

@@ -198,6 +198,7 @@ class FeedbackResult(Value):
         plan_update_suggestion: What should change in the plan.
         plan_update_type: The kind of change, if the host named one.
         revised_plan: The whole revised document, or empty.
+        is_partial: Whether that document says itself that it leaves steps out.
         final_answer: The answer, only if the work is done.
         collected_results: What was judged.
         by: Whether a model, a rule or a person gave this judgement.
@@ -209,6 +210,7 @@ class FeedbackResult(Value):
     plan_update_suggestion: str = ""
     plan_update_type: PlanUpdateType | None = None
     revised_plan: str = ""
+    is_partial: bool = False
     final_answer: AIMessage | None = None
     collected_results: CollectedResults | None = None
     by: Author = "model"
