@@ -391,5 +391,5 @@ async def test_a_step_tells_what_it_waits_for_the_same_after_an_interrupt(build)
     graph = build(config)
     await run(graph, {"plan": plan}, config=THREAD)
     state = await run(graph, Command(resume="this"), config=THREAD)
-    assert seen == [(2, {1: "no net"}), (4, {1: "no net", 2: "r2"})]
+    assert seen == [(2, {}), (4, {2: "r2"})]
     assert state["outcome"] == "completed"

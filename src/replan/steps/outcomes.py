@@ -75,8 +75,8 @@ def inputs_of(
 
 
 def _given_by(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
-    """The whole result of a step, else what the plan has of it; of a failed one, why it failed."""
+    """The whole result of a step, else what the plan has of it; why it failed is no result."""
     own = own_results(step, results)
     # Where a person settled it otherwise, the results are of earlier attempts.
     whole = joined_texts(own) if status_of(own) is step.status else ""
-    return whole or step.result or (step.feedback if step.status is StepStatus.FAILED else "")
+    return whole or step.result
