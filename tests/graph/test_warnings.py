@@ -3,7 +3,7 @@
 from langgraph.checkpoint.memory import InMemorySaver
 
 from replan import Host, MultiAgentConfig, Specialist, build_graph, run, stream
-from replan.testing import ScriptedModel, always
+from replan.testing import Reply, ScriptedModel, always
 
 DONE = "---\nverdict: complete\n---\nThe answer."
 
@@ -38,6 +38,14 @@ async def test_a_reply_that_could_not_be_read_is_a_warning_with_what_was_done_in
     assert last.type == "task_completed"
     (warning,) = last.warnings
     assert warning.startswith("The reply of think could not be read, so this is done: ")
+
+
+async def test_an_answer_that_is_not_whole_is_a_warning():
+    cut = Reply("---\ncomplexity: simple\n---\nLima is the cap", finish_reason="length")
+    state = await run(graph_of({"think": cut}), "Which is the capital of Peru?")
+    (warning,) = state["warnings"]
+    assert warning.startswith("The answer is not whole: ")
+    assert state["outcome"] == "partial"
 
 
 async def test_the_next_run_of_a_thread_begins_without_warnings():

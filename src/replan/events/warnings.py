@@ -1,6 +1,13 @@
 """What of an event a person may not expect: it stands in the state, and at the end of a run."""
 
-from replan.events.types import BaseEvent, PlanDoubtful, ReplyUnreadable, StepsRouted
+from replan.events.types import (
+    BaseEvent,
+    LimitReached,
+    PlanDoubtful,
+    ReplyUnreadable,
+    StepsRouted,
+)
+from replan.state.cuts import CUTS
 
 
 def warnings_in(event: BaseEvent) -> tuple[str, ...]:
@@ -16,5 +23,7 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:
         case ReplyUnreadable():
             told = f"The reply of {event.node} could not be read, so this is done: {event.fallback}"
             return (f"{told}. {event.complaint}",)
+        case LimitReached(limit=limit) if limit in CUTS:
+            return (f"The answer is not whole: {CUTS[limit]}.",)
         case _:
             return ()
