@@ -125,4 +125,5 @@ def _result(
         plan_update_type=reading.plan_update_type,
         revised_plan="" if complete else reading.body,
         final_answer=shown.finish(answer) if shown and answer else None,
+        contradiction=reading.contradiction,
     )

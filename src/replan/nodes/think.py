@@ -64,6 +64,7 @@ async def think(
         next_action=reading.next_action,
         original_messages=request,
         score=reading.score,
+        contradiction=reading.contradiction,
         timestamp=services.clock(),
     )
     await call.emitter.emit(ThinkingCompleted, thinking=thinking)

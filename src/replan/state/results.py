@@ -59,6 +59,7 @@ class ThinkingResult(Value):
         next_action: What the host meant to do; shown, never followed against `complexity`.
         original_messages: The messages of this request.
         score: The numeric complexity, if the model gave one.
+        contradiction: What in the reply does not go together, or empty; `complexity` decided.
     """
 
     thought: str
@@ -67,6 +68,7 @@ class ThinkingResult(Value):
     next_action: ActionType | None = None
     original_messages: tuple[AnyMessage, ...] = ()
     score: float | None = None
+    contradiction: str = ""
     timestamp: datetime
 
 
@@ -191,6 +193,7 @@ class FeedbackResult(Value):
         revised_plan: The whole revised document, or empty.
         final_answer: The answer, only if the work is done.
         collected_results: What was judged.
+        contradiction: What in the reply does not go together, or empty; the verdict decided.
         by: Whether a model, a rule or a person gave this judgement.
     """
 
@@ -202,6 +205,7 @@ class FeedbackResult(Value):
     revised_plan: str = ""
     final_answer: AIMessage | None = None
     collected_results: CollectedResults | None = None
+    contradiction: str = ""
     by: Author = "model"
 
 
