@@ -1,6 +1,7 @@
 """How a node of the host asks a model: counted, hidden from the stream, retried if it can pass."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -32,6 +33,8 @@ from replan.prompts.sections import Node
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.usage import CUT_OFF, TokenCount, Usage
+
+logger = logging.getLogger(__name__)
 
 _LIMITS_OF_LENGTH = ("max_tokens", "max_cost")
 
@@ -111,6 +114,8 @@ class HostCall:
         except (GraphBubbleUp, StorageError, UnpricedModelError):
             raise
         except Exception as error:
+            about = {"run_id": self.run_id, "node": self.node, "error": type(error).__name__}
+            logger.warning("model call failed", extra=about)
             raise ModelCallError(self.node, describe(error)) from error
         finally:
             self.used += meter.count

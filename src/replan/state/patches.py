@@ -64,13 +64,13 @@ class PlanPatch(Value):
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name):
+        def __getattr__(self, name: str) -> Any:
             """Say to who reads LangGraph's `updates` where the plan itself is."""
             if name not in TaskPlan.model_fields:
                 return super().__getattr__(name)
             raise AttributeError(
-                f"This is what changed of the plan, which has no '{name}'. The whole plan is in the "
-                "state (stream_mode='values', aget_state) and in the event plan_updated."
+                f"This is what changed of the plan, which has no '{name}'. The whole plan is in "
+                "the state (stream_mode='values', aget_state) and in the event plan_updated."
             )
 
     @classmethod

@@ -256,7 +256,7 @@ async def test_a_thread_with_a_refused_patch_can_be_read_and_mended():
 
 
 def test_a_patch_that_is_read_as_a_plan_says_where_the_plan_is():
-    with pytest.raises(AttributeError, match="no 'content'.*event plan_updated"):
+    with pytest.raises(AttributeError, match=r"no 'content'.*event plan_updated"):
         _ = PlanPatch(base=0).content
     with pytest.raises(AttributeError, match="'PlanPatch' object has no attribute 'nonsense'"):
         _ = PlanPatch(base=0).nonsense
