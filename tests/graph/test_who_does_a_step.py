@@ -114,11 +114,21 @@ async def test_a_persons_plan_is_refused_with_all_steps_that_nobody_does():
     assert all("@payer, @mailer" in line for line in told)
 
 
-async def test_a_team_of_one_does_steps_that_name_nobody():
+async def test_a_team_of_one_does_a_step_that_names_nobody_only_if_its_card_fits():
     did = []
-    graph, _ = host({"feedback": DONE}, team={"only": ("Anything.", {})}, did=did)
-    await run(graph, {"plan": "- [ ] 1. Think about colours\n"})
-    assert did == [("only", 1)]
+    graph, _ = host({"feedback": DONE}, team={"painter": ("Mixes colours.", {})}, did=did)
+    refused = "names nobody, and no card fits it. Use one of: @painter."
+    with pytest.raises(InputError, match=refused):
+        await run(graph, {"plan": "- [ ] 1. Pay the invoice\n"})
+    await run(graph, {"plan": "- [ ] 1. Mix the colours\n"})
+    assert did == [("painter", 1)]
+
+
+async def test_cards_that_fit_a_step_alike_are_told():
+    team = {"a": ("Pays invoices.", {}), "b": ("Pays salaries.", {}), "c": ("Sends e-mail.", {})}
+    graph, _ = host({"feedback": DONE}, team=team, did=[])
+    with pytest.raises(InputError, match=r"the cards of @a, @b fit it alike\. Use one of: @a, @b"):
+        await run(graph, {"plan": "- [ ] 1. Pay it\n"})
 
 
 @pytest.mark.parametrize("others", [{}, {"mailer": ("Sends e-mail.", {})}])
