@@ -46,10 +46,11 @@ async def think(
         "think", start.view, services=services, runtime=runtime, config=config, closing=True
     )
     request = request_messages(start.view)
-    await call.emitter.emit(RunStarted, request=request_text(request))
+    asked = request_text(request)
+    await call.emitter.emit(RunStarted, request=asked)
     if start.reruns:
         await call.emitter.emit(StepsReopened, reruns=start.reruns)
-    await call.emitter.emit(ThinkingStarted)
+    await call.emitter.emit(ThinkingStarted, request=asked)
     unreadable, answer = list[UnreadableReply](), None
     if start.plan is not None and services.prompts.merged_planning:
         reading = _PLAN_GIVEN

@@ -70,6 +70,21 @@ async def test_the_log_tells_of_a_reply_that_contradicts_itself(caplog):
     assert state["current_feedback_result"].contradiction == told[1]
 
 
+async def test_the_hook_of_thinking_knows_the_request():
+    requests = []
+
+    class Noting(MultiAgentCallback):
+        def on_thinking_start(self, info):
+            requests.append(info.request)
+
+    model = ScriptedModel({"think": "---\ncomplexity: simple\n---\nLima."})
+    team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
+    host = Host(tool_calling_model=model)
+    config = MultiAgentConfig(host=host, specialists=team, callbacks=[Noting()])
+    await run(build_graph(config), "The capital of Peru?")
+    assert requests == ["The capital of Peru?"]
+
+
 OVER = {"outcome": "answered", "answer": AIMessage("Done."), "usage": Usage()}
 
 
