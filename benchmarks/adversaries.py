@@ -35,7 +35,7 @@ from replan.graph.build import host_graph
 from replan.nodes.measure import Measure, measure
 from replan.nodes.run_start import recursion_limit
 from replan.plan import PlanDocument, TaskPlan
-from replan.plan.preview import USUAL_RETRIES, calls_of_reply, worst_case_calls
+from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try, worst_case_calls
 from replan.prompts.sections import call_of
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Approval, Question
@@ -533,7 +533,7 @@ def _bound(one: Adversary) -> int:
         return limits.max_model_calls
     reply = calls_of_reply(one.retries)
     per_try = {
-        each.name: None if each.tools else reply if each.chat_model else 0
+        each.name: None if each.tools else calls_of_try(reply) if each.chat_model else 0
         for each in one.config.specialists
     }
     return worst_case_calls(

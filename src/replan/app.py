@@ -19,6 +19,7 @@ from langgraph.graph.state import CompiledStateGraph
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.models import LangChainModels, without_own_retries
 from replan.adapters.storage.serializer import is_news, saver_for
+from replan.calling import TeamGraph
 from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
 from replan.events.types import BaseEvent
@@ -99,7 +100,9 @@ def build_graph(
         checkpointer = storage.checkpointer
     logging.getLogger(jsonplus.__name__).addFilter(is_news)
     inner = [part for each in config.specialists for part in (each.invokable, each.streamable)]
-    compiled = graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)
+    compiled = TeamGraph.of(
+        graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)
+    )
     compiled.channels[START] = entrance = Entrance(partial(check_input, services=services))
     entrance.key = START
     return compiled.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})
@@ -256,6 +259,8 @@ def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
         system_prompt=given.system_prompt,
         input_processor=given.input_processor,
         output_processor=given.output_processor,
+        # The tools of a chat are on record: none that was called is called again.
+        can_answer_again=chat is not None or card.effects == "pure",
     )
 
 

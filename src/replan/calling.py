@@ -1,4 +1,4 @@
-"""What a call of `run` or `stream` is to LangGraph: a run of its own, or one that goes on.
+"""What a call of a graph is to LangGraph: a run of its own, or one that goes on.
 
 A run that goes on keeps its name and its bounds, whoever forgot to give them again. The input that
 a run began with, given again under its name, goes on with it too: a queue may deliver a job twice.
@@ -6,15 +6,15 @@ a run began with, given again under its name, goes on with it too: a queue may d
 # LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
-from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateSnapshot
@@ -22,7 +22,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.nodes.new_settings import resumed_with
-from replan.nodes.run_start import recursion_limit, rounds_within
+from replan.nodes.run_start import NOTHING_TO_DO, recursion_limit, rounds_within
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.entrance import Entrance
@@ -62,6 +62,46 @@ def check_input(graph: Graph, given: Mapping[str, Any]) -> None:
         PlanDocumentError: Its plan has mistakes.
     """
     cast("Entrance", graph.channels[START]).check(given)
+
+
+class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
+    """The compiled graph of a team; what LangGraph's own methods are given is looked at, too."""
+
+    @classmethod
+    def of(cls, compiled: Graph) -> Self:
+        """Make one of what LangGraph compiled, as its own `copy` does."""
+        fields = {name: each for name, each in vars(compiled).items() if name != "__orig_class__"}
+        return cls(**fields)
+
+    async def astream(
+        self,
+        input: Any,  # noqa: A002 - as LangGraph calls it
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Any]:
+        """Stream as LangGraph does; a run's own input again goes on with that run.
+
+        Raises:
+            InputError: The input says nothing.
+        """
+        given = await _entering(self, Call(input, options.get("context"), config or {}))
+        if given.input is not input:
+            options["context"] = given.settings
+        parts = cast("Any", super().astream(given.input, given.config, **options))
+        async with aclosing(parts):
+            async for part in parts:
+                yield part
+
+
+async def _entering(graph: Graph, call: Call) -> Call:
+    if not isinstance(call.input, Mapping):
+        return call
+    if not call.input:
+        # The state of an old thread would be taken for a request.
+        raise InputError(NOTHING_TO_DO)
+    name = str(call.config.get("metadata", {}).get("run_id") or "")
+    is_kept = name and isinstance(graph.checkpointer, BaseCheckpointSaver)
+    return await _delivered(graph, replace(call, name=name)) if is_kept else call
 
 
 async def prepared(graph: Graph, call: Call) -> Call:

@@ -170,7 +170,7 @@ class Refusal:
     """Why one change of a plan is refused.
 
     `code` is machine-readable (`finished_step`, `unknown_step`, `unknown_dependency`, `cycle`,
-    `duplicate_step`, `unknown_specialist`, `nobody_named`, `not_allowed`);
+    `duplicate_step`, `unknown_specialist`, `nobody_named`, `not_allowed`, `leans_on_refused`);
     `step_id` names the step, if any.
     """
 
@@ -260,13 +260,17 @@ class LimitReachedError(ReplanError):
 
 
 class InDoubtError(ReplanError):
-    """Something was cut off that must not be done twice, so it is not done again."""
+    """Something was cut off, or done before, that must not be done twice: it is not done again."""
 
-    def __init__(self, what: str, attempt: int) -> None:
+    def __init__(self, what: str, attempt: int, *, was_done: bool = False) -> None:
         self.what = what
         self.attempt = attempt
-        super().__init__(
-            f"{what} was cut off in try {attempt}, so nobody knows whether it took effect, and it "
-            "is not done again. Look at what it would have changed; then do it by hand, or in a "
-            "new step."
+        self.was_done = was_done
+        problem = (
+            f"was done in try {attempt}; it was opened again, or what it is given has changed, and "
+            "it is not done once more unasked. Look at what it did"
+            if was_done
+            else f"was cut off in try {attempt}, so nobody knows whether it took effect, and it is "
+            "not done again. Look at what it would have changed"
         )
+        super().__init__(f"{what} {problem}; then do it by hand, or in a new step.")

@@ -17,6 +17,7 @@ from replan.events.types import BaseEvent, Event
 from replan.nodes.rules import limit_value
 from replan.ports.listening import without_tokens
 from replan.specialists.threads import use_threads
+from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
@@ -240,7 +241,7 @@ async def raise_limits(graph: Graph, *, settings: RunSettings, config: RunnableC
     snapshot = await graph.aget_state(config)
     state = cast("EnhancedState", snapshot.values)
     limit = state.get("limit_reached", "")
-    if snapshot.tasks or not state.get("is_completed") or not limit:
+    if snapshot.tasks or not state.get("is_completed") or limit in ("", *CUTS):
         raise InputError("No limit ended this run, so larger ones change nothing.")
     new = settings_of(state).overridden_by(settings)
     value, before = getattr(new.limits, limit), limit_value(state, limit)

@@ -166,12 +166,13 @@ async def test_a_fault_that_passes_costs_no_work(fault, place):
     assert steps == 3 + (place == "step 2")
 
 
-async def test_a_truncated_judgement_ends_the_run_all_the_same():
+async def test_a_truncated_answer_ends_the_run_and_says_that_it_is_not_whole():
     broken = Reply(COMPLETE, fault=Truncated("length"))
     script = {**SCRIPT, "feedback": [always(broken)], "final_answer": [always("They differ.")]}
     with OpenAIServer(script) as server:
         state = await run(graph_on(server), "Compare the policies.")
-    assert state["outcome"] == "completed"
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "reply_length")
+    assert state["final_answer"].text == "They differ in tariffs."
 
 
 async def test_a_stream_that_is_closed_early_leaves_no_task_behind():

@@ -290,16 +290,17 @@ async def test_the_worst_case_that_is_told_before_a_run_can_happen():
     refused = [busy, busy, no_stream]
     question = [*refused, bad] * 3
     script = [
-        *(*refused, HttpFault(400)),  # the step: busy twice, does not stream, refuses for good
+        # The step: busy twice, does not stream, is cut off; busy twice again, refuses for good.
+        *(*refused, Reply("Half a", fault=Truncated()), busy, busy, HttpFault(400)),
         *(*question[:10], ""),  # a judgement that cannot be read
         *question,  # asked for again in vain
         *question,  # and the answer, too
     ]
-    async with OpenAIServer({"*": script}, models=("m",)) as server:
+    async with OpenAIServer({"*": script}, models=("m", "n")) as server:
         limits = Limits(max_rounds=1, step_retries=0)
         config = MultiAgentConfig(
             host=Host(tool_calling_model="openai:m"),
-            specialists=[Specialist(name="a", intended_use="Works.", chat_model="openai:m")],
+            specialists=[Specialist(name="a", intended_use="Works.", chat_model="openai:n")],
             limits=limits,
             allow_dynamic_update=False,
         )
@@ -311,6 +312,6 @@ async def test_the_worst_case_that_is_told_before_a_run_can_happen():
         given = {"messages": [("user", "Go.")], "plan": plan_of(1)}
         state = await run(graph, given, config=listening)
     assert len(server.requests) == worst_case_calls(plan, limits, revisable=False)
-    assert len(server.requests) == state["usage"].calls == 4 + 23 + 12
+    assert len(server.requests) == state["usage"].calls == 7 + 23 + 12
     assert state["outcome"] == "failed"
     assert state["final_answer"].text

@@ -52,6 +52,9 @@ async def gone_on(where, kind, title, given):
         state = await run(graph, given(before), config=config, run_id=record.run_id)
         ledger = await storage.journal.ledger(record.run_id)
         assert len(await storage.journal.results(record.run_id)) == len(PLANS[title])
+    # Services know a step by the key that it was begun with, in whatever version.
+    assert len({(each.step_id, each.idempotency_key) for each in ledger}) == len(PLANS[title])
+    assert all(each.idempotency_key for each in ledger)
     return before, state, [(each.step_id, each.number, each.outcome) for each in ledger]
 
 

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from replan.cli.main import app
+from replan.testing import OpenAIServer, Reply
 from terminals import PATIENCE, REPLAN, Pipe, Terminal
 
 WORKERS = '''\
@@ -482,6 +483,26 @@ def test_a_run_that_a_limit_ended_goes_on_with_a_larger_one(workshop):
     again = workshop.do("resume", run_id, "--limit", "max_steps=20")
     assert again.exit_code == 0
     assert f"run {run_id[:8]} is over: completed" in again.stdout
+
+
+def test_a_run_whose_answer_was_cut_off_says_so_whenever_it_is_looked_at(workshop):
+    half = Reply("---\ncomplexity: simple\n---\nIt is Par", finish_reason="length", usage=(9, 5))
+    with OpenAIServer({"think": half}) as server:
+        words = ("--team", workshop.folder / "team.yaml", "--model", "openai:m")
+        done = workshop.do("run", "Capital?", *words, "--base-url", server.base_url)
+    assert done.exit_code == 1
+    assert "limit reached: reply_length=5\n" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("partial: 1 model call")
+    assert workshop.shown(workshop.run_id)["limit_reached"] == "reply_length"
+    again = workshop.do("resume", workshop.run_id)
+    assert again.exit_code == 1
+    assert again.stdout.splitlines() == [
+        f"run {workshop.run_id[:8]} is over: partial",
+        "its answer is not whole: the reply was cut off at its length limit",
+        f"see it with: replan show {workshop.run_id[:8]}",
+    ]
+    more = workshop.do("resume", workshop.run_id, "--limit", "max_tokens=9")
+    assert "No limit ended this run" in more.stderr
 
 
 def test_the_installed_program_shows_no_warning_and_only_the_answer_if_asked(workshop):

@@ -71,3 +71,27 @@ async def test_a_run_streams_its_state_can_be_edited_and_the_thread_goes_on(url)
         assert answer["outcome"] == "answered"
         assert "4" in answer["messages"][-1]["content"]
         assert len(answer["thinking_history"]) == 2
+
+
+async def test_an_edited_plan_document_is_run_or_refused(url):
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        asked = {"messages": [{"role": "user", "content": TASK}]}
+        await client.runs.wait(thread, "replan", input=asked, interrupt_before=["plan_execution"])
+        plan = (await client.threads.get_state(thread))["values"]["current_plan"]
+        assert "Total the revenue by region" in plan["content"]
+
+        for wrong in ({"content": "- [ ] 1. X @nobody"}, {**plan, "content": "No step."}):
+            with pytest.raises(Exception, match="current_plan"):
+                await client.threads.update_state(thread, {"current_plan": wrong})
+        held = (await client.threads.get_state(thread))["values"]["current_plan"]
+        assert held == plan
+
+        text = plan["content"].replace("Total the revenue by region", "Total the units by region")
+        await client.threads.update_state(thread, {"current_plan": {**plan, "content": text}})
+        held = (await client.threads.get_state(thread))["values"]["current_plan"]
+        assert held["steps"][0]["description"].startswith("Total the units by region")
+
+        done = await client.runs.wait(thread, "replan", input=None)
+        assert "[x] 1. Total the units by region" in done["current_plan"]["content"]
+        assert "revenue" not in done["current_plan"]["steps"][0]["description"]

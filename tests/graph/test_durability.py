@@ -254,10 +254,10 @@ class SlowToRecord:
     def __getattr__(self, name):
         return getattr(self.journal, name)
 
-    async def finished(self, attempt, result, at):
+    async def finished(self, attempt, result, at, key=""):
         for _ in range(200):
             await asyncio.sleep(0)
-        await self.journal.finished(attempt, result, at)
+        await self.journal.finished(attempt, result, at, key)
 
 
 async def test_no_step_starts_before_what_it_waits_for_is_on_record(world):

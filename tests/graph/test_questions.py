@@ -572,7 +572,8 @@ async def test_a_revision_that_asks_for_something_else_withdraws_the_question():
         return f"heard {ask_user(context.task_description)}"
 
     plan = "- [ ] 1. Fails @a\n- [ ] 2. Which colour? @b\n- [ ] 3. Which room? @b\n"
-    revised = "---\nverdict: continue\n---\n- [ ] 2. Which tone? @b\n- [ ] 3. Which room? @b\n"
+    revised = "---\nverdict: continue\n---\n- [-] 1. Fails @a\n- [ ] 2. Which tone? @b\n"
+    revised += "- [ ] 3. Which room? @b\n"
     with ScriptedModel({"feedback": [revised, COMPLETE]}) as model:
         graph = graph_of(work, model, InMemorySaver())
         state = await run(graph, given(plan), config=CONFIG)

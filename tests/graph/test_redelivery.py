@@ -7,6 +7,7 @@ from langgraph.types import Command
 
 from replan import (
     Host,
+    InputError,
     Limits,
     MultiAgentConfig,
     RunSettings,
@@ -153,3 +154,50 @@ async def test_a_run_has_room_for_the_rounds_that_its_limit_was_raised_to(build,
     await raise_limits(graph, settings=RunSettings(limits=Limits(max_rounds=30)), config=THREAD)
     state = await run(graph, None, config=THREAD)
     assert (state["outcome"], state["current_round"]) == ("completed", 20)
+
+
+BARE = {**THREAD, "metadata": {"run_id": "job-7"}}
+
+
+@pytest.mark.parametrize("resumed", [None, Command(resume="yes")], ids=["None", "an answer"])
+async def test_a_bare_delivery_does_nothing_more_after_a_bare_resume(build, work, done, resumed):
+    stop = asyncio.Event()
+    graph = build(work(asks=[2]) if resumed else work(stop=stop))
+    if resumed:
+        await graph.ainvoke(JOB, BARE)
+    else:
+        await again(graph, stop=stop, grace=0.1)
+    await graph.ainvoke(resumed, THREAD)
+    state = await graph.ainvoke(JOB, BARE)
+    assert (state["outcome"], state["run_id"]) == ("completed", "job-7")
+    assert len(state["messages"]) == 2
+    assert done == EVERY_STEP_ONCE
+
+
+async def test_a_bare_delivery_of_a_run_that_waits_goes_on_waiting(build, work, done):
+    graph = build(work(asks=[2, 3]))
+    await graph.ainvoke(JOB, BARE)
+    await graph.ainvoke(Command(resume="yes"), THREAD)
+    modes = [mode async for mode, _ in graph.astream(JOB, BARE, stream_mode=["updates", "values"])]
+    assert "updates" in modes
+    assert done == EVERY_STEP_ONCE[:2]
+    assert (await graph.ainvoke(Command(resume="yes"), THREAD))["outcome"] == "completed"
+    assert done == EVERY_STEP_ONCE
+
+
+async def test_another_bare_input_under_the_name_is_a_run_of_its_own(build, work, done):
+    graph = build(work(asks=[2]))
+    await graph.ainvoke(JOB, BARE)
+    state = await graph.ainvoke({"plan": "- [ ] 1. Something else @a\n"}, BARE)
+    assert (state["outcome"], state["run_id"] != "job-7") == ("completed", True)
+    assert done == [("job-7", 1), (state["run_id"], 1)]
+
+
+async def test_an_empty_input_is_refused_on_a_thread_that_has_a_run(build, work, done):
+    graph = build(work())
+    state = await graph.ainvoke(JOB, BARE)
+    for config in (THREAD, {"configurable": {"thread_id": "new"}}):
+        with pytest.raises(InputError, match="There is nothing to do"):
+            await graph.ainvoke({}, config)
+    assert (await graph.aget_state(THREAD)).values == state
+    assert done == EVERY_STEP_ONCE

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from replan.errors import StorageError
 from replan.ports.account import TIMES
 from replan.ports.journal import (
+    ACTED,
     BEGAN,
     UNKNOWN_ENDS,
     Attempt,
@@ -28,7 +29,7 @@ from replan.state.results import SpecialistResult
 
 logger = logging.getLogger(__name__)
 
-_KEPT = (BEGAN, TIMES)
+_KEPT = (ACTED, BEGAN, TIMES)
 
 
 @dataclass
@@ -110,13 +111,15 @@ class MemoryJournal:
         """Record how a try ended that brought no final result."""
         self._end(attempt, outcome, at, error)
 
-    async def finished(self, attempt: Attempt, result: SpecialistResult, at: datetime) -> None:
+    async def finished(
+        self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
+    ) -> None:
         """Record the final result of a step at a specialist, and its try's end."""
         self._end(attempt, "failed" if result.is_failed else "done", at, result.error)
-        self._run(attempt.run_id).results.setdefault(attempt.key, result)
+        self._run(attempt.run_id).results.setdefault(key or attempt.key, result)
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
-        """The recorded final results of a run, by idempotency key."""
+        """The recorded final results of a run, by the keys that they answer for."""
         return dict(self._seen(run_id).results)
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:

@@ -7,10 +7,15 @@ import ssl
 import weakref
 from collections.abc import AsyncGenerator
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
 import openai
+
+from replan.adapters.told_errors import told_status
+
+_CHAT = "/chat/completions"
 
 _Client = openai.DefaultAsyncHttpxClient
 _Lifeline = AsyncGenerator[None]
@@ -41,12 +46,17 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
     async def send(self, request: Any, **options: Any) -> Any:
         """Send a request over the connections of the running loop."""
         client = await self._of_this_loop()
-        if not options.get("stream"):
-            # Nothing comes before a whole reply does. Whoever calls bounds the time of the call;
-            # to bound the silence, too, would break off every long reply.
-            timeout = request.extensions.get("timeout", {})
-            request.extensions["timeout"] = {**timeout, "read": None}
-        return await client.send(request, **options)
+        if options.get("stream"):
+            return await client.send(request, **options)
+        # Nothing comes before a whole reply does. Whoever calls bounds the time of the call;
+        # to bound the silence, too, would break off every long reply.
+        timeout = request.extensions.get("timeout", {})
+        request.extensions["timeout"] = {**timeout, "read": None}
+        response = await client.send(request, **options)
+        if response.status_code == HTTPStatus.OK and request.url.path.endswith(_CHAT):
+            # The client makes an error of it, with the server's words and its `Retry-After`.
+            response.status_code = told_status(response.content) or response.status_code
+        return response
 
     async def aclose(self) -> None:
         """Close the connections of the running loop; the next request opens new ones."""

@@ -107,9 +107,10 @@ class LangChainModels:
         key, url = self._key(name), self._checked_url()
 
         import openai  # noqa: PLC0415 - only those who use it pay for its import
-        from langchain_openai import ChatOpenAI  # noqa: PLC0415 - as above
 
-        return ChatOpenAI(
+        from replan.adapters.openai_chat import OpenAIChat  # noqa: PLC0415 - as above
+
+        return OpenAIChat(
             model=model,
             base_url=url or OPENAI_URL,
             api_key=key,

@@ -13,12 +13,16 @@ def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
     return "".join(f"file: {_place(each, workspace)}\n" for each in artifacts)
 
 
+def warnings(event: TaskCompleted) -> list[str]:
+    """A line for each thing that the run told and a person may not expect."""
+    return [f"warning: {one_line(each)}" for each in event.warnings]
+
+
 def account(event: TaskCompleted, seconds: float) -> str:
-    """The lines that end a run: its warnings; then outcome, model calls, tokens, time."""
+    """The line that ends a run: outcome, model calls, tokens, time."""
     usage = event.usage
-    warnings = "".join(f"warning: {one_line(each)}\n" for each in event.warnings)
     return (
-        f"{warnings}{event.outcome}: {counted(usage.calls, 'model call')}, "
+        f"{event.outcome}: {counted(usage.calls, 'model call')}, "
         f"{counted(usage.total_tokens, 'token')}, {seconds:.1f} s\n"
     )
 

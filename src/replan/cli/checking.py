@@ -13,7 +13,7 @@ from replan.cli.outlook import Team, outlook, outlook_lines
 from replan.cli.reading import read_plan_text
 from replan.errors import Mistake
 from replan.plan.document import PlanDocument
-from replan.plan.preview import USUAL_RETRIES, calls_of_reply
+from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.state.limits import Limits, RunSettings
 
@@ -138,7 +138,7 @@ def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
 def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int | None:
     """Model calls of one try; none where nobody can know: of tools, graphs and functions."""
     if specialist.chat_model is not None and not getattr(specialist, "tools", ()):
-        return _calls_of_reply(specialist.chat_model, retries)
+        return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
     # The members of the local team are objects whose `run` is taken.
     home = getattr(getattr(specialist.run, "__self__", None), "__module__", "")
     return 0 if home.startswith("replan.specialists.local.") else None

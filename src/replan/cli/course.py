@@ -195,5 +195,6 @@ def _ended(row: Row, event: SpecialistCompleted) -> Row:
     if len(ended) < len(row.specialists):
         return row
     if any(ended.values()):
-        return replace(row, status=StepStatus.COMPLETED, note="")
+        note = "the result is not whole" if result.cut else ""
+        return replace(row, status=StepStatus.COMPLETED, note=note)
     return replace(row, status=StepStatus.FAILED, note=one_line(result.error[:_LONGEST]))

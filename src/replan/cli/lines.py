@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from replan.cli.account import account, files
+from replan.cli.account import account, files, warnings
 from replan.cli.cells import harmless, one_line
 from replan.cli.notices import notice, verbose_notice
 from replan.events.types import (
@@ -22,6 +22,7 @@ from replan.events.types import (
     ThinkingStarted,
 )
 from replan.plan.model import PlanStep
+from replan.state.cuts import CUTS
 from replan.state.results import Artifact, ExecutionStatus
 
 _MARKS = {
@@ -108,7 +109,8 @@ class Lines:
         if self._quiet:
             return text
         made = files(self._artifacts.values(), self._workspace)
-        return f"{text}\n{made}{account(event, self._clock() - self._started)}"
+        told = "".join(f"{line}\n" for line in warnings(event))
+        return f"{text}\n{made}{told}{account(event, self._clock() - self._started)}"
 
     def _rest_of_answer(self, answer: str) -> str:
         if self._answer.strip() and answer.startswith(self._answer.rstrip()):
@@ -133,7 +135,8 @@ class Lines:
         result = event.result
         self._artifacts |= {artifact.path: artifact for artifact in result.artifacts}
         error = f": {one_line(result.error)}" if result.error else ""
-        return f"{_MARKS[result.status]} {_who(event)}{error} ({result.duration:.1f} s)"
+        cut = f" (not whole: {CUTS.get(result.cut, result.cut)})" if result.cut else ""
+        return f"{_MARKS[result.status]} {_who(event)}{error}{cut} ({result.duration:.1f} s)"
 
 
 def _of_try(event: SpecialistInvoked | SpecialistRetried | SpecialistParked) -> str:

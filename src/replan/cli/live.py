@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from replan.cli.account import account, files
+from replan.cli.account import account, files, warnings
 from replan.cli.cells import wrapped
 from replan.cli.course import Course, Row
 from replan.cli.frame import ASCII, UNICODE, Window, frame, whole_plan
@@ -115,6 +115,8 @@ class LiveTeller:
         self._show(self._course)
         seconds = self._clock() - self._course.started
         self._output.write(f"\n{files(self._artifacts.values(), self._workspace)}")
+        for line in warnings(event):
+            self._print(list(wrapped(line, self._width)))
         self._output.write(account(event, seconds))
         self._output.flush()
 

@@ -39,7 +39,8 @@ def _trouble(event: Event) -> str:
             return "\n".join(f"warning: {one_line(str(each))}" for each in doubts)
         case LimitReached():
             whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
-            return f"limit reached: {event.limit}={event.value:g}{whose}"
+            value = f"={event.value:g}" if event.value else ""
+            return f"limit reached: {event.limit}{value}{whose}"
         case ReplyUnreadable():
             complaint = f"{one_line(event.complaint)} {one_line(event.fallback)}"
             return f"unreadable reply of {event.node}: {complaint}"

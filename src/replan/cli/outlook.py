@@ -12,7 +12,7 @@ from replan.errors import Refusal
 from replan.plan.document import PlanDocument
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.overlooked import overlooked
-from replan.plan.preview import CALLS_PER_TRY, Preview, preview, usual_calls, worst_case_calls
+from replan.plan.preview import CALLS_PER_REPLY, Preview, preview, usual_calls, worst_case_calls
 from replan.plan.rerun import Rerun
 from replan.plan.worst_case import worst_case_cost, worst_case_seconds
 from replan.state.limits import Limits
@@ -39,7 +39,7 @@ class Team:
 
     limits: Limits
     per_try: Mapping[str, int | None] | None = None
-    per_reply: int = CALLS_PER_TRY
+    per_reply: int = CALLS_PER_REPLY
     merged: bool | None = None
     cards: tuple[SpecialistCard, ...] | None = None
     revisable: bool = True

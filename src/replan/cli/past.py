@@ -4,25 +4,24 @@ from collections.abc import Sequence
 
 from replan.cli.plan_file import PlanFile
 from replan.events.types import Event, PlanUpdated, SpecialistCompleted
-from replan.nodes.contexts import step_key
 from replan.plan.model import TaskPlan
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
+from replan.steps.on_record import OnRecord
 
 
 async def results_on_record(state: EnhancedState, journal: Journal) -> list[SpecialistResult]:
     """The results that belong to the plan as it is, whether or not the state has them already."""
-    plan, run_id = state.get("current_plan"), state.get("run_id", "")
-    if plan is None:
-        return []
-    recorded = await journal.results(run_id)
-    return [
-        result
-        for key, result in recorded.items()
-        if result.step_id in plan.by_id
-        and key == step_key(run_id, plan.step(result.step_id), result.specialist_name)
-    ]
+    plan = state.get("current_plan") or TaskPlan()
+    rows = await journal.results(state.get("run_id", ""))
+    settled = plan.by_id.keys() - {step.id for step in plan.open_steps()}
+    finished = {
+        key: result
+        for key, result in state.get("current_specialist_results", {}).items()
+        if result.step_id in settled
+    }
+    return [*{**finished, **OnRecord.of(state, rows).known}.values()]
 
 
 def past_events(state: EnhancedState, results: Sequence[SpecialistResult]) -> list[Event]:

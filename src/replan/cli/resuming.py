@@ -26,6 +26,7 @@ from replan.plan.model import TaskPlan
 from replan.plan.seal import origin_of
 from replan.ports.runs import RunRecord
 from replan.running import raise_limits
+from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
 
@@ -176,7 +177,9 @@ async def _told_as_over(record: RunRecord, state: EnhancedState, case: Case) -> 
         await case.storage.runs.update(record.run_id, outcome, now())
     run, limit = short(record.run_id), state.get("limit_reached", "")
     lines = [f"run {run} is over: {outcome}"]
-    if limit:
+    if limit in CUTS:
+        lines.append(f"its answer is not whole: {CUTS[limit]}")
+    if limit and limit not in CUTS:
         lines.append(f"the limit {limit}={limit_value(state, limit):g} ended it")
         lines.append(f"go on with: {site.resume(record.run_id)} --limit {limit}=NUMBER")
     else:

@@ -154,6 +154,8 @@ class FeedbackGenerated(BaseEvent):
 class LimitReached(BaseEvent):
     """A limit is reached: one of the run, which ends with what it has, or a narrower one.
 
+    Or the answer is not whole: `limit` is `reply_length` or `content_filter`, `value` its tokens.
+
     `scope` says whose it is: `run`, `specialist/<name>` or `step/<id>`. A step that meets one that
     is not the run's has failed, and others go on.
     """

@@ -1,4 +1,7 @@
-"""The forks of the graph: pure and total functions of the state."""
+"""The forks of the graph: pure and total functions of the state.
+
+LangGraph would hand functions that are not async to a thread, which takes longer than they do.
+"""
 
 from typing import Literal
 
@@ -11,7 +14,7 @@ from replan.state.results import TaskComplexity
 from replan.state.waiting import open_questions
 
 
-def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_creation"]:
+async def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_creation"]:
     """A simple request, or one that was not judged, is answered; every other gets a plan."""
     thinking = state.get("current_thinking_result")
     if thinking is None or thinking.complexity is TaskComplexity.SIMPLE:
@@ -19,22 +22,22 @@ def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_cr
     return "plan_creation"
 
 
-def approval_branch(state: EnhancedState) -> Literal["plan_approval", "plan_execution"]:
+async def approval_branch(state: EnhancedState) -> Literal["plan_approval", "plan_execution"]:
     """A plan that waits for a person goes to the gate, every other one is carried out."""
     return "plan_execution" if state.get("approval") is None else "plan_approval"
 
 
-def decision_branch(
+async def decision_branch(
     state: EnhancedState,
 ) -> Literal["plan_execution", "plan_update", "final_answer"]:
     """A plan that was rejected is planned anew or ends the run, every other one is carried out."""
     decision = state.get("decision")
     if decision is None or decision.action != "reject":
         return "plan_execution"
-    return reflection_branch(state)
+    return await reflection_branch(state)
 
 
-def specialist_branch(
+async def specialist_branch(
     state: EnhancedState, config: RunnableConfig
 ) -> list[Send] | Literal["user_input", "result_collector"]:
     """Every step of the round goes to its specialists at once.
@@ -49,7 +52,7 @@ def specialist_branch(
     ] or ("user_input" if open_questions(state) and not dispatched else "result_collector")
 
 
-def reflection_branch(state: EnhancedState) -> Literal["plan_update", "final_answer"]:
+async def reflection_branch(state: EnhancedState) -> Literal["plan_update", "final_answer"]:
     """Another round if the judgement says so; a missing judgement ends the run."""
     judged = state.get("current_feedback_result")
     return "plan_update" if judged is not None and judged.should_continue else "final_answer"

@@ -45,6 +45,7 @@ from replan.nodes.user_input import user_input
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
+from replan.state.plan_edits import EditablePlan
 
 HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
 
@@ -93,4 +94,6 @@ def host_graph(services: Services) -> HostGraph:
     graph.add_conditional_edges("feedback", reflection_branch)
     graph.add_conditional_edges("plan_update", approval_branch)
     graph.add_edge("final_answer", END)
+    # Only here it is known whom a plan that a person edits may name.
+    graph.channels["current_plan"] = EditablePlan.of("current_plan", services.team)
     return graph

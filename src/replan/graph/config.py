@@ -158,7 +158,8 @@ class MultiAgentConfig:
         limits: The bounds of a run.
         round_scope: How far a round reaches.
         on_failure: What a final failure of a step does to the rest of its round.
-        on_doubt: What becomes of unsafe work that was cut off, so that nobody knows what it did.
+        on_doubt: What becomes of unsafe work that was cut off, so that nobody knows what it did, or
+            that was done and is to be done once more.
         calls: `merged` lets one call of the host do the work of two; `separate` never.
         complexity_threshold: A score at or above it means a plan, where the label is missing.
         plan_template: The shape of a plan in the prompts.
@@ -253,6 +254,11 @@ def _check_choices(config: MultiAgentConfig) -> None:
         raise ConfigurationError(
             field, first["input"], first["msg"], "See MultiAgentConfig."
         ) from error
+    if not callable(cast("object", config.stream_tool_call_checker)):
+        problem, mend = "it cannot be called", "Give a function of the pieces of a reply."
+        raise ConfigurationError(
+            "stream_tool_call_checker", config.stream_tool_call_checker, problem, mend
+        )
     # pydantic takes a mapping for the bounds; what reads them here wants the value itself.
     if not isinstance(cast("object", config.limits), Limits):
         raise ConfigurationError(

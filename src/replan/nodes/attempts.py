@@ -10,23 +10,22 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langgraph.errors import GraphBubbleUp, GraphDrained
-from pydantic import JsonValue
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
-from replan.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
+from replan.errors import LimitReachedError, StorageError
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistInvoked, SpecialistRetried, SpecialistToken
 from replan.nodes.deadline import StepTimeoutError, in_time
+from replan.nodes.doubts import result_by, verdict_on
 from replan.nodes.meter import Meter
 from replan.nodes.scopes import step_scopes
 from replan.nodes.step_questions import StepQuestions
 from replan.nodes.superstep import to_its_end
-from replan.nodes.tried import failures, left_in_doubt, newest_number
+from replan.nodes.tried import done_before, failures, left_in_doubt, newest_number
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
-from replan.ports.doubt import Verdict, ask_what_became_of
 from replan.ports.failures import can_pass, describe
-from replan.ports.journal import Attempt, AttemptOutcome, LedgerEntry
+from replan.ports.journal import ACTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
 from replan.ports.pauses import pause_if_busy
 from replan.ports.questions import Asker, Waiting, heard
@@ -37,8 +36,15 @@ from replan.ports.transcript import Transcript
 from replan.prompts.budget import within_budget
 from replan.state.limits import LimitHit, Limits, OnDoubt
 from replan.state.questions import Question
-from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
+from replan.state.results import (
+    ExecutionContext,
+    ExecutionStatus,
+    SpecialistResult,
+    result_key,
+)
 from replan.state.usage import TokenCount
+from replan.steps.keys import Keys
+from replan.steps.on_record import key_of_result
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +67,10 @@ class Tries:
         emitter: Tells of the tries.
         config: The caller's configuration, for callbacks, tags and metadata.
         questions: What the step asked a person before, and how it asks more.
+        keys: What the tries are of, and what their results answer for.
         tried: The tries that the step has behind it, of earlier rounds and processes too.
-        on_doubt: What becomes of unsafe work that was cut off.
+        before: What came of the step when it was done before.
+        on_doubt: What becomes of unsafe work that was cut off, or done before.
         used: What all tries used.
         number: The newest try, counted over rounds and resumptions.
     """
@@ -74,7 +82,9 @@ class Tries:
     emitter: Emitter
     config: RunnableConfig
     questions: StepQuestions
+    keys: Keys
     tried: Sequence[LedgerEntry] = ()
+    before: SpecialistResult | None = None
     on_doubt: OnDoubt = "ask"
     used: TokenCount = field(default_factory=TokenCount)
     number: int = field(init=False)
@@ -82,7 +92,7 @@ class Tries:
     def __post_init__(self) -> None:
         self.number = newest_number(self.tried)
         self._cause: Exception | None = None
-        self._failures = failures(self.tried, self.context.idempotency_key)
+        self._failures = failures(self.tried, self.keys.attempt)
         self._transcript = Transcript(
             self.services.journal,
             self.context.run_id,
@@ -97,9 +107,9 @@ class Tries:
             The result; the questions that it waits for; or the limit of the run that kept the step
             from being done.
         """
-        doubt = left_in_doubt(self.tried) if self._is_unsafe else None
-        if doubt is not None and (settled := await self._settled(doubt)) is not None:
-            return settled
+        for doubt in await self._doubts():
+            if (settled := await self._settled(doubt)) is not None:
+                return settled
         most = max(1, self._retries + 1 - self._failures)
         try:
             result = await with_retries(
@@ -118,6 +128,21 @@ class Tries:
             )
         return await self._finish(result.replace(usage=self.used))
 
+    async def _doubts(self) -> list[LedgerEntry]:
+        """The tries because of which the work may not be done unasked: cut off, or done before."""
+        cut_off = left_in_doubt(self.tried) if self._is_unsafe else None
+        done = done_before(self.tried)
+        is_asked = done is not None and await self._is_once_only()
+        return [each for each in (cut_off, done if is_asked else None) if each is not None]
+
+    async def _is_once_only(self) -> bool:
+        """Whether work that was done before must not be done once more unasked."""
+        if self._is_unsafe and self.specialist.card.is_declared:
+            return True
+        # Who did a part of it, and never said that it is unsafe, is asked for the rest.
+        is_part = self.before is not None and self.before.status is ExecutionStatus.PARTIAL
+        return not is_part and (self._is_unsafe or await self._has_acted())
+
     def _retrying(self, most: int) -> AsyncRetrying:
         return AsyncRetrying(
             retry=retry_if_result(lambda result: not _cannot_be_retried(result)),
@@ -128,37 +153,38 @@ class Tries:
         )
 
     async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
-        """Say what became of unsafe work that was cut off; none if it is to be done again."""
-        what = f"Step {doubt.step_id} at @{doubt.specialist}"
-        verdict = Verdict(action="fail")
-        if self.on_doubt == "ask":
-            asker = self.questions.asker()
-            try:
-                task: JsonValue = self.context.task_description
-                details: JsonValue = {"attempt": doubt.number, "task": task}
-                verdict = ask_what_became_of(what, doubt.number, details, asker.ask)
-            except Waiting:
-                return await self.questions.recorded(asker, doubt.number, self.used, self.emitter)
-            except QuestionError as error:
-                verdict = Verdict(action="fail", text=f"{InDoubtError(what, doubt.number)} {error}")
-        match verdict.action:
-            case "run again":
-                return None
-            case "done":
-                result = SpecialistResult(result=AIMessage(verdict.text or "Done."))
-            case "fail":
-                result = _failure(InDoubtError(what, doubt.number))
-                result = result.replace(error=verdict.text or result.error)
-        before = attempt_of(self.context, doubt.number, self.name, self.services)
-        self._attempt = before.replace(started_at=doubt.started_at)
+        """Say what became of work that must not be done twice; None if it is to be done again."""
+        asker = self.questions.asker()
+        try:
+            verdict = verdict_on(doubt, self.context, asker if self.on_doubt == "ask" else None)
+        except Waiting:
+            return await self.questions.recorded(asker, doubt.number, self.used, self.emitter)
+        if verdict.action == "run again":
+            return None
+        self._attempt = Attempt(**{name: getattr(doubt, name) for name in Attempt.model_fields})
+        before = self.before.text if self.before and doubt.outcome == "done" else ""
+        result = result_by(verdict, before)
         return await self._finish(self._completed(result, 0.0))
 
     async def _finish(self, result: SpecialistResult) -> SpecialistResult:
         """Put the final result of the step on record, as what came of the newest try."""
         # On record before anybody sees it: LangGraph writes a node's update in the background.
-        await self.services.journal.finished(self._attempt, result, self.services.clock())
-        await self._transcript.close()
+        if self._transcript.has_acted:
+            await self.services.journal.note(self.context.run_id, self._acted, value=True)
+        await self.services.journal.finished(
+            self._attempt, result, self.services.clock(), key_of_result(self.keys, result)
+        )
+        # What failed may be opened again: its calls of tools are not made twice then.
+        await (self._transcript.restart() if result.is_failed else self._transcript.close())
         return result
+
+    async def _has_acted(self) -> bool:
+        """Whether the work called tools that must not be called twice, when it was done before."""
+        return self._acted in await self.services.journal.notes(self.context.run_id, self._acted)
+
+    @property
+    def _acted(self) -> str:
+        return ACTED + result_key(self.context.plan_step.id, self.name)
 
     @property
     def _retries(self) -> int:
@@ -224,7 +250,15 @@ class Tries:
 
     async def _begin(self) -> None:
         self.number += 1
-        self._attempt = attempt_of(self.context, self.number, self.name, self.services)
+        self._attempt = Attempt(
+            run_id=self.context.run_id,
+            step_id=self.context.plan_step.id,
+            specialist=self.name,
+            number=self.number,
+            key=self.keys.attempt,
+            started_at=self.services.clock(),
+            idempotency_key=self.context.idempotency_key,
+        )
         await self.services.journal.started(self._attempt)
         self.emitter.stream(SpecialistInvoked, **self._names, task=self.context.task_description)
 
@@ -344,20 +378,6 @@ def _failure(error: Exception, *, again: bool = True) -> SpecialistResult:
         error=describe(error),
         confidence=0.0,
         retry=again and can_pass(error),
-    )
-
-
-def attempt_of(
-    context: ExecutionContext, number: int, specialist: str, services: Services
-) -> Attempt:
-    """The journal's row of an attempt."""
-    return Attempt(
-        run_id=context.run_id,
-        step_id=context.plan_step.id,
-        specialist=specialist,
-        number=number,
-        key=context.idempotency_key,
-        started_at=services.clock(),
     )
 
 

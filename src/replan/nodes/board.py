@@ -16,8 +16,11 @@ from weakref import WeakValueDictionary
 from pydantic import JsonValue
 
 from replan.events.emitter import Counter
+from replan.plan.model import PlanStep
 from replan.ports.journal import Journal, LedgerEntry
+from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
+from replan.steps.on_record import OnRecord
 
 QUESTIONS = "question/"
 """What the notes of a run begin with that hold questions; the question's key follows."""
@@ -73,14 +76,16 @@ class Board:
         slots: Bounds the steps that run at the same time.
         counter: The numbers of the round's events.
         questions: The numbers of the run's next questions.
+        ended: What came of steps of the round, worked out once for all that wait for them.
     """
 
     def __init__(self, slots: int, newest_event: int, asked: int = 0) -> None:
         self.slots = Slots(slots)
         self.counter = Counter(newest_event)
         self.questions = count(asked + 1)
+        self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
-        self._recorded: Mapping[str, SpecialistResult] | None = None
+        self._recorded: OnRecord | None = None
         self._ledger: Sequence[LedgerEntry] | None = None
         self._seated = 0
         self._asked: Mapping[str, JsonValue] | None = None
@@ -100,17 +105,19 @@ class Board:
             if not self._seated:
                 # Whoever comes back to the same round, after a question, must read anew.
                 self._recorded = self._ledger = None
+                self.ended.clear()
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Show what came of a seat; the first word counts."""
         if self._show(key, outcome) and isinstance(outcome, SpecialistResult):
             self._fresh.append(outcome)
 
-    async def recall(self, journal: Journal, run_id: str) -> Mapping[str, SpecialistResult]:
-        """What the journal has of this run, read once a round; by idempotency key."""
+    async def recall(self, journal: Journal, state: EnhancedState) -> OnRecord:
+        """What the journal has of this run, read once a round."""
         async with self._recalling:
             if self._recorded is None:
-                self._recorded = await journal.results(run_id)
+                rows = await journal.results(state.get("run_id", ""))
+                self._recorded = OnRecord.of(state, rows)
         return self._recorded
 
     async def tried(self, journal: Journal, run_id: str) -> Sequence[LedgerEntry]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -39,17 +40,33 @@ def charged_for_error(permit: Permit, error: BaseException) -> Spending:
     return Spending(calls=1) if brought_nothing(error) else permit.reservation.amount
 
 
-def charged_for_reply(permit: Permit, response: LLMResult) -> tuple[Spending, TokenCount]:
+def charged_for_reply(
+    permit: Permit, response: LLMResult, counts: Sequence[TokenCount] = ()
+) -> tuple[Spending, TokenCount]:
     """Charge a call by what its server reported, else by the bytes of request and reply.
+
+    Args:
+        permit: The call.
+        response: What came of it.
+        counts: What the pieces of a stream reported, one by one: LangChain adds them up.
 
     Returns:
         What is charged, and what was reported.
     """
-    reported = _reported(response)
+    reported = counts[-1] if are_running_totals(counts) else _reported(response)
     counted = (reported.input_tokens, reported.output_tokens)
     charged = counted if any(counted) else (permit.ask.input_tokens, _most_output(response))
     spent = Spending(calls=1, tokens=sum(charged), cost=permit.ask.cost(*charged))
     return spent, reported
+
+
+def are_running_totals(counts: Sequence[TokenCount]) -> bool:
+    """Whether each of several counts holds the one before: no part of a request is read twice."""
+    return len(counts) > 1 and all(
+        0 < before.input_tokens <= after.input_tokens
+        and before.output_tokens <= after.output_tokens
+        for before, after in pairwise(counts)
+    )
 
 
 def _reported(response: LLMResult) -> TokenCount:

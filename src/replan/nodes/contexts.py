@@ -1,20 +1,18 @@
 """What a specialist is shown: built from the plan, the request and the results it depends on."""
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from replan.memory.conversation import conversation_of
 from replan.plan.model import PlanStep
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState
-from replan.state.results import ExecutionContext, SpecialistResult
+from replan.state.results import ExecutionContext
 
 
 def context_of(
     step: PlanStep,
-    specialist: str,
     inputs: Mapping[int, str],
+    idempotency_key: str,
     state: EnhancedState,
     services: Services,
 ) -> ExecutionContext:
@@ -26,22 +24,7 @@ def context_of(
         parameters=step.parameters,
         inputs=dict(inputs),
         workspace=None if services.workspace is None else str(services.workspace),
-        idempotency_key=step_key(state.get("run_id", ""), step, specialist),
+        idempotency_key=idempotency_key,
         run_id=state.get("run_id", ""),
         round=state.get("current_round", 1),
     )
-
-
-def step_key(run_id: str, step: PlanStep, specialist: str) -> str:
-    """The idempotency key of a step at a specialist: the same until the step itself changes."""
-    asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
-    text = json.dumps([*asked, step.dependencies], ensure_ascii=True, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def joined_texts(results: Iterable[SpecialistResult]) -> str:
-    """The text of a step's results; of several specialists, each under its name."""
-    with_text = [result for result in results if result.text]
-    if len(with_text) == 1:
-        return with_text[0].text
-    return "\n\n".join(f"### {result.specialist_name}\n\n{result.text}" for result in with_text)

@@ -11,6 +11,7 @@ from replan.ports.services import Services
 from replan.ports.transcript import Transcript
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
+from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import TaskComplexity, ThinkingResult
@@ -31,7 +32,7 @@ async def direct_answer(
     call = host_call(
         "direct_answer", state, services=services, runtime=runtime, config=config, closing=True
     )
-    answer, outcome, limit = state.get("final_answer"), "answered", ""
+    answer, outcome, limit = state.get("final_answer"), "answered", state.get("limit_reached", "")
     if answer is None:
         thinking = state.get("current_thinking_result") or ThinkingResult(
             thought="", complexity=TaskComplexity.SIMPLE, timestamp=services.clock()
@@ -43,13 +44,17 @@ async def direct_answer(
         try:
             with record.at_work(attempt=1):
                 text = read_answer(await call.ask(services.models.direct, prompt, shown))
+            limit = await call.tell_cut()
         except LimitReachedError as error:
             outcome, text = "failed", f"There is no answer. {error}"
             limit = error.limit
             await call.tell_limit(limit, error.value)
         if not text:
-            outcome, text = "failed", "There is no answer: the model gave an empty reply."
+            why = call.end.why or "the model gave an empty reply"
+            outcome, text = "failed", f"There is no answer: {why}."
         answer = shown.finish(text)
+    if limit in CUTS and outcome == "answered":
+        outcome = "partial"
     usage = await call.usage(state)
     await call.close()
     warnings = (*state.get("warnings", []), *call.emitter.warnings)

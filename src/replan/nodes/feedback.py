@@ -6,14 +6,17 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import FeedbackGenerated
+from replan.events.types import FeedbackGenerated, ReplyUnreadable
 from replan.nodes.answer_stream import AnswerStream
+from replan.nodes.cut_replies import unless_cut_judgement
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.repair import ask_readable
 from replan.nodes.rules import (
+    asks_for_revision,
     cut_off_by,
     fallback_feedback,
     limit_value,
+    may_be_revised,
     may_complete,
     missing_from,
     needs_model,
@@ -71,6 +74,9 @@ async def feedback(
         should_continue=goes_on,
         final_answer=None if goes_on else judged.final_answer,
     )
+    if judged.final_answer is not None:
+        cut = await call.tell_cut()
+        limit = limit or cut
     await call.emitter.emit(FeedbackGenerated, feedback=judged)
     return {
         "current_feedback_result": judged,
@@ -99,8 +105,13 @@ async def _judged(
             call,
             call.services.models.feedback,
             prompt,
-            lambda text: read_feedback(
-                text, call.services.names, holds_plan=prompts.merged_planning
+            lambda text: unless_cut_judgement(
+                read_feedback(
+                    text,
+                    call.services.names,
+                    holds_plan=prompts.merged_planning and may_be_revised(state),
+                ),
+                call.end,
             ),
             shown,
             fallback="the judgement by the status of the steps",
@@ -109,7 +120,18 @@ async def _judged(
         return fallback_feedback(state, str(error)), []
     if reading is None:
         return fallback_feedback(state, "The judgement could not be read."), unreadable
-    return _result(reading, state, shown), unreadable
+    judged = _result(reading, state, shown)
+    if asks_for_revision(judged) and not may_be_revised(state):
+        await call.emitter.emit(ReplyUnreadable, **dict(_FIXED))
+        unreadable = [*unreadable, _FIXED]
+    return judged, unreadable
+
+
+_FIXED = UnreadableReply(
+    node="feedback",
+    complaint="The reply asks for a change of a plan that must not be revised.",
+    fallback="the plan stays as it is",
+)
 
 
 def _result(
@@ -124,6 +146,7 @@ def _result(
         plan_update_suggestion="" if complete else reading.update,
         plan_update_type=reading.plan_update_type,
         revised_plan="" if complete else reading.body,
+        is_partial=not complete and reading.is_partial,
         final_answer=shown.finish(answer) if shown and answer else None,
         contradiction=reading.contradiction,
     )

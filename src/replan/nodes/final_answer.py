@@ -15,6 +15,7 @@ from replan.ports.listening import has_listener
 from replan.ports.services import Services
 from replan.prompts.host import build_final_answer_prompt
 from replan.replies.readings import read_answer
+from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -41,8 +42,10 @@ async def final_answer(
     if call.refused is not None and not limit:
         limit = call.refused.limit
         await call.tell_limit(limit, call.refused.value)
+    cut = await call.tell_cut() or (limit if limit in CUTS else "")
     outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
-    if outcome == "completed" and proposed_in(state):
+    limit = limit or cut
+    if outcome == "completed" and (proposed_in(state) or cut):
         outcome = "partial"
     if outcome == "completed" and call.refused is not None:
         # All steps are done, or there are none yet; but nobody could make an answer of it.
@@ -79,7 +82,7 @@ def generate_final_answer(state: EnhancedState) -> str:
     plan = state.get("current_plan") or TaskPlan()
     results = state.get("current_specialist_results", {})
     parts = [
-        f"## {step.id}. {step.description}\n\n{result.text}"
+        f"## {step.id}. {step.description}\n\n{result.marked_text}"
         for step in plan.steps
         for result in results.values()
         if result.step_id == step.id and result.text
@@ -109,11 +112,17 @@ async def _answered(state: EnhancedState, call: HostCall) -> AIMessage:
     shown = AnswerStream(call.emitter, None)
     try:
         text = read_answer(await call.ask_in_room(call.services.models.answering, prompt_of, shown))
+        if not text and call.end.cut:
+            text = _as_they_came(state, f"There is no other answer: {call.end.why}.")
     except ModelCallError:
         text = ""
     except LimitReachedError as error:
-        text = f"{generate_final_answer(state)}\n\nThese are the results as they came. {error}"
+        text = _as_they_came(state, str(error))
     return shown.finish(text or generate_final_answer(state))
+
+
+def _as_they_came(state: EnhancedState, why: str) -> str:
+    return f"{generate_final_answer(state)}\n\nThese are the results as they came. {why}"
 
 
 def _undone(state: EnhancedState) -> str:

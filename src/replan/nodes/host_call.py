@@ -26,6 +26,7 @@ from replan.ports.chat import Chat
 from replan.ports.failures import can_pass, describe
 from replan.ports.listening import has_listener, stream_is_heard
 from replan.ports.pauses import error_raised, pause_if_busy
+from replan.ports.reply_end import WHOLE, ReplyEnd, end_of
 from replan.ports.retries import with_retries
 from replan.ports.services import Services
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
@@ -53,6 +54,7 @@ class HostCall:
         scope: The run, and what of it is kept back for others.
         used: What the calls so far used.
         refused: The limit that kept the newest call from being made, or none.
+        end: How the newest reply ended.
     """
 
     node: Node
@@ -64,6 +66,7 @@ class HostCall:
     scope: Scope
     used: TokenCount = field(default_factory=TokenCount)
     refused: LimitReachedError | None = None
+    end: ReplyEnd = WHOLE
 
     async def ask(
         self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None = None
@@ -114,11 +117,10 @@ class HostCall:
         except (GraphBubbleUp, StorageError, UnpricedModelError):
             raise
         except Exception as error:
-            about = {"run_id": self.run_id, "node": self.node, "error": type(error).__name__}
-            logger.warning("model call failed", extra=about)
-            raise ModelCallError(self.node, describe(error)) from error
+            raise self._failed(error) from error
         finally:
             self.used += meter.count
+        self.end = end_of(message)
         return message.text
 
     async def ask_in_room(
@@ -167,6 +169,12 @@ class HostCall:
         """Tell that a limit of the run is reached."""
         await self.emitter.emit(LimitReached, limit=limit, value=value)
 
+    async def tell_cut(self) -> str:
+        """Tell that the newest reply, which is an answer, is not whole; give why, or nothing."""
+        if self.end.cut:
+            await self.tell_limit(self.end.cut, self.end.tokens)
+        return self.end.cut
+
     async def close(self) -> None:
         """Let go of what only a run that goes on needs."""
         await self.services.journal.closed(self.run_id)
@@ -181,6 +189,11 @@ class HostCall:
             calls=max(0, charged.calls - used.calls), cost=max(0.0, charged.cost - used.cost)
         )
         return used.plus((CUT_OFF, lost)) if lost.calls else used
+
+    def _failed(self, error: Exception) -> ModelCallError:
+        about = {"run_id": self.run_id, "node": self.node, "error": type(error).__name__}
+        logger.warning("model call failed", extra=about)
+        return ModelCallError(self.node, describe(error))
 
     @property
     def _account(self) -> Account:

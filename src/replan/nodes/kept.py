@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from replan.nodes.contexts import joined_texts
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.statuses import excerpt
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
+from replan.steps.outcomes import joined_texts, own_results
 from replan.values import restored
 
 KEPT = "kept/"
@@ -53,8 +53,6 @@ def _results_of(step: PlanStep, known: Iterable[SpecialistResult]) -> list[Speci
         before = newest.get(result.key)
         if result.step_id == step.id and (before is None or before.round <= result.round):
             newest[result.key] = result
-    names = [name.casefold() for name in step.specialists]
-    results = [r for r in newest.values() if not names or r.specialist_name.casefold() in names]
-    results.sort(key=lambda r: names.index(r.specialist_name.casefold()) if names else 0)
+    results = own_results(step, newest.values())
     is_same = excerpt(joined_texts(results)).split() == step.result.split()
     return results if is_same else []

@@ -26,7 +26,12 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 
 from replan.errors import LimitReachedError, UnpricedModelError
-from replan.nodes.charging import announced, charged_for_error, charged_for_reply
+from replan.nodes.charging import (
+    announced,
+    charged_for_error,
+    charged_for_reply,
+    reported_tokens,
+)
 from replan.ports.account import Account
 from replan.ports.asking import Ask, Permit, Scope
 from replan.ports.chat import Allowance, Request, well_formed
@@ -134,6 +139,7 @@ class Meter(AsyncCallbackHandler, Allowance):
         self._loop = asyncio.get_running_loop()
         self._is_over = False
         self._calls: dict[UUID, Permit] = {}
+        self._counts: dict[UUID, list[TokenCount]] = {}
         self._abroad: set[asyncio.Task[Any] | None] = set()
         self._written: asyncio.Task[None] | None = None
 
@@ -228,7 +234,7 @@ class Meter(AsyncCallbackHandler, Allowance):
             self._called_home(lambda: self._end(run_id, came)).result()
             return
         permit = self._calls.pop(run_id)
-        spending, counted = self._spent(permit, came)
+        spending, counted = self._spent(run_id, permit, came)
         self._account.settle_now(permit, spending, counted)
         self._later(lambda: self._account.record_settled(permit, spending))
 
@@ -248,6 +254,8 @@ class Meter(AsyncCallbackHandler, Allowance):
         **kwargs: Any,
     ) -> None:
         """Pass a piece of text on; of a piece that is more than text, its text."""
+        if isinstance(chunk, ChatGenerationChunk):
+            self._note_count(run_id, chunk)
         if self._on_token is None:
             return
         if not isinstance(token, str) and isinstance(chunk, ChatGenerationChunk):
@@ -255,6 +263,11 @@ class Meter(AsyncCallbackHandler, Allowance):
         if isinstance(token, str) and token:
             self._has_spoken = True
             self._on_token(well_formed(token))
+
+    def _note_count(self, run_id: UUID, chunk: ChatGenerationChunk) -> None:
+        """Keep what a piece reports: some servers report with each what the reply took so far."""
+        if getattr(chunk.message, "usage_metadata", None):
+            self._counts.setdefault(run_id, []).append(reported_tokens(chunk.message))
 
     async def on_custom_event(
         self,
@@ -313,17 +326,18 @@ class Meter(AsyncCallbackHandler, Allowance):
     async def _end(self, run_id: UUID, came: LLMResult | BaseException) -> None:
         permit = self._calls.pop(run_id, None)
         if permit is not None:
-            await self._account.settle(permit, *self._spent(permit, came))
+            await self._account.settle(permit, *self._spent(run_id, permit, came))
 
     def _spent(
-        self, permit: Permit, came: LLMResult | BaseException
+        self, run_id: UUID, permit: Permit, came: LLMResult | BaseException
     ) -> tuple[Spending, tuple[int, int] | None]:
         """Count what came of a call: what is charged for it, and what its server counted."""
+        counts = self._counts.pop(run_id, ())
         if isinstance(came, BaseException):
             spent = charged_for_error(permit, came)
             self.count += TokenCount(cost=spent.cost)
             return spent, None
-        spent, reported = charged_for_reply(permit, came)
+        spent, reported = charged_for_reply(permit, came, counts)
         self.count += reported.replace(cost=spent.cost)
         counted = (reported.input_tokens, reported.output_tokens)
         return spent, counted if any(counted) else None

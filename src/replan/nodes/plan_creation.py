@@ -7,6 +7,7 @@ from langgraph.runtime import Runtime
 from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, ReplyUnreadable
 from replan.nodes.approvals import approval_of, first_plan_waits
+from replan.nodes.cut_replies import with_end
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.plan_texts import (
     assigned,
@@ -91,7 +92,7 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
     if not holds_plan and not looks_like_plan(text):
         try:
             reply = await call.ask(services.models.planning, prompt)
-            found = read_plan(reply, services.names)
+            found = with_end(read_plan(reply, services.names), call.end)
         except LimitReachedError as error:
             found = plan_in(str(error), services.names)
     plan, complaint = await read_model_plan(found, call, prompt)

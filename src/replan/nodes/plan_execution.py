@@ -8,7 +8,7 @@ from replan.errors import InputError
 from replan.events.types import SpecialistCompleted, StepsRouted
 from replan.nodes.contexts import context_of
 from replan.nodes.host_call import emitter_of
-from replan.nodes.rules import runnable_steps, within_limit
+from replan.nodes.rules import round_results, runnable_steps, within_limit
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.services import Services
@@ -23,6 +23,8 @@ from replan.state.results import (
 )
 from replan.state.team import SpecialistCard
 from replan.state.waiting import waiting_steps
+from replan.steps.on_record import keys_in
+from replan.steps.outcomes import inputs_of, results_in
 
 
 async def plan_execution(
@@ -61,9 +63,20 @@ async def plan_execution(
         "warnings": emitter.warnings,
         "event_seq": emitter.counter.value,
     }
-    if failed:
-        update["current_specialist_results"] = {result.key: result for result in failed}
+    results = _past(steps, state) | {result.key: result for result in failed}
+    if results:
+        update["current_specialist_results"] = results
     return update
+
+
+def _past(steps: Sequence[PlanStep], state: EnhancedState) -> dict[str, SpecialistResult]:
+    """The results of steps that a person opened again in this round, as of no round any more."""
+    opened = {step.id for step in steps}
+    return {
+        key: result.replace(round=0)
+        for key, result in round_results(state).items()
+        if result.step_id in opened
+    }
 
 
 def _dispatched(
@@ -108,9 +121,12 @@ def _leading(
 ) -> ExecutionContext | None:
     if not ready:
         return None
-    name = places_of(ready[0], services.team)[0].specialist
-    # The conversation stands in the state already.
-    return context_of(ready[0], name, {}, state, services).replace(messages=())
+    step, plan = ready[0], state.get("current_plan") or TaskPlan()
+    name = places_of(step, services.team)[0].specialist
+    inputs = inputs_of(step, plan.by_id, results_in(state))
+    key = keys_in(state, step, name, inputs).idempotency
+    # The conversation stands in the state already, and so do the results.
+    return context_of(step, {}, key, state, services).replace(messages=())
 
 
 def _steps_of_round(

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError, ModelCallError
+from replan.nodes.cut_replies import with_end
 from replan.nodes.host_call import HostCall
 from replan.plan.document import PlanDocument, refresh_content
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
@@ -25,23 +26,26 @@ async def read_model_plan(
     """Give the plan that a model's text holds, and what is still wrong with the text.
 
     A text with mistakes is shown to the model once with all of them; of its second text, and
-    else of its first, what can be read is taken. A plan without steps means that none could.
+    else of its first, what can be read is taken. A plan without steps means that none could; of
+    a text that was cut off, none is.
     """
     team = call.services.team
-    first = PlanDocument.recover(found.text)
+    first = _plan_of(found)
     complaint = complaint_about(found, team)
     if not complaint:
-        return first.plan, ""
+        return first, ""
     problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, mended."
     try:
         reply = await call.ask_again(call.services.models.planning, prompt, found.text, problem)
     except (LimitReachedError, ModelCallError):
-        return first.plan, complaint
-    again = read_plan(reply, call.services.names)
-    second = PlanDocument.recover(again.text)
-    if second.plan.steps:
-        return second.plan, complaint_about(again, team)
-    return first.plan, complaint
+        return first, complaint
+    again = with_end(read_plan(reply, call.services.names), call.end)
+    second = _plan_of(again)
+    return (second, complaint_about(again, team)) if second.steps else (first, complaint)
+
+
+def _plan_of(found: FoundPlan) -> TaskPlan:
+    return TaskPlan() if found.is_cut else PlanDocument.recover(found.text).plan
 
 
 def plan_in(text: str, team: Collection[str]) -> FoundPlan:

@@ -1,51 +1,31 @@
 """`plan_update`: revise the plan by a validated change with history, and begin the next round."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from replan.errors import InputError, LimitReachedError, ModelCallError, Refusal
+from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.nodes.approvals import approval_of, revision_waits
+from replan.nodes.cut_replies import told
 from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.plan_texts import assigned
-from replan.plan.applying import apply_valid
-from replan.plan.changes import PlanChange, compare
-from replan.plan.document import PlanDocument
-from replan.plan.merging import merge_revision
+from replan.nodes.model_revision import Revision, revision_of
+from replan.nodes.rules import asks_for_revision
 from replan.plan.model import TaskPlan
 from replan.plan.overlooked import overlooked
 from replan.plan.progress import repeats_revision
 from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
-from replan.replies.naming import Names
-from replan.replies.plans import problems_of
+from replan.replies.dropping import crossed_out
 from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
-from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import Approval, still_asked
-from replan.state.results import FeedbackResult, UnreadableReply
-
-SUGGESTION = "Plan updated from execution feedback."
-
-
-@dataclass
-class Revision:
-    """What became of a revision.
-
-    Attributes:
-        plan: The plan after it; the old one if nothing could be taken.
-        complaints: What could not be taken, and why.
-    """
-
-    plan: TaskPlan
-    complaints: list[str] = field(default_factory=list[str])
+from replan.state.results import ActionType, FeedbackResult, UnreadableReply
 
 
 async def plan_update(
@@ -68,7 +48,6 @@ async def plan_update(
     )
     # The history stands beside the plan while the run goes on, so that it is stored once.
     old = old.replace(update_history=tuple(state.get("plan_history", [])))
-    unreadable: list[UnreadableReply] = []
     revision = Revision(old)
     asked_by_person = judged.by == "person"
     # A run whose rounds are spent goes on only to wait for answers: nothing new may begin.
@@ -76,13 +55,9 @@ async def plan_update(
     if (old.allow_dynamic_update and has_rounds) or asked_by_person:
         # A person may want another plan even where the model must not change it.
         revision = await _revised(old.replace(allow_dynamic_update=True), judged, state, call)
-    if revision.complaints:
-        complaint = "\n".join(revision.complaints)
-        record = UnreadableReply(
-            node="plan_update", complaint=complaint, fallback="the valid part of the revision"
-        )
-        await call.emitter.emit(ReplyUnreadable, **dict(record))
-        unreadable = [record]
+    elif old.allow_dynamic_update and asks_for_revision(judged):
+        revision.complaints.append("The rounds of the run are spent: its plan is not revised.")
+    unreadable = await _told(revision, old, call)
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     update: EnhancedState = {}
     if new.version != old.version:
@@ -93,7 +68,7 @@ async def plan_update(
         await _tell_doubts(old, new, call)
         update = _new_version(new, old, state)
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
-        approval = _approval(new, old, judged, revision.complaints)
+        approval = _approval(new, old, judged, revision.problems)
         await call.emitter.emit(ApprovalRequested, approval=approval)
         update["approval"] = approval
     return {
@@ -104,6 +79,20 @@ async def plan_update(
         "warnings": call.emitter.warnings,
         "event_seq": call.emitter.counter.value,
     }
+
+
+async def _told(revision: Revision, old: TaskPlan, call: HostCall) -> list[UnreadableReply]:
+    """Tell what of a revision could not be taken, and give it for the record."""
+    if not revision.problems:
+        return []
+    is_taken = revision.plan.version != old.version
+    record = UnreadableReply(
+        node="plan_update",
+        complaint="\n".join(revision.problems),
+        fallback="the valid part of the revision" if is_taken else "the plan stays as it is",
+    )
+    await call.emitter.emit(ReplyUnreadable, **dict(record))
+    return [record]
 
 
 async def _tell_doubts(old: TaskPlan, new: TaskPlan, call: HostCall) -> None:
@@ -119,35 +108,45 @@ async def _revised(
 ) -> Revision:
     """Read the revised document and apply what is valid; mistakes are shown to the model once."""
     services = call.services
-    text = judged.revised_plan
+    text, said = judged.revised_plan, ""
     # What a model wants to change came with its judgement, where one call does both.
     has_said = judged.by != "person" and services.prompts.merged_planning
-    is_asked = not text and judged.plan_update_suggestion != "" and not has_said
-    if not text.strip() and not is_asked:
+    wanted = asks_for_revision(judged) or judged.suggested_action is ActionType.UPDATE_PLAN
+    if not text.strip() and (has_said or not wanted):
         return Revision(old)
 
     def prompt() -> list[BaseMessage]:
         return build_plan_update_prompt(judged, state, services.prompts)
 
     try:
-        if is_asked:
-            reply = await call.ask(services.models.planning, prompt())
-            text = read_plan(reply, services.names).text
+        if not text.strip():
+            said = await call.ask(services.models.planning, prompt())
+            text = read_plan(crossed_out(said), services.names).text
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
-    if not text.strip():
-        return Revision(old)
-    revision = _applied(old, text, judged, services)
-    if not revision.complaints:
+    revision = _taken(old, text, judged, call, said)
+    # What a document says itself that it leaves out was asked about where it was read.
+    is_known = has_said and judged.is_partial
+    problems = revision.complaints if is_known else revision.problems
+    if not problems:
         return revision
-    problem = "These changes cannot be taken:\n" + "\n".join(revision.complaints)
-    problem += "\nWrite the whole revised plan again, mended."
+    problem = "\n".join(
+        ["These changes cannot be taken:", *problems, "Write the whole revised plan again, fixed."]
+    )
     try:
-        reply = await call.ask_again(services.models.planning, prompt(), text, problem)
+        said = await call.ask_again(services.models.planning, prompt(), said or text, problem)
     except (ModelCallError, LimitReachedError):
         return revision
-    second = _applied(old, read_plan(reply, services.names).text, judged, services)
+    text = read_plan(crossed_out(said), services.names).text
+    second = _taken(old, text, judged, call, said)
     return second if second.plan.version != old.version else revision
+
+
+def _taken(old: TaskPlan, text: str, judged: FeedbackResult, call: HostCall, said: str) -> Revision:
+    """Apply what is valid of a reply; of one that was cut off nothing: its rest was not removed."""
+    if call.end.cut:
+        return Revision(old, [told(call.end)])
+    return revision_of(old, text, judged, call.services, said=said)
 
 
 def _new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:
@@ -174,30 +173,3 @@ def _approval(
         return approval_of(new, problem=problem)
     wanted = judged.plan_update_suggestion or judged.feedback
     return approval_of(new, before=old, reason=wanted, problem="\n".join(complaints))
-
-
-def _applied(old: TaskPlan, text: str, judged: FeedbackResult, services: Services) -> Revision:
-    finished = [step.id for step in old.steps if step.is_finished]
-    document = PlanDocument.recover(text, known=finished)
-    if not document.plan.steps:
-        return Revision(old, [str(mistake) for mistake in document.mistakes])
-    new = assigned(merge_revision(old, document.plan), services.team)
-    changes: Sequence[PlanChange] = compare(old, new)
-    plan, refusals = apply_valid(
-        old,
-        changes,
-        at=services.clock(),
-        by="model",
-        description=judged.plan_update_suggestion or SUGGESTION,
-    )
-    names = Names(services.names)
-    known = {each.reason for each in problems_of(old.content, names)}
-    problems = [p for p in problems_of(text, names, finished) if p.reason not in known]
-    # Whoever names somebody whom the team does not have is asked once; then the step fails.
-    fresh = [step for step in plan.steps if step not in old.steps]
-    strangers = [told_with_place(each, document) for each in refusals_of(fresh, services.team)]
-    return Revision(plan, [*map(str, problems), *_reasons(refusals), *strangers])
-
-
-def _reasons(refusals: Sequence[Refusal]) -> list[str]:
-    return [str(refusal) for refusal in refusals]

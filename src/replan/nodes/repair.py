@@ -45,7 +45,7 @@ async def ask_readable(
         # The first reply is worse than a second one, and better than none.
         if complaint.reading is None:
             raise
-    done = fallback if complaint.reading is None else "what the reply seems to mean"
+    done = fallback if complaint.reading is None else complaint.done
     record = UnreadableReply(node=call.node, complaint=complaint.problem, fallback=done)
     await call.emitter.emit(ReplyUnreadable, **dict(record))
     return complaint.reading, [record]

@@ -6,7 +6,6 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from replan.events.types import PlanUpdated
-from replan.nodes.contexts import joined_texts
 from replan.nodes.host_call import emitter_of
 from replan.nodes.rules import (
     asked_questions,
@@ -14,13 +13,13 @@ from replan.nodes.rules import (
     round_hits,
     round_results,
 )
-from replan.nodes.turn import status_of
 from replan.plan.dependencies import settle_conditions
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.model import TaskPlan
 from replan.plan.progress import made_progress, repeats_revision
-from replan.plan.statuses import excerpt, step_outcome, with_statuses
+from replan.plan.statuses import excerpt, with_statuses
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState
+from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import (
@@ -30,6 +29,7 @@ from replan.state.results import (
     SpecialistResult,
 )
 from replan.state.usage import Usage
+from replan.steps.outcomes import settled
 
 
 async def result_collector(
@@ -42,7 +42,8 @@ async def result_collector(
     plan = settle_round(before, state, now)
     collected = collect(results)
     emitter = emitter_of(state, services, runtime)
-    if plan != before:
+    # That another step leads the round is no news of the plan.
+    if plan.replace(current_step=before.current_step) != before:
         history = tuple(state.get("plan_history", []))
         whole = plan.replace(update_history=history)
         await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
@@ -55,6 +56,7 @@ async def result_collector(
         "execution_history": [
             ExecutionRecord(round=state.get("current_round", 1), results=collected, timestamp=now)
         ],
+        "generations": after_round(state.get("generations", {}), before, plan),
         "stalls": _stalls(before, plan, state),
         "usage": state.get("usage", Usage()).plus(*used),
         "event_seq": emitter.counter.value,
@@ -78,8 +80,8 @@ def settle_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPla
     by_step: dict[int, list[SpecialistResult | None]] = {}
     for assignment in state.get("dispatched", []):
         by_step.setdefault(assignment.step_id, []).append(results.get(assignment.key))
-    settled = [
-        _settled(plan.step(step_id), [result for result in found if result is not None])
+    ended = [
+        settled(plan.step(step_id), [result for result in found if result is not None])
         for step_id, found in by_step.items()
         # A step is settled when every specialist that it was sent to has answered.
         if None not in found
@@ -87,7 +89,7 @@ def settle_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPla
     leading = get_current_execution_step(plan, state)
     if leading is not None:
         plan = plan.replace(current_step=leading.id)
-    return settle_conditions(with_statuses(plan, settled, now), now)
+    return settle_conditions(with_statuses(plan, ended, now), now)
 
 
 def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
@@ -104,22 +106,9 @@ def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
 def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
     """One line for each result."""
     return "\n".join(
-        f"- {key}: {result.status.value}, confidence {result.confidence:g}: "
+        f"- {key}: {_how(result)}, confidence {result.confidence:g}: "
         f"{_first_line(result.error or result.text)}"
         for key, result in results.items()
-    )
-
-
-def _settled(step: PlanStep, results: list[SpecialistResult]) -> PlanStep:
-    succeeded = status_of(results) is StepStatus.COMPLETED
-    errors = "; ".join(result.error for result in results if result.error) or "only a part is done"
-    return step_outcome(
-        step,
-        succeeded=succeeded,
-        result=joined_texts(results),
-        error="" if succeeded else errors,
-        duration=max(result.duration for result in results),
-        retry_count=max(result.retry_count for result in results),
     )
 
 
@@ -128,6 +117,10 @@ def _digest(result: SpecialistResult) -> SpecialistResult:
     if result.result is None or text == result.text:
         return result
     return result.replace(result=AIMessage(text, id=result.result.id))
+
+
+def _how(result: SpecialistResult) -> str:
+    return f"{result.status.value}, not whole" if result.cut else result.status.value
 
 
 def _first_line(text: str) -> str:

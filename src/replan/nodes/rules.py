@@ -9,6 +9,7 @@ import math
 from replan.plan.dependencies import blocked_steps, ready_steps, unmet_steps
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import LimitHit
 from replan.state.questions import Question
@@ -125,15 +126,28 @@ def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedSt
         return False
     if any(not step.optional for step in runnable_steps(state)):
         return True
-    revision = feedback_result.revised_plan or feedback_result.plan_update_suggestion
-    if not revision and _is_terminal(state.get("current_plan") or TaskPlan()):
+    if not may_be_revised(state) and not runnable_steps(state):
+        return False
+    if not asks_for_revision(feedback_result) and _is_terminal(
+        state.get("current_plan") or TaskPlan()
+    ):
         return False
     return feedback_result.should_continue
 
 
+def asks_for_revision(feedback_result: FeedbackResult) -> bool:
+    """Whether a judgement brings another plan, or says what should change."""
+    return bool(feedback_result.revised_plan or feedback_result.plan_update_suggestion)
+
+
+def may_be_revised(state: EnhancedState) -> bool:
+    """Whether the plan may change while it runs."""
+    return (state.get("current_plan") or TaskPlan()).allow_dynamic_update
+
+
 def cut_off_by(feedback_result: FeedbackResult, state: EnhancedState) -> str:
     """The limit that keeps a revision from being done which a judgement asks for, or empty."""
-    wants = feedback_result.revised_plan or feedback_result.plan_update_suggestion
+    wants = asks_for_revision(feedback_result)
     return spent_limit(state) if wants and feedback_result.should_continue else ""
 
 
@@ -160,7 +174,8 @@ def outcome_of(plan: TaskPlan, limit: str = "") -> Outcome:
     if not unmet:
         return "completed"
     blocked = {step.id for step in blocked_steps(plan)}
-    untried = limit and any(
+    # What cut the answer off has kept no step from being tried.
+    untried = limit not in ("", *CUTS) and any(
         step.status is StepStatus.PENDING and step.id not in blocked for step in unmet
     )
     return "partial" if plan.completed_steps or untried else "failed"

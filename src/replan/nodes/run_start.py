@@ -34,6 +34,9 @@ SUPER_STEPS_PER_ROUND = 6
 SUPER_STEPS_AROUND = 7
 """Thinking, the plan and its approval; answers of a person on the way in and out; the end."""
 
+NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
+"""What is said of an input that says nothing."""
+
 
 @dataclass(frozen=True)
 class Start:
@@ -81,7 +84,7 @@ async def start_run(
     messages, given = state.get("messages", []), list[AnyMessage]()
     if not messages:
         if plan is None:
-            raise InputError("There is nothing to do: give `messages` with words, or a `plan`.")
+            raise InputError(NOTHING_TO_DO)
         given = [HumanMessage(plan.title or "Run this plan.")]
     name = str(config.get("metadata", {}).get("run_id") or "")
     update = fresh_run(await _run_id(name, began, services), settings)
@@ -106,7 +109,8 @@ async def start_run(
     }
     update |= {
         "messages": given,
-        "current_plan": plan,
+        # Told from a person's edit of the plan that stands there.
+        "current_plan": Overwrite(plan),
         "execution_history": await _unsettled(state, services),
     }
     return Start(update, view, plan, reruns)
@@ -130,7 +134,7 @@ def check_input(given: Any, services: Services) -> None:
         return
     document = checked("plan", str | None, asked.get("plan")) or ""
     if read_handed_plan(document, services)[0] is None and _is_blank(asked.get("messages")):
-        raise InputError("There is nothing to do: give `messages` with words, or a `plan`.")
+        raise InputError(NOTHING_TO_DO)
 
 
 def _is_blank(given: Any) -> bool:

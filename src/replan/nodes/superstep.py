@@ -28,6 +28,7 @@ _KEYS = (
     "current_thinking_result",
     "current_specialist_results",
     "kept_results",
+    "generations",
     "questions",
     "dispatched",
 )

@@ -12,6 +12,7 @@ from replan.errors import LimitReachedError
 from replan.events.types import RunStarted, StepsReopened, ThinkingCompleted, ThinkingStarted
 from replan.memory.conversation import conversation_of
 from replan.nodes.answer_stream import AnswerStream
+from replan.nodes.cut_replies import unless_cut_thought
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.new_settings import asked_in
 from replan.nodes.repair import ask_readable
@@ -58,6 +59,7 @@ async def think(
         reading, answer, unreadable = await _judged(start.view, call)
     if start.plan is not None:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
+    cut = await call.tell_cut() if answer is not None else ""
     thinking = ThinkingResult(
         thought=reading.body,
         complexity=reading.complexity or TaskComplexity.SIMPLE,
@@ -72,6 +74,7 @@ async def think(
     return {
         **start.update,
         "final_answer": answer,
+        "limit_reached": cut,
         "current_thinking_result": thinking,
         "thinking_history": [thinking],
         "unreadable_replies": unreadable,
@@ -96,7 +99,9 @@ async def _judged(
             call,
             call.services.models.thinking,
             build_thinking_prompt(conversation_of(state), state, prompts),
-            lambda text: read_think(text, call.services.names, threshold),
+            lambda text: unless_cut_thought(
+                read_think(text, call.services.names, threshold), call.end
+            ),
             shown,
             fallback="a simple request",
         )

@@ -23,6 +23,11 @@ def failures(tried: Sequence[LedgerEntry], key: str) -> int:
     return sum(entry.outcome == "failed" and entry.key == key for entry in tried)
 
 
+def done_before(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
+    """The newest try that had its effect; of work that is to be done again, if there is one."""
+    return next((entry for entry in reversed(tried) if entry.outcome == "done"), None)
+
+
 def left_in_doubt(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
     """The newest try, if nobody knows what it did: the process ended, or it was cancelled."""
     newest = tried[-1] if tried else None

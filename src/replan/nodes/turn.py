@@ -12,7 +12,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import SpecialistCompleted, SpecialistParked
 from replan.nodes.attempts import Tries
 from replan.nodes.board import Board, Boards, Outcome
-from replan.nodes.contexts import context_of, joined_texts, step_key
+from replan.nodes.contexts import context_of
 from replan.nodes.rules import round_results
 from replan.nodes.step_questions import StepQuestions
 from replan.nodes.superstep import Sent
@@ -26,6 +26,8 @@ from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, SpecialistResult, result_key
 from replan.state.usage import TokenCount
+from replan.steps.on_record import OnRecord, as_first_known, keys_in
+from replan.steps.outcomes import inputs_of, results_in, settled
 
 
 @dataclass
@@ -94,10 +96,12 @@ class Turn:
 
     async def recorded(self) -> SpecialistResult | None:
         """The result that is already on record, published; none if there is none."""
-        results = await self._journal()
-        result = results.get(step_key(self.state.get("run_id", ""), self.step, self.specialist))
-        if result is None:
-            return None
+        recorded = await self._journal()
+        result = recorded.known.get(self.key)
+        return None if result is None else self._recall(result)
+
+    def _recall(self, result: SpecialistResult) -> SpecialistResult:
+        """Publish a result that is on record."""
         if result.round == self._round:
             self.board.publish(self.key, result)
             return result
@@ -108,7 +112,7 @@ class Turn:
 
     async def take(self) -> SpecialistResult | None:
         """Do the step if its turn comes in this round."""
-        awaited = await self._awaited()
+        awaited, results = await self._awaited()
         match readiness(self.step, awaited):
             case "skip":
                 self.board.publish(self.key, "skipped")
@@ -117,21 +121,27 @@ class Turn:
                 pass
             case _:
                 return await self._park(awaited)
+        inputs = inputs_of(self.step, awaited, results)
+        # What it waits for may have been done again, and have come to the same.
+        recorded = (await self._journal()).answer(self.state, self.step, self.specialist, inputs)
+        if recorded is not None:
+            return self._recall(recorded)
         async with self.board.slots.take(self.step.priority):
             if self.runtime.drain_requested:
                 # Not parked: the round is not over, and goes on here when the run does.
                 raise GraphDrained(self.runtime.drain_reason or "stopped")
             if await self._is_halted():
                 return await self._park({})
-            return await self._work()
+            return await self._work(inputs)
 
-    async def _work(self) -> SpecialistResult | None:
-        context = context_of(
-            self.step, self.specialist, await self._inputs(), self.state, self.services
-        )
+    async def _work(self, inputs: Mapping[int, str]) -> SpecialistResult | None:
+        tried = await self._tried()
+        keys = keys_in(self.state, self.step, self.specialist, inputs)
+        keys = as_first_known(keys, self.state, self.step, self.specialist, tried)
         tries = Tries(
             specialist=self.services.specialists[self.specialist],
-            context=context,
+            context=context_of(self.step, inputs, keys.idempotency, self.state, self.services),
+            keys=keys,
             limits=settings_of(self.state).limits,
             services=self.services,
             emitter=self.emitter,
@@ -139,7 +149,8 @@ class Turn:
             questions=await StepQuestions.of(
                 self.step.id, self.specialist, self.state, self.board, self.services
             ),
-            tried=await self._tried(),
+            tried=tried,
+            before=(await self._journal()).before(self.state, self.key) if tried else None,
             on_doubt=settings_of(self.state).on_doubt,
         )
         result = await tries.run()
@@ -159,44 +170,41 @@ class Turn:
         self.board.publish(self.key, result)
         return result
 
-    async def _awaited(self) -> dict[int, PlanStep]:
-        """The steps that this one waits for, with the status that they have come to."""
-        steps: dict[int, PlanStep] = {}
+    async def _awaited(
+        self,
+    ) -> tuple[dict[int, PlanStep], dict[int, list[SpecialistResult]]]:
+        """The steps that this one waits for, as they have come to be, and results by step."""
+        steps, results = dict[int, PlanStep](), results_in(self.state)
         for step_id in self.step.awaits:
             step = self.plan.step(step_id)
             if step.status in (StepStatus.PENDING, StepStatus.EXECUTING):
-                step = step.replace(status=_status(await self._outcomes(step)))
+                step, results[step_id] = await self._ended(step)
             steps[step_id] = step
-        return steps
+        return steps, results
+
+    async def _ended(self, step: PlanStep) -> tuple[PlanStep, list[SpecialistResult]]:
+        """A step of this round with what came of it; as it was if that will not come."""
+        known = self.board.ended.get(step.id)
+        if known is None:
+            outcomes = await self._outcomes(step)
+            known = _after(step, outcomes), _results_of(outcomes)
+            if known[0] is not step:
+                self.board.ended[step.id] = known
+        return known
 
     async def _outcomes(self, step: PlanStep) -> list[Outcome]:
         """What came of a step at each specialist that this round sent it to."""
         recorded = await self._journal()
+        # What LangGraph does not run again has no seat: a left out step has no result either.
+        otherwise: Outcome = "skipped" if step.id in recorded.left_out else None
         outcomes: list[Outcome] = []
         for assignment in self.state.get("dispatched", []):
             if assignment.refused and assignment.step_id == step.id:
                 outcomes.append(round_results(self.state).get(assignment.key))
             elif assignment.step_id == step.id:
                 outcome = await self.board.outcome(assignment.key)
-                key = step_key(self.state.get("run_id", ""), step, assignment.specialist)
-                outcomes.append(outcome or recorded.get(key))
+                outcomes.append(outcome or recorded.known.get(assignment.key) or otherwise)
         return outcomes
-
-    async def _inputs(self) -> dict[int, str]:
-        """The result texts of the dependencies: of this round, of an earlier one, or the plan's."""
-        earlier = [
-            *self.state.get("current_specialist_results", {}).values(),
-            *self.state.get("kept_results", {}).values(),
-        ]
-        texts: dict[int, str] = {}
-        for step_id in self.step.awaits:
-            step = self.plan.step(step_id)
-            fresh = [r for r in await self._outcomes(step) if isinstance(r, SpecialistResult)]
-            known = fresh or [result for result in earlier if result.step_id == step_id]
-            text = joined_texts(known) or step.result or step.feedback
-            if text:
-                texts[step_id] = text
-        return texts
 
     async def _park(self, awaited: Mapping[int, PlanStep]) -> None:
         waiting_for = [i for i, step in awaited.items() if not step.is_finished]
@@ -209,7 +217,7 @@ class Turn:
 
     async def _is_halted(self) -> bool:
         """Whether nothing more may start in this round: a wish to revise, a failure that halts."""
-        recorded = (await self._journal()).values()
+        recorded = (await self._journal()).known.values()
         results = [*self.board.published(), *(r for r in recorded if r.round == self._round)]
         # Steps that nobody does have failed before anything of the round began.
         results += round_results(self.state).values()
@@ -219,8 +227,8 @@ class Turn:
             for result in results
         )
 
-    async def _journal(self) -> Mapping[str, SpecialistResult]:
-        return await self.board.recall(self.services.journal, self.state.get("run_id", ""))
+    async def _journal(self) -> OnRecord:
+        return await self.board.recall(self.services.journal, self.state)
 
     async def _tried(self) -> Sequence[LedgerEntry]:
         run_id = self.state.get("run_id", "")
@@ -232,17 +240,13 @@ class Turn:
         return self.state.get("current_round", 1)
 
 
-def _status(outcomes: list[Outcome]) -> StepStatus:
-    """The status that a step's outcomes give it; pending if one of them will not come."""
+def _results_of(outcomes: Sequence[Outcome]) -> list[SpecialistResult]:
+    return [outcome for outcome in outcomes if isinstance(outcome, SpecialistResult)]
+
+
+def _after(step: PlanStep, outcomes: Sequence[Outcome]) -> PlanStep:
+    """The step with what came of it; as it was if one of its outcomes will not come."""
     if "skipped" in outcomes:
-        return StepStatus.SKIPPED
-    results = [outcome for outcome in outcomes if isinstance(outcome, SpecialistResult)]
-    if not results or len(results) < len(outcomes):
-        return StepStatus.PENDING
-    return status_of(results)
-
-
-def status_of(results: list[SpecialistResult]) -> StepStatus:
-    """The status of a step from all its results: one success is enough."""
-    succeeded = any(result.status is ExecutionStatus.SUCCESS for result in results)
-    return StepStatus.COMPLETED if succeeded else StepStatus.FAILED
+        return step.replace(status=StepStatus.SKIPPED)
+    results = _results_of(outcomes)
+    return settled(step, results) if results and len(results) == len(outcomes) else step

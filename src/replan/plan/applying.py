@@ -14,8 +14,9 @@ from replan.plan.changes import (
     update_type,
 )
 from replan.plan.document import refresh_content
+from replan.plan.leaning import ordered, standing, step_of
 from replan.plan.model import Author, PlanStep, PlanUpdate, StepStatus, TaskPlan
-from replan.plan.revision import WAITS, Draft, Refused, attempt
+from replan.plan.revision import Draft, Refused, attempt
 
 _SPECIALISTS = ("assigned_to", "joined_by")
 
@@ -51,7 +52,7 @@ def apply(
     return _next_version(plan, draft, _Revision(at, by, description))
 
 
-def apply_valid(
+def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
     plan: TaskPlan,
     changes: Sequence[PlanChange],
     *,
@@ -59,26 +60,58 @@ def apply_valid(
     by: Author = "model",
     description: str = "",
     team: Collection[str] | None = None,
+    misread: Collection[int] = (),
 ) -> tuple[TaskPlan, tuple[Refusal, ...]]:
     """Apply what can be applied of some changes, and tell what cannot.
 
-    The first refused change is mended or dropped, then the rest is tried again: a modification
-    loses the fields that cannot be, an addition the specialists that do not exist; any other
-    refused change goes as a whole.
+    A refused change goes as a whole, and with it each one that leans on it: the change of a step
+    that waits for a step whose own change is refused. A change that is refused only for its
+    specialists loses those.
+
+    Args:
+        plan: The plan; it stays as it is.
+        changes: What is to change, in order.
+        at: The time of the revision.
+        by: Who made it.
+        description: What the revision is for.
+        team: The names of all specialists; none: any name will do.
+        misread: Steps of which it is known before that what is said of them cannot be taken.
 
     Returns:
         The plan in its next version (or the same plan), and the reasons against the rest.
     """
-    left = list(changes)
-    refusals: dict[Refusal, None] = {}
-    while True:
-        draft, refused = attempt(plan, left, team)
-        if not refused:
-            return _next_version(plan, draft, _Revision(at, by, description)), tuple(refusals)
+    left, refusals = valid_part(plan, changes, team=team, misread=misread)
+    draft, _ = attempt(plan, left, team)
+    return _next_version(plan, draft, _Revision(at, by, description)), refusals
+
+
+def valid_part(
+    plan: TaskPlan,
+    changes: Sequence[PlanChange],
+    *,
+    team: Collection[str] | None = None,
+    misread: Collection[int] = (),
+) -> tuple[list[PlanChange], tuple[Refusal, ...]]:
+    """Divide changes into those that can be made, and the reasons against the others.
+
+    The arguments are those of `apply_valid`.
+    """
+    gone = set(misread)
+    left, leaning = standing(plan, changes, gone)
+    refusals = dict.fromkeys(leaning)
+    while refused := attempt(plan, left := ordered(plan, left, gone), team)[1]:
         first = refused[0]
         refusals[first.refusal] = None
-        mended = _mended(left[first.change], first, team)
-        left[first.change : first.change + 1] = [] if mended is None else [mended]
+        change = left.pop(first.change)
+        less = _less(change, first, team)
+        if less is not None:
+            left.insert(first.change, less)
+            continue
+        if (step_id := step_of(change)) is not None:
+            gone.add(step_id)
+        left, leaning = standing(plan, left, gone)
+        refusals |= dict.fromkeys(leaning)
+    return left, tuple(refusals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +121,17 @@ class _Revision:
     description: str
 
 
-def _mended(
-    change: PlanChange, refused: Refused, team: Collection[str] | None
-) -> PlanChange | None:
-    code = refused.refusal.code
-    if isinstance(change, AddStep) and code == "unknown_specialist":
+def _less(change: PlanChange, refused: Refused, team: Collection[str] | None) -> PlanChange | None:
+    """Give a change without the specialists that it is refused for."""
+    if refused.refusal.code != "unknown_specialist":
+        return None
+    if isinstance(change, AddStep):
         names = [name for name in change.step.specialists if team is None or name in team]
         step = change.step.replace(assigned_to="".join(names[:1]), joined_by=tuple(names[1:]))
         return change.replace(step=step)
     if isinstance(change, ModifyStep):
-        dropped = {
-            "unknown_specialist": _SPECIALISTS,
-            "unknown_dependency": WAITS,
-            "self_dependency": WAITS,
-            "cycle": WAITS,
-        }.get(code, tuple(change.fields))
-        fields = {name: value for name, value in change.fields.items() if name not in dropped}
-        if fields and len(fields) < len(change.fields):
-            return change.replace(fields=fields)
+        fields = {name: value for name, value in change.fields.items() if name not in _SPECIALISTS}
+        return change.replace(fields=fields) if fields else None
     return None
 
 

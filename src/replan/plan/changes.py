@@ -138,9 +138,12 @@ def aligned(old: TaskPlan, new: TaskPlan) -> TaskPlan:
         same = missing.get(title_key(step), [])
         if step.id not in before and same:
             renamed[step.id] = same.pop(0)
-    if not renamed:
-        return new
-    return new.replace(steps=tuple(_renumbered(step, renamed) for step in new.steps))
+    return renumbered(new, renamed) if renamed else new
+
+
+def renumbered(plan: TaskPlan, renamed: Mapping[int, int]) -> TaskPlan:
+    """Give a plan in which some steps have other ids, wherever they are named."""
+    return plan.replace(steps=tuple(_renumbered(step, renamed) for step in plan.steps))
 
 
 def title_key(step: PlanStep) -> str:

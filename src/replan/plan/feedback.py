@@ -10,11 +10,10 @@ from replan.plan.changes import (
     ModifyStep,
     PlanChange,
     RemoveStep,
-    compare,
     difference,
 )
 from replan.plan.document import PlanDocument
-from replan.plan.merging import merge_revision
+from replan.plan.merging import matched, taken_over
 from replan.plan.model import PlanStep, PlanUpdateType, StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.plan.phrases import step_numbers
@@ -117,8 +116,10 @@ def reorder_steps(plan: TaskPlan) -> TaskPlan:
 
 
 def _from_document(plan: TaskPlan, text: str) -> Sequence[PlanChange] | None:
-    new = PlanDocument.recover(text, known=plan.by_id.keys()).plan
-    return compare(plan, merge_revision(plan, new)) if new.steps else None
+    new = matched(plan, PlanDocument.recover(text, known=plan.by_id.keys()).plan)
+    gone = {step.id for step in new.steps if step.status is StepStatus.SKIPPED}
+    gone -= {step.id for step in plan.steps if step.is_finished}
+    return difference(plan, taken_over(plan, new, gone)[0]) if new.steps else None
 
 
 def _from_suggestion(plan: TaskPlan, feedback: PlanFeedback) -> Sequence[PlanChange]:

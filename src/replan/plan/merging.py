@@ -1,11 +1,15 @@
 """What a whole plan document from a model means for the plan that it revises."""
 
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from itertools import count
 
 from replan.plan.applying import unstarted
-from replan.plan.changes import STRUCTURAL, aligned, title_key
+from replan.plan.changes import STRUCTURAL, renumbered, title_key
+from replan.plan.dependencies import unmet_steps
 from replan.plan.document import refresh_content
-from replan.plan.model import PlanStep, TaskPlan
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.seal import unsealed
 
 
@@ -21,12 +25,17 @@ def as_new_plan(plan: TaskPlan, at: datetime) -> TaskPlan:
     return refresh_content(plan.replace(steps=steps, content=content, created_at=at, updated_at=at))
 
 
-def merge_revision(old: TaskPlan, new: TaskPlan) -> TaskPlan:
+def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) -> TaskPlan:
     """Read a model's whole revised plan as a revision of the old one.
 
-    Steps are matched as `compare` does. A kept step keeps how it went; the marks and results in
+    Steps are matched as `matched` does. A kept step keeps how it went; the marks and results in
     the revised document do not count. A finished step that the document leaves out stays in its
     place; one that it repeats under its title stays as it is. No title means the old title.
+
+    Args:
+        old: The plan as it is.
+        new: The plan in the revised document.
+        keep: Steps of the old plan that stay although the document leaves them out.
 
     Returns:
         The steps and the title as the model wants them, with everything but the structure from
@@ -34,23 +43,146 @@ def merge_revision(old: TaskPlan, new: TaskPlan) -> TaskPlan:
         `compare` and `apply` tell.
     """
     before = old.by_id
-    new = aligned(old, new)
+    new = matched(old, new)
     steps = [_merged(before.get(step.id), step) for step in new.steps]
     mentioned = {step.id for step in steps}
     for at, step in enumerate(old.steps):
-        if step.is_finished and step.id not in mentioned:
+        if (step.is_finished or step.id in keep) and step.id not in mentioned:
             steps.insert(_place_after(old.steps[:at], steps), step)
             mentioned.add(step.id)
     return old.replace(steps=tuple(steps), title=new.title or old.title)
 
 
+def taken_over(
+    old: TaskPlan, new: TaskPlan, gone: Collection[int]
+) -> tuple[TaskPlan, tuple[PlanStep, ...]]:
+    """Read a model's whole revised plan so that only what it takes away goes.
+
+    Args:
+        old: The plan as it is.
+        new: The plan in the revised document.
+        gone: The steps that the revision takes away.
+
+    Returns:
+        The plan as `merge_revision` gives it, and the steps that `left_out` finds, which stay.
+    """
+    unsaid = left_out(old, matched(old, new), gone)
+    keep = {step.id for step in unsaid} | set(gone)
+    return without(merge_revision(old, new, keep=keep), gone), unsaid
+
+
+def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
+    """Give a model's revised plan with the ids that its steps have in the old one.
+
+    Models renumber. So a title that both plans have once says more than a number: its step is the
+    old one, whatever its number. Any other step is the one with its number, unless a title has
+    taken that; then it is a new step with a number of its own.
+    """
+    places = _once(old.steps)
+    ids = {step_id: places[title] for title, step_id in _once(new.steps).items() if title in places}
+    taken = set(ids.values())
+    free = count(max((*old.by_id, *new.by_id), default=0) + 1)
+    for step in new.steps:
+        if step.id not in ids:
+            ids[step.id] = next(free) if step.id in taken else step.id
+            taken.add(ids[step.id])
+    renamed = {given: known for given, known in ids.items() if given != known}
+    return renumbered(new, renamed) if renamed else new
+
+
+def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanStep, ...]:
+    """Give the unfinished steps that a revision neither mentions nor takes away.
+
+    There are none if all of them are optional, or failed and replaced: a step that waited for such
+    a one waits for a new one instead.
+
+    Args:
+        old: The plan as it is.
+        new: The revised plan, with the ids of the old one.
+        gone: The steps that the revision takes away in so many words.
+    """
+    mentioned = new.by_id
+    unsaid = [
+        step
+        for step in old.steps
+        if not (step.is_finished or step.id in mentioned or step.id in gone)
+    ]
+    required = {step.id for step in unmet_steps(old)}
+    is_partial = any(step.id in required and not _is_replaced(step, old, new) for step in unsaid)
+    return tuple(unsaid) if is_partial else ()
+
+
+def without(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
+    """Give a plan without some steps; what waited for one of them waits for what that waited for.
+
+    A condition on such a step stays, and so does what a finished step waited for.
+    """
+    if not gone:
+        return plan
+    steps = plan.by_id
+    kept = [
+        step
+        if step.is_finished or not set(step.dependencies) & set(gone)
+        else step.replace(dependencies=tuple(_inherited(step, steps, gone)))
+        for step in plan.steps
+        if step.id not in gone
+    ]
+    return plan.replace(steps=tuple(kept))
+
+
+def _inherited(
+    step: PlanStep, steps: Mapping[int, PlanStep], gone: Collection[int]
+) -> Iterable[int]:
+    """Give what a step waits for, with that of steps which go in their place."""
+    found: dict[int, None] = {}
+    seen = {step.id}
+    ahead = list(reversed(step.dependencies))
+    while ahead:
+        other = ahead.pop()
+        if other in seen:
+            continue
+        seen.add(other)
+        if other in gone and other in steps:
+            ahead += reversed(steps[other].awaits)
+        else:
+            found[other] = None
+    return found
+
+
+def _is_replaced(step: PlanStep, old: TaskPlan, new: TaskPlan) -> bool:
+    """Whether a failed step gave way to new ones: all that waited for it wait for such now."""
+    if step.status is not StepStatus.FAILED:
+        return False
+    before, after = old.by_id, new.by_id
+    waiters = [each.id for each in old.steps if step.id in each.awaits]
+    return bool(waiters) and all(
+        waiter in after
+        and step.id not in after[waiter].awaits
+        and any(other not in before for other in after[waiter].awaits)
+        for waiter in waiters
+    )
+
+
+def _once(steps: Iterable[PlanStep]) -> dict[str, int]:
+    """Give the steps whose titles no other step has, by title."""
+    titles = [(title_key(step), step.id) for step in steps]
+    times = Counter(title for title, _ in titles)
+    return {title: step_id for title, step_id in titles if times[title] == 1}
+
+
 def _merged(old: PlanStep | None, new: PlanStep) -> PlanStep:
     if old is None:
         return unstarted(new)
-    if old.is_finished and title_key(old) == title_key(new):
+    if old.is_finished and _repeats(old, new):
         return old
     said = {name: getattr(new, name) for name in STRUCTURAL if name != "estimated_duration"}
     return old.replace(**said)
+
+
+def _repeats(old: PlanStep, new: PlanStep) -> bool:
+    """Whether a line tells of a finished step again; one that it marks as finished may say more."""
+    before, after = title_key(old), title_key(new)
+    return before == after or (new.is_finished and (before in after or after in before))
 
 
 def _place_after(before: tuple[PlanStep, ...], steps: list[PlanStep]) -> int:

@@ -28,7 +28,19 @@ def calls_of_reply(retries: int) -> int:
     return 2 + retries
 
 
-CALLS_PER_TRY = calls_of_reply(USUAL_RETRIES)
+CALLS_PER_REPLY = calls_of_reply(USUAL_RETRIES)
+"""Calls of one reply, where nothing else is configured."""
+
+
+def calls_of_try(per_reply: int) -> int:
+    """Calls that one try of a chat model takes at most.
+
+    One reply, and where it was cut off a shorter one: by then it is known how the server streams.
+    """
+    return 2 * per_reply - 1
+
+
+CALLS_PER_TRY = calls_of_try(CALLS_PER_REPLY)
 """Calls of one try of a chat model."""
 
 
@@ -144,7 +156,7 @@ def worst_case_calls(
     merged: bool = True,
     revisable: bool = True,
     per_try: Mapping[str, int | None] | None = None,
-    per_reply: int = CALLS_PER_TRY,
+    per_reply: int = CALLS_PER_REPLY,
 ) -> int:
     """Give a number of model calls that no run of a handed-in plan can exceed.
 

@@ -38,6 +38,11 @@ def str_of(bom: str, lines: Sequence[Line]) -> str:
     return bom + "".join(map(str, lines))
 
 
+def shows(plan: TaskPlan) -> bool:
+    """Whether the document of a plan has no mistakes and just its steps and title."""
+    return _shows(read_document(plan.content), normalised(plan))
+
+
 def _shows(reading: Reading, plan: TaskPlan) -> bool:
     """Whether a document without mistakes has just this plan."""
     steps = [block.step for block in reading.blocks]

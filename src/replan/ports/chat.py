@@ -22,10 +22,11 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
-from replan.errors import ReplyTooLongError
-from replan.ports.failures import broke_off, is_busy
+from replan.errors import ConfigurationError, ReplyTooLongError
+from replan.ports.failures import broke_off, describe, is_busy
 from replan.ports.listening import handlers_of, has_listener, makes_langchain_stream
 from replan.ports.pauses import error_raised, pause_if_busy
+from replan.ports.reply_end import StreamEnds, check_unbroken
 from replan.ports.retries import with_retries
 
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
@@ -50,6 +51,10 @@ LONGEST_REPLY = 2_000_000
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 
 _REFUSALS = frozenset({400, 404, 405, 406, 415, 422, 501})
+
+# How LangChain's model of the OpenAI protocol fails at an answer that is none; elsewhere, these are
+# faults of the program.
+_UNREAD = (TypeError, AttributeError, LookupError)
 
 _pause = pause_if_busy(error_raised, first=0.5, longest=8)
 
@@ -136,7 +141,7 @@ class Chat:
         self.retries = retries
         self._can_stream = True
         self._sends_whole = True
-        self._tells_ends = False
+        self._ends = StreamEnds()
 
     async def reply(
         self,
@@ -154,6 +159,8 @@ class Chat:
 
         Raises:
             ReplyTooLongError: It goes on beyond `LONGEST_REPLY`.
+            ConnectionError: It broke off, as its end says or its silence.
+            ConfigurationError: The checker of the tools failed.
             Exception: Whatever the model's client raises.
         """
         chunks: list[AIMessageChunk] = []
@@ -168,15 +175,17 @@ class Chat:
 
         async def once() -> AIMessage:
             nonlocal is_refused, is_unreadable
-            if not is_refused and (is_heard or is_unreadable or not self._sends_whole):
+            in_pieces = is_heard or is_unreadable or not self._sends_whole
+            if in_pieces and not is_refused and not self._ends.is_in_doubt:
                 try:
                     return await streamed()
                 except Exception as error:
                     if chunks or is_unreadable or not _may_be_refusal(error):
                         raise
                 is_refused = True
+            in_one = is_refused or self._ends.is_in_doubt
             try:
-                message = await self._whole(messages, config, toolset, is_refused=is_refused)
+                message = await self._whole(messages, config, toolset, in_one=in_one)
             except ValidationError:
                 if is_refused:
                     raise
@@ -196,10 +205,10 @@ class Chat:
         config: RunnableConfig,
         toolset: Toolset | None,
         *,
-        is_refused: bool,
+        in_one: bool,
     ) -> AIMessage:
-        """Ask for a reply in one piece, also where LangChain would stream for a callback."""
-        streams_all_the_same = is_refused and makes_langchain_stream(config)
+        """Ask for a reply in one piece; with `in_one` also where LangChain would stream it."""
+        streams_all_the_same = in_one and makes_langchain_stream(config)
         changes = {"disable_streaming": True} if streams_all_the_same else {}
         async with self._allowed(messages, config, toolset, changes) as model:
             try:
@@ -207,8 +216,12 @@ class Chat:
             except Exception as error:
                 # Something on the way ends connections on which nothing comes for long.
                 self._sends_whole = self._sends_whole and not broke_off(error)
+                if isinstance(error, _UNREAD) and hasattr(self.model, "root_async_client"):
+                    raise ValueError(f"the server sent no reply ({describe(error)})") from error
                 raise
         _check_length(len(message.text))
+        check_unbroken(message)
+        self._ends.take_whole()
         return message
 
     @asynccontextmanager
@@ -247,7 +260,7 @@ class Chat:
         """Join the pieces of a stream.
 
         Raises:
-            ConnectionError: It broke off in silence, where the server tells of ends otherwise.
+            ConnectionError: It broke off, as its end says or its silence.
         """
         if not chunks:
             return AIMessage("")
@@ -255,10 +268,8 @@ class Chat:
             # A model that was told not to stream gives its whole message as the only piece.
             return _well_formed(cast("AIMessage", chunks[0]))
         whole = chunks[0] if len(chunks) == 1 else chunks[0] + chunks[1:]
-        if whole.response_metadata.get("finish_reason"):
-            self._tells_ends = True
-        elif self._tells_ends:
-            raise ConnectionError("the stream ended before the reply did")
+        self._ends.take(whole)
+        check_unbroken(whole)
         message = message_chunk_to_message(whole)
         if not isinstance(message, AIMessage):
             return AIMessage(well_formed(whole.text))
@@ -387,13 +398,35 @@ async def _if_answer(
     on_text: OnText,
 ) -> OnText | None:
     """Let the checker hear as much as it wants; then show what it heard, or nothing at all."""
-    verdict = checker(heard)
-    if await verdict if inspect.isawaitable(verdict) else verdict:
+    if await _verdict(checker, heard):
         return None
     for chunk in chunks:
         if chunk.text:
             on_text(chunk.text)
     return on_text
+
+
+async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk]) -> bool:
+    """Ask the team's checker; what the stream raises is none of its errors."""
+    failed: list[Exception] = []
+
+    async def remembered() -> AsyncIterator[AIMessageChunk]:
+        try:
+            async for chunk in heard:
+                yield chunk
+        except Exception as error:
+            failed.append(error)
+            raise
+
+    try:
+        verdict = checker(remembered())
+        return bool(await verdict if inspect.isawaitable(verdict) else verdict)
+    except Exception as error:
+        if error in failed:
+            raise
+        problem = f"this checker failed: {describe(error)}"
+        mend = "Let it give True or False, or leave the field out."
+        raise ConfigurationError("stream_tool_call_checker", checker, problem, mend) from error
 
 
 def _calls(chunks: Sequence[ToolCallChunk]) -> dict[str, Any]:

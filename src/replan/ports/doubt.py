@@ -1,4 +1,4 @@
-"""What a person says of work that was cut off, where nobody knows whether it took effect."""
+"""What a person says of work that must not be done twice: cut off, or done before."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -36,7 +36,29 @@ def ask_what_became_of(
     Raises:
         Waiting: There is no answer yet.
     """
-    text = f"{what} was cut off in try {attempt}: nobody knows whether it took effect. {_ANSWERS}"
+    return _asked(
+        f"{what} was cut off in try {attempt}: nobody knows whether it took effect.", details, ask
+    )
+
+
+def ask_whether_again(
+    what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue]
+) -> Verdict:
+    """Ask a person whether work is to be done once more, until the answer can be read.
+
+    Raises:
+        Waiting: There is no answer yet.
+    """
+    return _asked(
+        f"{what} was done in try {attempt}, and is to be done once more: it was opened again, or "
+        "what it is given has changed.",
+        details,
+        ask,
+    )
+
+
+def _asked(problem: str, details: JsonValue, ask: Callable[..., JsonValue]) -> Verdict:
+    text = f"{problem} {_ANSWERS}"
     answer = ask(text, kind="in doubt", details=details)
     while (verdict := read_verdict(answer)) is None:
         again = f"The answer {answer!r} cannot be read. {text}"

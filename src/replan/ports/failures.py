@@ -1,5 +1,6 @@
 """What went wrong outside: whether trying again can help, and how to say it without secrets."""
 
+import json
 import math
 import re
 from collections.abc import Iterator, Set as AbstractSet
@@ -207,6 +208,18 @@ def _said(error: BaseException) -> str:
 
 def _message(error: BaseException) -> str:
     try:
-        return str(error)[:_READ_AT_MOST]
+        text, words = str(error), _body_of(error)
+        return (f"{text} - {words}" if words not in text else text)[:_READ_AT_MOST]
     except Exception:  # noqa: BLE001 - a foreign class; to describe it must never fail
         return "(its message cannot be read)"
+
+
+def _body_of(error: BaseException) -> str:
+    """What a server said, which openai leaves out of a message where it has not the usual form."""
+    words: object = getattr(error, "body", None)
+    if isinstance(words, dict):
+        fields = cast("dict[str, object]", words)
+        words = fields.get("message") or fields
+    if isinstance(words, str):
+        return "" if words.lstrip().startswith("<") else words
+    return json.dumps(words, default=str) if words and isinstance(words, dict | list) else ""

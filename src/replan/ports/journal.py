@@ -18,6 +18,10 @@ BEGAN = "began"
 """The key of the note that says at which checkpoint the run began."""
 
 
+ACTED = "acted/"
+"""What the notes begin with that say whose tools did what must not be done twice."""
+
+
 class Attempt(Value):
     """One try of one step at one specialist.
 
@@ -26,8 +30,9 @@ class Attempt(Value):
         step_id: The step.
         specialist: Who tries.
         number: The try, counted from 1 over all rounds and resumptions of the run.
-        key: The step's idempotency key; a result is given back only for the same key.
+        key: What the try is of: the work with its inputs, in its generation, run in one way.
         started_at: When it began.
+        idempotency_key: What the services that it calls are handed.
     """
 
     run_id: str
@@ -36,6 +41,7 @@ class Attempt(Value):
     number: int
     key: str
     started_at: datetime
+    idempotency_key: str = ""
 
 
 AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "in doubt"]
@@ -158,15 +164,23 @@ class Journal(Protocol):
         """Record how a try ended that brought no final result; what is final stays."""
         ...
 
-    async def finished(self, attempt: Attempt, result: SpecialistResult, at: datetime) -> None:
+    async def finished(
+        self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
+    ) -> None:
         """Record the final result of a step at a specialist, and its try's end, in one write.
 
         Other steps build on the result only after this; the first result of a key stays.
+
+        Args:
+            attempt: The newest try.
+            result: What came of the step.
+            at: When it ended.
+            key: What the result answers for; empty: what the try is of.
         """
         ...
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
-        """The recorded final results of a run, by idempotency key."""
+        """The recorded final results of a run, by the keys that they answer for."""
         ...
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:

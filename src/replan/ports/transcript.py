@@ -95,9 +95,17 @@ class Transcript:
 
     async def restart(self) -> None:
         """Let the next try begin anew, unless a tool has begun what must not be done again."""
-        begun = [note for key, note in (self._notes or {}).items() if key.endswith("/begun")]
-        if all(restored(ToolRun, note).effects == "pure" for note in begun):
+        if self._effects_begun() <= {"pure"}:
             await self.close()
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether a tool was called that must not be called twice."""
+        return "unsafe" in self._effects_begun()
+
+    def _effects_begun(self) -> set[Effects]:
+        begun = [note for key, note in (self._notes or {}).items() if key.endswith("/begun")]
+        return {restored(ToolRun, note).effects for note in begun}
 
     async def close(self) -> None:
         """Strike the whole record, once what came of the loop is on record itself."""

@@ -131,6 +131,7 @@ def build_feedback_prompt(
     else:
         revision = "the whole revised plan; empty to go on with the plan as it is."
         revision += " Finished steps stay; a failed step runs again only if its line changes."
+        revision += " A step is dropped by its mark, `- [-] 3. ...`, not by leaving it out."
         revision = revision if host.merged_planning else "empty."
         plan = state.get("current_plan")
         if plan is not None and not plan.allow_dynamic_update:
@@ -277,7 +278,7 @@ def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[Spec
 
 
 def _result(result: SpecialistResult, budget: int = RESULT_BUDGET) -> str:
-    text = within_budget(result.text or result.error, budget)
+    text = within_budget(result.marked_text or result.error, budget)
     if result.text and result.error:
         text += f"\n\nError: {result.error}"
     if result.artifacts:

@@ -36,10 +36,12 @@ class Complaint(Value, Generic[Reading]):
     Attributes:
         problem: What is wrong and what the right form is; the model is shown it.
         reading: What applies if the second reply is no better; none: the node's own fallback.
+        done: What that is, for people, where it is less than what the reply seems to mean.
     """
 
     problem: str
     reading: Reading | None = None
+    done: str = "what the reply seems to mean"
 
 
 def problem_of(reply: Reply, key: str, labels: str, form: str) -> str:

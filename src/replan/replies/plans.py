@@ -40,11 +40,13 @@ class FoundPlan(NamedTuple):
         text: The plan document.
         problems: What in it was not understood, or cannot be.
         is_certain: Whether the text can be nothing but a plan for this team.
+        is_cut: Whether its reply was cut off, so that the steps in it are not all.
     """
 
     text: str
     problems: tuple[Mistake, ...]
     is_certain: bool
+    is_cut: bool = False
 
     @property
     def doubt(self) -> str:

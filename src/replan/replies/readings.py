@@ -12,6 +12,7 @@ from replan.replies.complaints import (
     Complaint,
     problem_of,
 )
+from replan.replies.dropping import crossed_out
 from replan.replies.labels import (
     Verdict,
     action_of,
@@ -212,7 +213,8 @@ def read_feedback(
     verdict = verdict_of(written)
     plan = None
     if verdict != "complete":
-        plan = find_plan(reply.body, team, expected=verdict == "continue", is_cut=reply.is_cut)
+        body, is_announced = crossed_out(reply.body), verdict == "continue"
+        plan = find_plan(body, team, expected=is_announced, is_cut=reply.is_cut)
     if verdict is None and plan is not None:
         verdict = "continue"
     if verdict is None:
@@ -225,7 +227,10 @@ def read_feedback(
         )
     reading = _feedback_reading(reply, verdict, plan)
     problem = _revision_problem(reading, plan) if verdict == "continue" and holds_plan else ""
-    return Complaint[FeedbackReading](problem=problem, reading=reading) if problem else reading
+    if not problem:
+        return reading
+    complaint = Complaint[FeedbackReading](problem=problem, reading=reading)
+    return complaint if plan else complaint.replace(done="the plan stays as it is")
 
 
 def _revision_problem(reading: FeedbackReading, plan: FoundPlan | None) -> str:

@@ -25,7 +25,9 @@ LISTS = frozenset(
     )
 )
 _HEADS = frozenset(("title", "goal", "name", "objective", "heading"))
-_MARKS = {"completed": "x", "complete": "x", "done": "x", "failed": "!", "skipped": "-"}
+_MARKS = {"completed": "x", "complete": "x", "done": "x", "failed": "!"} | dict.fromkeys(
+    ("skipped", "removed", "dropped", "deleted", "cancelled", "canceled"), "-"
+)
 _PARTS = ("who", "after", "task", "brief", "id", "status")
 _WORD_OF = {squeezed(word): part for part in reversed(_PARTS) for word in words.FIELDS[part]} | {
     squeezed(word): part

@@ -80,7 +80,7 @@ class TeamModels:
             **{option: getattr(section, option) for option in given},
         )
         model = provider.chat_model(section.model)
-        if type(model).__name__ != "ChatOpenAI":
+        if type(model).__name__ != "OpenAIChat":
             self._refuse_wire(name, section)
         return model
 

@@ -5,8 +5,9 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 
+from replan.ports.reply_end import ReplyEnd, end_of
 from replan.replies.readings import read_specialist
-from replan.state.results import SpecialistResult
+from replan.state.results import ExecutionStatus, SpecialistResult
 
 
 def messages_of(given: object) -> list[BaseMessage]:
@@ -53,15 +54,20 @@ def result_of(answer: object) -> SpecialistResult:
     if isinstance(answer, SpecialistResult):
         return answer
     message = message_of(answer)
-    return SpecialistResult(result=AIMessage(message.text, id=message.id))
+    result = AIMessage(message.text, id=message.id)
+    return SpecialistResult(result=result, cut=end_of(message).cut)
 
 
-def result_in(message: BaseMessage) -> SpecialistResult:
+def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
     """Read the reply to a specialist's prompt, with its front matter if it has one.
 
     Raises:
         ValueError: The reply is empty, or holds no result.
     """
+    if not message.text.strip() and end.cut:
+        # It was asked for twice already.
+        failed, error = ExecutionStatus.FAILED, f"there is no result: {end.why}"
+        return SpecialistResult(status=failed, error=error, retry=False)
     if not message.text.strip():
         raise ValueError("the model gave an empty reply")
     reading = read_specialist(message.text)
@@ -74,6 +80,7 @@ def result_in(message: BaseMessage) -> SpecialistResult:
         confidence=reading.confidence,
         replan_needed=reading.replan_needed,
         retry=reading.retry,
+        cut=end.cut,
     )
 
 

@@ -20,6 +20,7 @@ from replan.state.channels import (
     latest,
     merged,
 )
+from replan.state.generations import Generation
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.patches import PlanChannel, patched
 from replan.state.questions import Approval, Decision, Question
@@ -78,7 +79,8 @@ class EnhancedState(GraphInput, total=False):
         is_simple_task: Whether the request was answered without a plan.
         is_completed: Whether the run is over.
         outcome: How it ended.
-        limit_reached: The limit that ended the run, or empty.
+        limit_reached: The limit that ended the run; `reply_length` or `content_filter` where its
+            answer is not whole; or empty.
         warnings: What the run told that a person may not expect, a sentence each.
         limit_hits: The limits that kept steps from being done, newest by the key of a result.
         final_answer: The answer.
@@ -90,6 +92,7 @@ class EnhancedState(GraphInput, total=False):
         current_execution: The context of the step that leads the round, without the conversation.
         dispatched: Every step and specialist that the round sends.
         current_specialist_results: The newest result by `"<step id>/<specialist>"`, whole.
+        generations: How often each step was settled before; one that never was is left out.
         kept_from: The run that has the whole results of the plan that was handed in, or empty.
         kept_results: Whole results of an earlier run, of steps whose document has an excerpt.
         questions: What the steps asked, and the answers, by `"<step id>/<specialist>/<ordinal>"`.
@@ -122,6 +125,7 @@ class EnhancedState(GraphInput, total=False):
     current_execution: Annotated[ExecutionContext | None, CheckedDelta(latest)]
     dispatched: Annotated[list[Assignment], CheckedDelta(latest)]
     current_specialist_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
+    generations: Annotated[dict[int, Generation], CheckedDelta(merged)]
     kept_from: Annotated[str, Checked]
     kept_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
     questions: Annotated[dict[str, Question], CheckedDelta(merged)]
@@ -164,6 +168,7 @@ def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
         "current_execution": None,
         "dispatched": [],
         "current_specialist_results": Overwrite({}),
+        "generations": Overwrite({}),
         "kept_from": "",
         "kept_results": Overwrite({}),
         "questions": Overwrite({}),

@@ -49,6 +49,15 @@ def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> It
                     yield Refusal(code=code, step_id=step.id, reason=each.refused)
 
 
+def unknown_names(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> Iterator[Refusal]:
+    """Whom unfinished steps name that the team does not have."""
+    for step in steps:
+        for name in () if step.is_finished else step.specialists:
+            if not find_specialist(name, team):
+                reason = _stranger(name, team)
+                yield Refusal(code="unknown_specialist", step_id=step.id, reason=reason)
+
+
 def told_with_place(refusal: Refusal, document: PlanDocument) -> str:
     """A refusal as its reader finds it: with the step, and its line if the document has it."""
     line = None if refusal.step_id is None else document.line_of(refusal.step_id)

@@ -13,8 +13,8 @@ from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.usage import TokenCount
 
 QuestionKind = Literal["question", "approval", "in doubt"]
-"""A specialist wants to know something, a tool may not run unasked, or nobody knows whether a try
-that was cut off had its effect."""
+"""A specialist wants to know something, a tool may not run unasked, or a try that
+was cut off, or has done its work already, may have its effect a second time."""
 
 Approving = Literal["never", "plan", "revisions", "always"]
 """Which plans a person is asked to approve: none, the first one, revised ones, or all."""

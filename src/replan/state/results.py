@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import Field, JsonValue
 
 from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
+from replan.state.cuts import with_cut
 from replan.state.usage import TokenCount
 
 Outcome = Literal["answered", "completed", "partial", "failed", "rejected"]
@@ -97,7 +98,8 @@ class ExecutionContext(Value):
         expected_format: The form of the answer that is wished for.
         inputs: The result text of each step that this one depends on, by step id.
         workspace: The folder that the specialist may read and write, or none.
-        idempotency_key: The same over retries, rounds and resumes of the same step.
+        idempotency_key: The same whenever the very same work is tried again; other inputs make
+            other work, and so does a person who opens a completed step again.
         run_id: The run.
         round: The round, counted from 1.
         attempt: The try, counted from 1.
@@ -133,6 +135,7 @@ class SpecialistResult(Value):
         retry: Whether another try can help; false ends the retries of a failed step.
         artifacts: Files left in the workspace.
         usage: What its model calls used.
+        cut: Why the result is not whole: `reply_length`, `content_filter`; empty where it is.
     """
 
     specialist_name: str = ""
@@ -148,6 +151,7 @@ class SpecialistResult(Value):
     retry: bool = True
     artifacts: tuple[Artifact, ...] = ()
     usage: TokenCount = TokenCount()
+    cut: str = ""
 
     @property
     def key(self) -> str:
@@ -158,6 +162,11 @@ class SpecialistResult(Value):
     def text(self) -> str:
         """The text of the answer, empty without one."""
         return "" if self.result is None else self.result.text
+
+    @property
+    def marked_text(self) -> str:
+        """The text, which says of itself if it is not whole; empty without one."""
+        return with_cut(self.text, self.cut if self.text else "")
 
     @property
     def is_failed(self) -> bool:
@@ -191,6 +200,7 @@ class FeedbackResult(Value):
         plan_update_suggestion: What should change in the plan.
         plan_update_type: The kind of change, if the host named one.
         revised_plan: The whole revised document, or empty.
+        is_partial: Whether that document says itself that it leaves steps out.
         final_answer: The answer, only if the work is done.
         collected_results: What was judged.
         contradiction: What in the reply does not go together, or empty; the verdict decided.
@@ -203,6 +213,7 @@ class FeedbackResult(Value):
     plan_update_suggestion: str = ""
     plan_update_type: PlanUpdateType | None = None
     revised_plan: str = ""
+    is_partial: bool = False
     final_answer: AIMessage | None = None
     collected_results: CollectedResults | None = None
     contradiction: str = ""

@@ -29,7 +29,9 @@ def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
         raise _broken()
     reply = _without_content(reply)
     if reply.message is None:
-        return AIMessage(reply.text, tool_calls=list(reply.tool_calls), **_ending(reply, messages))
+        calls, extra = list(reply.tool_calls), _beside(reply)
+        ending = _ending(reply, messages)
+        return AIMessage(reply.text, tool_calls=calls, additional_kwargs=extra, **ending)
     # A copy, since callers give messages an id, and the same reply may be used again.
     ending = {**_ending(reply, messages), "response_metadata": reply.message.response_metadata}
     return reply.message.model_copy(update=ending)
@@ -44,7 +46,7 @@ def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessa
         yield AIMessageChunk(content=piece)
     if reset_after is not None:
         raise _broken()
-    extra = {} if reply.message is None else reply.message.additional_kwargs
+    extra = _beside(reply) if reply.message is None else reply.message.additional_kwargs
     yield AIMessageChunk(
         content="",
         tool_call_chunks=_call_chunks(reply),
@@ -56,6 +58,8 @@ def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessa
 
 def finish_reason(reply: Reply) -> str:
     """Why the model stopped, in the words of the OpenAI protocol."""
+    if reply.finish_reason:
+        return reply.finish_reason
     if isinstance(reply.fault, Truncated):
         return "length"
     return "tool_calls" if reply.tool_calls else "stop"
@@ -72,6 +76,10 @@ def _ending(reply: Reply, messages: Sequence[BaseMessage]) -> dict[str, Any]:
     )
     metadata = {"model_name": MODEL_NAME, "finish_reason": finish_reason(reply)}
     return {"usage_metadata": usage, "response_metadata": metadata}
+
+
+def _beside(reply: Reply) -> dict[str, Any]:
+    return {"refusal": reply.refusal} if reply.refusal else {}
 
 
 def _without_content(reply: Reply) -> Reply:

@@ -120,6 +120,8 @@ def read_request(raw: bytes, headers: Mapping[str, str], time: float) -> ChatReq
 def completion(request: ChatRequest, reply: Reply, number: int) -> bytes:
     """A reply in one piece."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+    if reply.refusal:
+        message["refusal"] = reply.refusal
     if reply.tool_calls:
         message["tool_calls"] = _tool_calls(reply)
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(reply)}
@@ -132,6 +134,8 @@ def chunks(request: ChatRequest, reply: Reply, number: int) -> Iterator[bytes]:
     yield _delta(request, number, {"role": "assistant", "content": ""})
     for piece in reply.pieces:
         yield _delta(request, number, {"content": piece})
+    if reply.refusal:
+        yield _delta(request, number, {"refusal": reply.refusal})
 
 
 def chunks_end(request: ChatRequest, reply: Reply, number: int) -> Iterator[bytes]:

@@ -118,6 +118,8 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         SpecialistParked(**STEP, waiting_for=()),
         LimitReached(**RUN, limit="max_cost", value=0.5, scope="specialist/clerk"),
         LimitReached(**RUN, limit="max_rounds", value=3),
+        LimitReached(**RUN, limit="content_filter", value=0),
+        done(cut="reply_length"),
         ReplyUnreadable(**RUN, node="think", complaint="No key.", fallback="Asked again."),
     ) == (
         "[~] step 2 clerk: busy server; trying again\n"
@@ -127,6 +129,8 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         "[ ] step 2 clerk: waits for another round\n"
         "limit reached: max_cost=0.5 of specialist clerk\n"
         "limit reached: max_rounds=3\n"
+        "limit reached: content_filter\n"
+        "[x] step 2 clerk (not whole: the reply was cut off at its length limit) (0.4 s)\n"
         "unreadable reply of think: No key. Asked again.\n"
     )
 

@@ -41,6 +41,7 @@ def works(**fields):
         ({"callbacks": Own()}, "callbacks", ["no list", "callbacks=[...]"]),
         ({"hook_timeout": 0}, "hook_timeout", ["more than 0"]),
         ({"hook_timeout": "soon"}, "hook_timeout", ["more than 0"]),
+        ({"stream_tool_call_checker": "yes"}, "stream_tool_call_checker", ["a function"]),
         ({"specialists": works()}, "specialists", ["no list", "[Specialist(...)]"]),
         ({"specialists": ["clerk"]}, "specialists[0]", ["no Specialist"]),
         (

@@ -81,10 +81,10 @@ STATES = st.fixed_dictionaries(
 
 
 @given(STATES)
-def test_every_fork_goes_somewhere_whatever_the_state(state):
-    assert complexity_branch(state) in {"direct_answer", "plan_creation"}
-    assert reflection_branch(state) in {"plan_update", "final_answer"}
-    sent = specialist_branch(state, {})
+async def test_every_fork_goes_somewhere_whatever_the_state(state):
+    assert await complexity_branch(state) in {"direct_answer", "plan_creation"}
+    assert await reflection_branch(state) in {"plan_update", "final_answer"}
+    sent = await specialist_branch(state, {})
     if state.get("dispatched"):
         assert [each.node for each in sent] == [
             f"specialist_{assignment.specialist}" for assignment in state["dispatched"]
@@ -98,9 +98,9 @@ def test_every_fork_goes_somewhere_whatever_the_state(state):
     ("complexity", "node"),
     [("simple", "direct_answer"), ("moderate", "plan_creation"), ("complex", "plan_creation")],
 )
-def test_only_a_simple_request_is_answered_without_a_plan(complexity, node):
+async def test_only_a_simple_request_is_answered_without_a_plan(complexity, node):
     thinking = ThinkingResult(thought="", complexity=complexity, timestamp=NOON)
-    assert complexity_branch({"current_thinking_result": thinking}) == node
+    assert await complexity_branch({"current_thinking_result": thinking}) == node
 
 
 def test_a_model_that_is_given_twice_is_one_and_shares_what_is_known_of_its_server():

@@ -21,6 +21,7 @@ from replan.nodes.step_questions import StepQuestions
 from replan.ports.journal import Attempt, Spending
 from replan.specialists.function import FunctionSpecialist
 from replan.state.team import SpecialistCard
+from replan.steps.keys import Keys
 from replan.testing import ScriptedModel, always
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -56,6 +57,7 @@ def tries(services):
             emitter=emitter,
             config={"tags": ["mine"]},
             questions=questions,
+            keys=Keys(result="result", attempt="attempt", idempotency="k"),
             tried=tried,
         )
         return built, events
@@ -92,7 +94,9 @@ async def test_a_try_is_on_record_before_it_begins(tries):
 
     built, events = tries(work, journal=Journal())
     assert (await built.run()).retry_count == 1
-    assert seen == [(what, n, "k") for n in (1, 2) for what in ("on record", "at work")]
+    assert seen == [
+        each for n in (1, 2) for each in (("on record", n, "attempt"), ("at work", n, "k"))
+    ]
     assert kinds(events) == [
         ("specialist_invoked", 1),
         ("specialist_retried", 1),
@@ -364,7 +368,7 @@ async def test_the_numbers_and_the_failures_go_on_from_the_ledger(tries):
     # Two tries of a process that ended: one failed, of one nobody knows.
     for number, outcome in ((1, "failed"), (2, None)):
         attempt = Attempt(
-            run_id="r", step_id=4, specialist="a", number=number, key="k", started_at=NOON
+            run_id="r", step_id=4, specialist="a", number=number, key="attempt", started_at=NOON
         )
         await journal.started(attempt)
         if outcome:

@@ -180,7 +180,7 @@ async def test_the_journal_is_read_once_a_round_however_many_ask():
             return await super().results(run_id)
 
     journal, board = Counting(), Board(1, 0)
-    await asyncio.gather(*(board.recall(journal, "r") for _ in range(9)))
+    await asyncio.gather(*(board.recall(journal, {"run_id": "r"}) for _ in range(9)))
     assert journal.read == 1
 
 

@@ -52,6 +52,30 @@ async def test_calls_and_the_tokens_that_the_server_reported_are_counted():
     assert Usage().plus(("think", counted.count)).calls == 2
 
 
+@pytest.mark.parametrize(
+    ("reports", "counted"),
+    [
+        ([(90, 1), (90, 2), (90, 5)], (90, 5)),  # with each piece what the reply took so far
+        ([(90, 0), (0, 5)], (90, 5)),  # the request first, then the reply
+        ([(90, 2), (0, 3), (0, 4)], (90, 9)),  # with each piece what it added
+        ([(90, 5)], (90, 5)),
+    ],
+)
+async def test_what_the_pieces_of_a_stream_report_is_counted_once(reports, counted):
+    class Reporting(ScriptedModel):
+        async def _astream(self, messages, stop=None, run_manager=None, **kwargs):
+            for read, written in reports:
+                usage = {"input_tokens": read, "output_tokens": written, "total_tokens": 0}
+                chunk = AIMessageChunk("word ", usage_metadata=usage)
+                yield ChatGenerationChunk(message=chunk)
+
+    counting = meter()
+    async with counting:
+        async for _ in Reporting({}).astream("Hi", {"callbacks": [counting]}):
+            pass
+    assert (counting.count.input_tokens, counting.count.output_tokens) == counted
+
+
 async def test_a_call_that_fails_is_counted_all_the_same():
     counted = meter()
     model = ScriptedModel({"*": [ConnectionError("reset")]})

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan.nodes.tried import failures, left_in_doubt, newest_number, tries_of
+from replan.nodes.tried import done_before, failures, left_in_doubt, newest_number, tries_of
 from replan.ports.journal import LedgerEntry
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -52,3 +52,9 @@ def test_a_doubt_is_about_the_newest_try_alone(last, doubt):
 
 def test_before_the_first_try_there_is_no_doubt():
     assert left_in_doubt(()) is None
+
+
+def test_the_newest_try_that_had_its_effect_is_found_behind_others():
+    tried = (entry(1, "done"), entry(2, "done"), entry(3, "failed"))
+    assert done_before(tried) == tried[1]
+    assert done_before(tried[2:]) is None

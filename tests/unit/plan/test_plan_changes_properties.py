@@ -27,8 +27,13 @@ from replan.plan import (
     render_for_model,
     repeats_revision,
     replay,
+    unmet_steps,
 )
-from replan.plan.changes import STRUCTURAL
+from replan.plan.applying import valid_part
+from replan.plan.changes import STRUCTURAL, difference
+from replan.plan.leaning import step_of
+from replan.plan.merging import left_out, matched, without
+from replan.plan.revision import attempt
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 LATER = datetime(2026, 8, 1, 13, tzinfo=UTC)
@@ -256,3 +261,61 @@ def test_the_second_time_a_revision_is_a_repetition(pair: tuple[TaskPlan, TaskPl
     if len(history) == 1:
         again = history[0].replace(version=history[0].version + 1)
         assert repeats_revision(history, again)
+
+
+@given(plans(), plans(largest=14), st.sets(st.integers(1, 14), max_size=2))
+def test_no_change_that_is_made_leans_on_a_refused_one(
+    old: TaskPlan, new: TaskPlan, misread: set[int]
+) -> None:
+    changes = difference(old, merge_revision(old, new))
+    made, refusals = valid_part(old, changes, misread=misread)
+    draft, none = attempt(old, made, None)
+    assert not none
+    touched = {step_of(change) for change in made}
+    refused = misread | {step_of(change) for change in changes} - touched - {None}
+    assert not touched & misread
+    steps = {step.id: step for step in draft.steps}
+    assert not [step_id for step_id in touched - {None} if refused & set(steps[step_id].awaits)]
+    # What is refused has a reason, and could not be made beside the rest, or would lean.
+    lost = [change for change in changes if change not in made and step_of(change) is not None]
+    assert refusals or not lost
+    for change in lost:
+        wanted, problems = attempt(old, [*made, change], None)
+        leans = [s for s in wanted.steps if s.id == step_of(change) and refused & set(s.awaits)]
+        assert problems or leans or step_of(change) in misread
+
+
+@given(plans(), st.sets(st.integers(1, 9), max_size=3))
+def test_who_waited_for_what_is_taken_out_waits_for_what_that_waited_for(
+    plan: TaskPlan, gone: set[int]
+) -> None:
+    after = without(plan, gone)
+    assert [step.id for step in after.steps] == [s.id for s in plan.steps if s.id not in gone]
+    before = plan.by_id
+
+    def ahead(step: PlanStep) -> set[int]:
+        """All that a step comes after through steps that are gone."""
+        found: set[int] = set()
+        for other in step.dependencies:
+            found |= (
+                ahead(before[other].replace(dependencies=before[other].awaits))
+                if (other in gone)
+                else {other}
+            )
+        return found
+
+    for step in after.steps:
+        wanted = set(before[step.id].dependencies) if step.is_finished else ahead(before[step.id])
+        assert set(step.dependencies) == wanted
+
+
+@given(plans(), plans(largest=14), st.sets(st.integers(1, 9), max_size=2))
+def test_an_open_required_step_vanishes_only_where_it_is_taken_away(
+    old: TaskPlan, new: TaskPlan, gone: set[int]
+) -> None:
+    new = matched(old, new)
+    assert matched(old, new) == new
+    unsaid = {step.id for step in left_out(old, new, gone)}
+    kept = merge_revision(old, new, keep=unsaid).by_id
+    vanished = [step for step in unmet_steps(old) if step.id not in kept.keys() | gone]
+    assert all(step.status is StepStatus.FAILED for step in vanished)

@@ -43,11 +43,14 @@ def updated(plan: TaskPlan, kind: PlanUpdateType | None, suggestion: str) -> Tas
 def test_a_revised_document_is_merged_and_its_valid_part_applied(plan: TaskPlan) -> None:
     text = (
         "- [ ] 1. Another first\n"
-        "- [ ] 2. Check it twice @b (after 1)\n"
+        "- [ ] 2. Check it twice @b\n"
+        "- [-] 4. x\n"
         "- [ ] 5. Print it (after 2, 77)\n"
+        "- [ ] 6. Print the first (after 1)\n"
     )
     after = update_plan_dynamically(plan, Feedback("Try twice.", None, text), at=NOON)
-    assert [step.id for step in after.steps] == [1, 2, 5]
+    # What is refused takes with it what leans on it, and what is not mentioned stays.
+    assert [step.id for step in after.steps] == [1, 2, 3, 5]
     assert after.step(1) == plan.step(1)
     assert after.step(2).status is StepStatus.PENDING
     assert after.step(5).dependencies == (2,)

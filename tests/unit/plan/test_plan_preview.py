@@ -17,11 +17,13 @@ from replan.app import models_from_environment, services_of
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import (
+    CALLS_PER_REPLY,
     CALLS_PER_TRY,
     HOST_TRIES,
     MOST_RETRIES,
     USUAL_RETRIES,
     calls_of_reply,
+    calls_of_try,
     preview,
     usual_calls,
     worst_case_calls,
@@ -37,8 +39,9 @@ DIAMOND = """\
 """
 LIMITS = Limits(max_model_calls=10_000)
 # A model without a client has no further tries.
-BARE = {"per_try": {"a": calls_of_reply(0), "b": calls_of_reply(0)}, "per_reply": calls_of_reply(0)}
-QUESTION = HOST_TRIES * CALLS_PER_TRY
+ONE_REPLY = calls_of_reply(0)
+BARE = {"per_try": dict.fromkeys("ab", calls_of_try(ONE_REPLY)), "per_reply": ONE_REPLY}
+QUESTION = HOST_TRIES * CALLS_PER_REPLY
 JUDGEMENT = 2 * QUESTION - 1
 
 
@@ -93,7 +96,7 @@ def test_the_worst_case_follows_its_formula():
 
 def test_a_model_that_is_given_by_name_tries_as_often_as_the_formula_says():
     assert LangChainModels().max_retries == USUAL_RETRIES
-    assert calls_of_reply(USUAL_RETRIES) == CALLS_PER_TRY
+    assert calls_of_reply(USUAL_RETRIES) == CALLS_PER_REPLY
 
 
 def test_steps_that_never_start_cost_nothing():
@@ -193,17 +196,25 @@ class Adversary(BaseChatModel):
         raise NotImplementedError
 
     async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
-        message = AIMessage(self._reply(streamed=False))
+        message = AIMessage(**said(self._reply(streamed=False)))
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _astream(self, messages, stop=None, run_manager=None, **kwargs):
-        yield ChatGenerationChunk(message=AIMessageChunk(self._reply(streamed=True)))
+        yield ChatGenerationChunk(message=AIMessageChunk(**said(self._reply(streamed=True))))
 
 
-def calls_of(text, model, limits, *, merged=True, revisable=False):
+def said(reply):
+    """A text as it ends; one with an ellipsis was cut off."""
+    end = "length" if reply.endswith("...") else "stop"
+    return {"content": reply, "response_metadata": {"finish_reason": end}}
+
+
+def calls_of(text, next_reply, limits, *, merged=True, revisable=False):
+    # What one server was found not to do, another one is asked for all the same.
+    model, other = Adversary(next_reply), Adversary(next_reply)
     config = MultiAgentConfig(
         host=Host(tool_calling_model=model),
-        specialists=[Specialist(name=n, intended_use="x", chat_model=model) for n in "ab"],
+        specialists=[Specialist(name=n, intended_use="x", chat_model=other) for n in "ab"],
         limits=limits,
         calls="merged" if merged else "separate",
         allow_dynamic_update=revisable,
@@ -213,8 +224,8 @@ def calls_of(text, model, limits, *, merged=True, revisable=False):
     # Only who listens has streams asked for, which a server can refuse.
     listening = {"callbacks": [StreamingStdOutCallbackHandler()]}
     state = run_sync(graph, {"messages": [("user", "Go.")], "plan": text}, config=listening)
-    assert state["usage"].calls == model.calls
-    return model.calls
+    assert state["usage"].calls == model.calls + other.calls
+    return model.calls + other.calls
 
 
 CONTINUE = "---\nverdict: continue\nfeedback: More.\nupdate: Once more.\n---\n- [ ] 1. Again @a\n"
@@ -226,6 +237,7 @@ REPLIES = [
     "---\nverdict: complete\n---\nDone.",
     "---\nstatus: failed\n---\nNo.",
     "---\nreplan_needed: true\n---\nYes, but.",
+    "One thing is...",
 ]
 
 
@@ -255,14 +267,15 @@ def test_no_run_of_a_plan_exceeds_the_worst_case(seed, text, merged, stalls):
         return reply
 
     limits = Limits(step_retries=1, max_stalls=stalls)
-    used = calls_of(text, Adversary(next_reply), limits, merged=merged)
+    used = calls_of(text, next_reply, limits, merged=merged)
     assert used <= unrevised(text, limits, merged=merged, **BARE)
 
 
 def test_the_worst_case_can_happen():
     script = iter(
         [
-            *(ServerError(501), ServerError(400)),  # the step, refused for good
+            *(ServerError(501), "Half a..."),  # the step, whose result is cut off
+            ServerError(400),  # and is refused for good when it is asked for again
             *(ServerError(501), ServerError(503)) * 2,
             "",  # an unreadable judgement, which is asked for again in vain
         ]
@@ -273,5 +286,5 @@ def test_the_worst_case_can_happen():
 
     limits = Limits(max_rounds=1, step_retries=0)
     text = "- [ ] 1. A @a\n"
-    assert calls_of(text, Adversary(next_reply), limits) == unrevised(text, limits, **BARE)
-    assert unrevised(text, limits, **BARE) == 2 + 11 + 6
+    assert calls_of(text, next_reply, limits) == unrevised(text, limits, **BARE)
+    assert unrevised(text, limits, **BARE) == 3 + 11 + 6

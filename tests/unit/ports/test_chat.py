@@ -7,9 +7,10 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Hum
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
-from replan.errors import ReplyTooLongError
+from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.plan.preview import calls_of_reply
-from replan.ports.chat import LONGEST_REPLY, Chat
+from replan.ports.chat import LONGEST_REPLY, Chat, Toolset
+from replan.ports.failures import can_pass
 from replan.testing import HttpFault, Reply, Reset, ScriptedHttpError, ScriptedModel, always
 
 REQUEST = [HumanMessage("Hi.")]
@@ -37,6 +38,9 @@ class Server(BaseChatModel):
     def _llm_type(self):
         return "server"
 
+    def bind_tools(self, tools, **kwargs):
+        return self
+
     def _generate(self, messages, stop=None, run_manager=None, **kwargs):
         self._calls.append("whole")
         if isinstance(self._whole, Exception):
@@ -49,6 +53,12 @@ class Server(BaseChatModel):
             raise self._streamed
         for chunk in self._streamed:
             yield ChatGenerationChunk(message=chunk)
+
+
+class Client(Server):
+    """The same, as LangChain's model of the OpenAI protocol is built."""
+
+    root_async_client: object = None
 
 
 def refused(status=400):
@@ -221,3 +231,47 @@ async def test_a_reply_that_does_not_end_is_broken_off(is_heard):
     chat = Chat(Server(pieces(endless, endless, endless), whole=2 * endless), retries=1)
     with pytest.raises(ReplyTooLongError, match="2,000,000"):
         await chat.reply(REQUEST, {}, [].append if is_heard else None)
+
+
+@pytest.mark.parametrize("error", [TypeError("null"), AttributeError("get"), KeyError("choices")])
+async def test_an_answer_that_a_client_cannot_read_is_a_server_that_may_be_asked_again(error):
+    with pytest.raises(ValueError, match="the server sent no reply") as raised:
+        await Chat(Client(refused(), whole=error)).reply(REQUEST, {})
+    assert can_pass(raised.value)
+    with pytest.raises(type(error)):
+        await Chat(Server(refused(), whole=error)).reply(REQUEST, {})
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_checker_that_fails_is_told_and_says_nothing_of_streaming(is_async):
+    def failing(chunks):
+        raise ValueError("no such key")
+
+    async def failing_later(chunks):
+        async for _ in chunks:
+            failing(chunks)
+        return False
+
+    server = Server(pieces("Hello."))
+    chat, toolset = Chat(server), Toolset((), checker=failing_later if is_async else failing)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"stream_tool_call_checker.*no such key"):
+            await chat.reply(REQUEST, {}, print, toolset)
+    # What fails at once has not even begun the stream.
+    assert server.calls == ["stream", "stream"] * is_async
+
+
+async def test_an_error_of_the_stream_that_a_checker_hears_is_the_servers():
+    async def waits(chunks):
+        return not [chunk async for chunk in chunks]
+
+    model = ScriptedModel({"*": always(Reply("one two", fault=Reset(1)))})
+    with pytest.raises(ConnectionError, match="reset in mid-reply"):
+        await Chat(model).reply(REQUEST, {}, print, Toolset((), checker=waits))
+
+
+async def test_a_reply_whose_server_failed_in_the_middle_is_a_broken_connection():
+    failed = Reply("Half a", finish_reason="error")
+    for on_text in (None, print):
+        with ScriptedModel({"*": failed}) as model, pytest.raises(ConnectionError, match="error"):
+            await Chat(model).reply(REQUEST, {}, on_text)

@@ -10,7 +10,16 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
-from replan import Host, MultiAgentConfig, Specialist, SpecialistResult, build_graph, run, stream
+from replan import (
+    Budget,
+    Host,
+    MultiAgentConfig,
+    Specialist,
+    SpecialistResult,
+    build_graph,
+    run,
+    stream,
+)
 from replan.specialists.prompted import PromptedSpecialist
 from replan.specialists.runnable import RunnableAnswer
 from replan.state.team import SpecialistCard
@@ -224,3 +233,48 @@ async def test_the_pieces_of_a_function_that_streams_are_events():
         events = [event async for event in stream(team_of(model, streamable=pieces), ASKED)]
     tokens = [event.text for event in events if event.type == "specialist_token"]
     assert tokens == ["They ", "differ."]
+
+
+HALF = AIMessage("They dif", response_metadata={"finish_reason": "length"})
+
+
+@pytest.mark.parametrize(("again", "asked"), [("They differ.", 2), (HALF, 2), ("", 2)])
+async def test_a_model_as_a_runnable_is_asked_once_more_for_a_result_without_its_end(again, asked):
+    with ScriptedModel({"step 1": [HALF, again], "feedback": COMPLETE}) as model:
+        state = await run(team_of(model, invokable=model), ASKED)
+    result = state["current_specialist_results"]["1/a"]
+    is_whole = again == "They differ."
+    assert (result.text, result.cut) == (
+        ("They differ.", "") if is_whole else ("They dif", "reply_length")
+    )
+    assert len([call for call in model.calls if call.step == 1]) == asked
+
+
+@pytest.mark.parametrize("way", ["invokable", "run"])
+async def test_work_that_may_do_something_is_not_done_twice_but_marked(way):
+    done = []
+
+    def work(given):
+        done.append(given)
+        return HALF
+
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        state = await run(team_of(model, **{way: work}), ASKED)
+    result = state["current_specialist_results"]["1/a"]
+    assert (result.text, result.cut, len(done)) == ("They dif", "reply_length", 1)
+
+
+async def test_a_processor_of_a_result_without_its_end_gives_one_that_is_marked():
+    with ScriptedModel({"step 1": [HALF, HALF], "feedback": COMPLETE}) as model:
+        graph = team_of(model, chat_model=model, output_processor=lambda message: message.text)
+        state = await run(graph, ASKED)
+    result = state["current_specialist_results"]["1/a"]
+    assert (result.text, result.cut) == ("They dif", "reply_length")
+
+
+async def test_where_no_call_is_left_half_a_result_is_better_than_none():
+    with ScriptedModel({"step 1": HALF, "feedback": COMPLETE}) as model:
+        graph = team_of(model, chat_model=model, limits=Budget(max_model_calls=1))
+        state = await run(graph, ASKED)
+    result = state["current_specialist_results"]["1/a"]
+    assert (result.text, result.cut) == ("They dif", "reply_length")

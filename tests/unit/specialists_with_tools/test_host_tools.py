@@ -135,6 +135,14 @@ async def test_the_checker_of_the_configuration_decides_what_is_shown(call):
     assert all(isinstance(piece, AIMessageChunk) for piece in heard[0])
 
 
+async def test_an_answer_after_tools_that_was_cut_off_is_marked(look):
+    half = Reply("It rai", finish_reason="length")
+    with ScriptedModel({"think": SIMPLE, "direct_answer": [look, half]}) as model:
+        state = await run(graph_of(model, weather), "How is the weather in Bonn?")
+    assert state["final_answer"].text == "It rai"
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "reply_length")
+
+
 @pytest.mark.parametrize("verdict", [True, False])
 async def test_a_checker_that_is_always_wrong_costs_no_answer(look, verdict):
     with ScriptedModel({"think": SIMPLE, "direct_answer": [look, "It rains."]}) as model:

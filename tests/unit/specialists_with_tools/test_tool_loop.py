@@ -395,3 +395,24 @@ def test_a_missing_langchain_is_named_with_its_mend(graph, monkeypatch):
     monkeypatch.delitem(sys.modules, "replan.specialists.tool_loop", raising=False)
     with pytest.raises(ConfigurationError, match=r'pip install "replan\[tools\]"'):
         graph(ScriptedModel([]), tools=[add])
+
+
+async def test_a_result_that_was_cut_off_is_asked_for_again_without_calling_a_tool_again(
+    graph, script, call
+):
+    calls = []
+
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        calls.append(amount)
+        return f"paid {amount}"
+
+    half = Reply("I paid fi", finish_reason="length")
+    replies = script(call(("pay", {"amount": 5})), half, "Paid.")
+    with ScriptedModel(replies) as model:
+        state = await run(graph(model, tools=[pay]), "Pay.")
+    result = state["current_specialist_results"]["1/worker"]
+    assert (result.text, result.cut, calls) == ("Paid.", "", [5])
+    asked = [call.messages for call in model.calls if call.step == 1]
+    assert "shorter" in asked[-1][-3].text
+    assert [message.text for message in asked[-1][-1:]] == ["paid 5"]

@@ -133,8 +133,8 @@ async def test_what_the_model_said_is_on_record_before_its_tools_run(storage, te
     assert begun.startswith("call/")
     assert begun.endswith("/0.0/begun")
     assert seen[begun]["tool"] == "look"
-    # What came of the step is on record itself, so its loop is not any more.
-    assert list(await storage.journal.notes("r")) == ["began"]
+    # What came of the step is on record itself, so its loop is not any more, but that it acted.
+    assert list(await storage.journal.notes("r")) == ["began", "acted/1/worker"]
 
 
 async def test_after_a_question_nothing_is_asked_or_done_again(team, call, world):

@@ -224,6 +224,16 @@ async def test_the_first_result_of_a_key_stays(storage):
     assert len(await journal.ledger("r")) == 2
 
 
+async def test_a_result_answers_for_the_key_that_is_named(storage):
+    journal = storage.journal
+    begun = attempt().replace(idempotency_key="service")
+    await journal.started(begun)
+    await journal.finished(begun, SpecialistResult(step_id=1), LATER, "work")
+    assert list(await journal.results("r")) == ["work"]
+    (entry,) = await journal.ledger("r")
+    assert (entry.key, entry.idempotency_key, entry.outcome) == ("k", "service", "done")
+
+
 async def test_of_a_foreign_message_at_least_the_text_is_kept(storage):
     journal = storage.journal
     odd = AIMessage("odd", additional_kwargs={"raw": b"\xff", "thing": object()})

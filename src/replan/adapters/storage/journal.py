@@ -106,7 +106,9 @@ class SqlJournal:
             lambda connection: self._end(connection, attempt, outcome, at, error)
         )
 
-    async def finished(self, attempt: Attempt, result: SpecialistResult, at: datetime) -> None:
+    async def finished(
+        self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
+    ) -> None:
         """Record the final result of a step at a specialist, and its try's end, in one write."""
         sealed = self._seal.close(_dumped(result))
         outcome: AttemptOutcome = "failed" if result.is_failed else "done"
@@ -115,14 +117,14 @@ class SqlJournal:
             await self._end(connection, attempt, outcome, at, result.error)
             await connection.execute(
                 self._insert(schema.results)
-                .values(run_id=attempt.run_id, key=attempt.key, result=sealed)
+                .values(run_id=attempt.run_id, key=key or attempt.key, result=sealed)
                 .on_conflict_do_nothing()
             )
 
         await self._database.write(work)
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
-        """The recorded final results of a run, by idempotency key."""
+        """The recorded final results of a run, by the keys that they answer for."""
         table = schema.results
         query = select(table.c.key, table.c.result).where(table.c.run_id == run_id)
 

@@ -20,5 +20,15 @@ def _name_the_release(connection: Connection) -> None:
     connection.execute(statement, {"nothing": b""})
 
 
-MIGRATIONS: tuple[Migration, ...] = (_name_the_release,)
+def _tell_keys_apart(connection: Connection) -> None:
+    """Note what services were handed beside what a try is of, which was one key.
+
+    An older version would look for results under that one key, and do again what is on record.
+    """
+    added = "ALTER TABLE replan_attempts ADD COLUMN idempotency_key TEXT DEFAULT '' NOT NULL"
+    connection.execute(text(added))
+    connection.execute(text("UPDATE replan_attempts SET idempotency_key = key"))
+
+
+MIGRATIONS: tuple[Migration, ...] = (_name_the_release, _tell_keys_apart)
 """From format 1 to 2, and so on."""

@@ -117,6 +117,7 @@ attempts = Table(
     Column("ended_at", Moment),
     Column("outcome", String(32), nullable=False),
     Column("error", LargeBinary, nullable=False),
+    Column("idempotency_key", Text, nullable=False, server_default=""),
     UniqueConstraint("run_id", "key", "number"),
     sqlite_autoincrement=True,
 )

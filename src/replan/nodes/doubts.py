@@ -1,0 +1,54 @@
+"""What becomes of work that must not be done twice unasked: it was cut off, or done before."""
+
+from langchain_core.messages import AIMessage
+from pydantic import JsonValue
+
+from replan.errors import InDoubtError, QuestionError
+from replan.ports.doubt import Verdict, ask_what_became_of, ask_whether_again
+from replan.ports.failures import describe
+from replan.ports.journal import LedgerEntry
+from replan.ports.questions import Asker
+from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
+
+
+def verdict_on(tried: LedgerEntry, context: ExecutionContext, asker: Asker | None) -> Verdict:
+    """What is to become of work that a try may have done, or has done.
+
+    Args:
+        tried: The try.
+        context: The work as it would be done now.
+        asker: Asks a person; None where nobody is asked, and the work fails.
+
+    Raises:
+        Waiting: There is no answer yet.
+    """
+    what, was_done = f"Step {tried.step_id} at @{tried.specialist}", tried.outcome == "done"
+    error = InDoubtError(what, tried.number, was_done=was_done)
+    if asker is None:
+        return Verdict(action="fail", text=describe(error))
+    details: dict[str, JsonValue] = {"attempt": tried.number, "task": context.task_description}
+    if was_done:
+        # Asked once for each work that is to be done once more.
+        details["idempotency_key"] = context.idempotency_key
+    ask = ask_whether_again if was_done else ask_what_became_of
+    try:
+        verdict = ask(what, tried.number, details, asker.ask)
+    except QuestionError as refused:
+        return Verdict(action="fail", text=f"{error} {refused}")
+    if verdict.action == "fail" and not verdict.text:
+        return verdict.replace(text=describe(error))
+    return verdict
+
+
+def result_by(verdict: Verdict, before: str) -> SpecialistResult:
+    """The result that a verdict makes of work that is not done again.
+
+    Args:
+        verdict: What became of the work.
+        before: What came of it when it was done; empty if it was cut off.
+    """
+    if verdict.action == "done":
+        return SpecialistResult(result=AIMessage(verdict.text or before or "Done."))
+    return SpecialistResult(
+        status=ExecutionStatus.FAILED, error=verdict.text, confidence=0.0, retry=False
+    )

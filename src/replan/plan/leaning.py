@@ -1,0 +1,79 @@
+"""Which changes of a plan lean on others, and go with them if those are refused."""
+
+from collections.abc import Sequence
+
+from replan.errors import Refusal
+from replan.plan.changes import AddStep, ModifyStep, PlanChange, ReorderSteps
+from replan.plan.model import PlanStep, TaskPlan
+
+
+def step_of(change: PlanChange) -> int | None:
+    """Give the step that a change adds or modifies; none if it does neither."""
+    match change:
+        case AddStep():
+            return change.step.id
+        case ModifyStep():
+            return change.step_id
+        case _:
+            return None
+
+
+def standing(
+    plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]
+) -> tuple[list[PlanChange], list[Refusal]]:
+    """Divide changes into those that stand, and the reasons against those that lean on others.
+
+    Args:
+        plan: The plan as it is.
+        changes: What is to change, in order.
+        gone: Steps whose changes are refused; those of changes that lean on them come to it.
+    """
+    left = list(changes)
+    refusals: list[Refusal] = []
+    while True:
+        wanted = _wanted(plan, left)
+        leaning = [_leaning(change, wanted, gone) for change in left]
+        found = [refusal for refusal in leaning if refusal is not None]
+        if not found:
+            return left, refusals
+        refusals += found
+        gone.update(refusal.step_id for refusal in found if refusal.step_id is not None)
+        left = [change for change, why in zip(left, leaning, strict=True) if why is None]
+
+
+def ordered(plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]) -> list[PlanChange]:
+    """Give the changes with no place in the order for steps that are not added."""
+    known = plan.by_id.keys() | {c.step.id for c in changes if isinstance(c, AddStep)}
+    lost = gone - known
+    return [
+        change.replace(order=tuple(each for each in change.order if each not in lost))
+        if lost and isinstance(change, ReorderSteps)
+        else change
+        for change in changes
+    ]
+
+
+def _wanted(plan: TaskPlan, changes: Sequence[PlanChange]) -> dict[int, PlanStep]:
+    """Give the steps as changes want them, whether they can be so or not."""
+    steps = dict(plan.by_id)
+    for change in changes:
+        if isinstance(change, AddStep):
+            steps.setdefault(change.step.id, change.step)
+        elif isinstance(change, ModifyStep) and change.step_id in steps:
+            steps[change.step_id] = steps[change.step_id].replace(**change.fields)
+    return steps
+
+
+def _leaning(change: PlanChange, wanted: dict[int, PlanStep], gone: set[int]) -> Refusal | None:
+    """Give the reason against a change that leans on a refused one."""
+    step_id = step_of(change)
+    if step_id is None:
+        return None
+    if step_id in gone:
+        reason = f"Step {step_id} is left as it is: a part of what is said of it cannot be taken."
+        return Refusal(code="leans_on_refused", step_id=step_id, reason=reason)
+    awaited = sorted(gone & set(wanted[step_id].awaits)) if step_id in wanted else []
+    if not awaited:
+        return None
+    reason = f"Step {step_id} waits for step {awaited[0]}, whose change is refused."
+    return Refusal(code="leans_on_refused", step_id=step_id, reason=reason)

@@ -1,0 +1,143 @@
+"""How a reply of a model ended, read from what LangChain's providers say of it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+
+from replan.state.cuts import CONTENT_FILTER, CUTS, REPLY_LENGTH
+
+# What providers call the reason of an end; `status` is that of OpenAI's Responses API.
+_KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "status")
+_LENGTH = (
+    *("length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length"),
+    *("model_length", "model_context_window_exceeded", "token_limit", "error_limit"),
+)
+_FILTER = (
+    *("content_filter", "content_filtered", "safety", "refusal", "recitation", "blocklist"),
+    *("prohibited_content", "spii", "image_safety", "language", "guardrail_intervened"),
+    *("error_toxic", "sensitive", "model_armor"),
+)
+_BROKEN = (
+    *("error", "failed", "abort", "aborted", "cancelled", "interrupted"),
+    *("network_error", "insufficient_system_resource"),
+)
+_REPEATED = re.compile(r"(.+?)\1*")
+_LONGEST_WORDS = 500
+
+
+class ReplyEnd(NamedTuple):
+    """How a reply ended.
+
+    Attributes:
+        cut: Why it is not whole, a name of `CUTS`; empty where it is.
+        words: What a model that refused said of it.
+        tokens: The tokens of the reply, as its server counted them.
+    """
+
+    cut: str = ""
+    words: str = ""
+    tokens: int = 0
+
+    @property
+    def why(self) -> str:
+        """Why it is not whole, for people; empty where it is."""
+        words = self.words.rstrip(".")
+        return f"the model refused: {words}" if words else CUTS.get(self.cut, "")
+
+
+def end_of(message: BaseMessage) -> ReplyEnd:
+    """Read how a message ended; what says nothing known of its end is whole."""
+    if words := _refusal_in(message):
+        return ReplyEnd(CONTENT_FILTER, words, _tokens_of(message))
+    reasons = set(_reasons(message.response_metadata))
+    if reasons & _FILTER_NAMES:
+        return ReplyEnd(CONTENT_FILTER, tokens=_tokens_of(message))
+    return ReplyEnd(REPLY_LENGTH, tokens=_tokens_of(message)) if reasons & _LENGTH_NAMES else WHOLE
+
+
+WHOLE = ReplyEnd()
+
+
+def check_unbroken(message: BaseMessage) -> None:
+    """Check that a reply does not say of itself that its server failed.
+
+    Raises:
+        ConnectionError: It does.
+    """
+    broken = set(_reasons(message.response_metadata)) & _BROKEN_NAMES
+    if broken:
+        raise ConnectionError(f"the server broke the reply off ({', '.join(sorted(broken))})")
+
+
+class StreamEnds:
+    """What is known of how a server ends its streams: with a reason, or in silence.
+
+    Attributes:
+        is_in_doubt: Whether the next reply is to be asked for as a whole, since nobody knows
+            whether a stream of this server that ended in silence was whole.
+    """
+
+    def __init__(self) -> None:
+        self.is_in_doubt = False
+        self._are_told = False
+        self._silent = 0
+
+    def take(self, joined: AIMessageChunk) -> None:
+        """Look at the end of a stream.
+
+        Raises:
+            ConnectionError: It broke off in silence, or nobody can know that it did not.
+        """
+        if any(joined.response_metadata.get(key) for key in _KEYS):
+            self._are_told = True
+            return
+        # Servers of this protocol tell of each end, so a silent one says something, too.
+        if not self._are_told and joined.response_metadata.get("model_provider") != "openai":
+            return
+        if not self._are_told:
+            self._silent += 1
+            self.is_in_doubt = True
+        raise ConnectionError("the stream ended before the reply did")
+
+    def take_whole(self) -> None:
+        """Stream again after one silent end; after a second one, this server tells of none."""
+        self.is_in_doubt = self._silent > 1
+
+
+def _reasons(metadata: Mapping[str, Any]) -> Iterator[str]:
+    details, feedback = metadata.get("incomplete_details"), metadata.get("prompt_feedback")
+    found = [metadata.get(key) for key in _KEYS]
+    for place, key in ((details, "reason"), (feedback, "block_reason")):
+        if isinstance(place, Mapping):
+            found.append(cast("Mapping[str, Any]", place).get(key))
+    return (_name(value) for value in found if value)
+
+
+def _name(value: object) -> str:
+    """Give a reason in one spelling: of `FinishReason.MAX_TOKENS` and `maxTokens` the same."""
+    name = re.sub(r"[^a-z]", "", str(value).rpartition(".")[2].casefold())
+    # LangChain joins a reason that stands in two pieces of a stream.
+    repeated = _REPEATED.fullmatch(name)
+    return repeated.group(1) if repeated else name
+
+
+_LENGTH_NAMES, _FILTER_NAMES, _BROKEN_NAMES = (
+    frozenset(map(_name, names)) for names in (_LENGTH, _FILTER, _BROKEN)
+)
+
+
+def _refusal_in(message: BaseMessage) -> str:
+    """The words of a refusal, which stand beside the text of a reply."""
+    blocks = message.content if isinstance(message.content, list) else []
+    found = [message.additional_kwargs.get("refusal")]
+    found += [block.get("refusal") for block in blocks if isinstance(block, dict)]
+    words = " ".join(each for each in found if isinstance(each, str))
+    return " ".join(words.split())[:_LONGEST_WORDS]
+
+
+def _tokens_of(message: BaseMessage) -> int:
+    usage = message.usage_metadata if isinstance(message, AIMessage) else None
+    tokens = cast("object", usage["output_tokens"]) if usage else 0
+    return tokens if isinstance(tokens, int) and tokens > 0 else 0

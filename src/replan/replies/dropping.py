@@ -1,0 +1,150 @@
+"""Which steps of a plan a reply takes away in so many words, or by crossing them out."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+from replan.plan import words as plan_words
+from replan.plan.changes import title_key
+from replan.plan.model import PlanStep, StepStatus
+from replan.plan.reading import read_document
+from replan.replies.wordlists import words
+
+
+def crossed_out(text: str) -> str:
+    """Write the lines of steps that are struck through as steps that are marked as left out."""
+    if "~~" not in text:
+        return text
+    return "\n".join(_STRUCK.sub(_marked, line) for line in text.split("\n"))
+
+
+def taken_away(
+    old: Sequence[PlanStep], new: Sequence[PlanStep], said: Iterable[str]
+) -> frozenset[int]:
+    """Give the steps that a revision takes away; finished ones stay.
+
+    These are those that its document marks with `[-]` or calls removed, and those that it leaves
+    out while a clause says nothing else than that they go: "Step 3 is no longer needed".
+
+    Args:
+        old: The steps of the plan as it is.
+        new: The steps of the revised plan, with the ids of the old ones.
+        said: All parts of the reply.
+    """
+    known = {step.id: step for step in old}
+    mentioned = {step.id for step in new}
+    unsaid = [step for step in old if not step.is_finished and step.id not in mentioned]
+    crossed = {step.id for step in new if _is_crossed(known.get(step.id), step)}
+    named = {each for text in said for each in _named_in(_prose(text), unsaid)} if unsaid else ()
+    return frozenset(crossed.union(named))
+
+
+def _is_crossed(old: PlanStep | None, new: PlanStep) -> bool:
+    """Whether the line of a step takes it away: by its mark, or by words such as "(removed)"."""
+    if old is None or old.is_finished or new.status is StepStatus.SKIPPED:
+        return new.status is StepStatus.SKIPPED and not (old and old.is_finished)
+    if title_key(old) == title_key(new):
+        return False
+    said = new.description.casefold().replace(title_key(old), "")
+    return _numbers_removed(f"{said} {old.id}") == {old.id}
+
+
+def _named_in(said: str, steps: Iterable[PlanStep]) -> set[int]:
+    """Give those of some steps that a clause of a text takes away."""
+    ids = {step.id for step in steps}
+    said = " ".join(said.casefold().replace("*", "").replace("`", "").split(" "))
+    for step in sorted(steps, key=lambda step: -len(step.description)):
+        said = said.replace(title_key(step), f" {step.id} ")
+    said = _RANGE.sub(_listed, said)
+    clauses = (*_SENTENCES.split(said), *_CLAUSES.split(said))
+    return ids & {number for clause in clauses for number in _numbers_removed(clause)}
+
+
+def _numbers_removed(clause: str) -> set[int]:
+    """Give the numbers in a clause that says of them that they go, and nothing else."""
+    rest, removals = _REMOVED.subn(" ", _SUCCESSOR.sub(" ", clause))
+    if not removals:
+        return set()
+    rest = _FILLERS.sub(" ", rest)
+    if re.search(r"[^\W\d]", rest):
+        return set()
+    return {int(number) for number in re.findall(r"(?<!\d)\d{1,9}(?!\d)", rest)}
+
+
+def _prose(text: str) -> str:
+    """Give a text without the lines of steps in it, and nothing of what is no reply any more."""
+    text = text[:_LONGEST]
+    inside = {
+        at
+        for block in read_document(text).blocks
+        for at in range(block.item.start, block.item.start + block.head)
+    }
+    return "\n".join(
+        line
+        for at, line in enumerate(text.split("\n"))
+        if at not in inside and not _MARKED.match(line)
+    )
+
+
+def _listed(match: re.Match[str]) -> str:
+    first, last = int(match[1]), int(match[2])
+    if not first < last < first + _LONGEST_RANGE:
+        return match[0]
+    return " ".join(str(number) for number in range(first, last + 1))
+
+
+def _marked(match: re.Match[str]) -> str:
+    """Write a struck line of a step with its mark; text behind it is a new wording."""
+    inner = _HEAD.sub("", match["inner"] or match["all"], count=1)
+    tail = match["tail"] or ""
+    if not re.search(r"\w", inner) or re.search(r"\w", _ATTRIBUTES.sub("", tail)):
+        return match[0]
+    return f"- [-] {match['number'] or ''}{inner.strip()}{tail}"
+
+
+def _any_of(found: Iterable[str]) -> re.Pattern[str]:
+    """Give a pattern for any of some words; those of scripts without blanks stand anywhere."""
+    ordered = sorted({word.casefold() for word in found}, key=lambda word: (-len(word), word))
+    kinds: dict[bool, list[str]] = {False: [], True: []}
+    for word in ordered:
+        is_wide = _is_wide(word[0]) or _is_wide(word[-1])
+        kinds[is_wide].append(re.escape(word).replace(r"\ ", r"\s+"))
+    # What begins with a look around is tried at every place, so there is one for all words.
+    alone = rf"(?<!\w)(?:{'|'.join(kinds[False])})(?!\w)"
+    return re.compile("|".join([alone, *kinds[True]]))
+
+
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in "WF"
+
+
+def _fillers() -> Iterator[str]:
+    yield from words("dropping", "fillers")
+    for name in ("step", "and"):
+        yield from filter(str.isalpha, plan_words.listed(name))
+
+
+_LONGEST_RANGE = 100
+_LONGEST = 20_000
+"""Characters of a text that are looked at; a step that is named only behind them stays."""
+_MARKED = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])?\s*\[[^\]]?\]\s")
+_HEAD = re.compile(r"\s*(?:[-*+]\s+)?(?:\[[^\]]?\]\s*)?")
+_STRUCK = re.compile(
+    r"^(?:\s*~~(?P<all>[^~]+)~~\s*"
+    r"|\s*(?:[-*+]\s+)?(?:\[[^\]]?\]\s*)?(?P<number>\d{1,9}[.)]\s+)?(?:\[[^\]]?\]\s*)?"
+    r"~~(?P<inner>[^~]+)~~(?P<tail>[^~]*))$"
+)
+_ATTRIBUTES = re.compile(r"@[\w.-]+|\([^()]*\)")
+_RANGE = re.compile(r"(\d{1,4})\s*[-–—]\s*(\d{1,4})")
+_REMOVED = _any_of(words("dropping", "removed"))
+_FILLERS = _any_of(_fillers())
+_BECAUSE = _any_of(words("dropping", "because")).pattern
+_AND = "|".join(re.escape(word) for word in plan_words.listed("and"))
+_BREAKS = rf"[,，、،](?!\s*(?:{_AND})?\s*#?\d)|(?:{_BECAUSE})"
+_SENTENCES = re.compile(rf"[\n.!?;…。；\uff01\uff1f]|{_BREAKS}")
+_CLAUSES = re.compile(rf"[\n.!?;…。；\uff01\uff1f:：()（）\[\]—–]|{_BREAKS}")
+_SUCCESSOR = re.compile(
+    rf"(?:{_any_of(words('dropping', 'successor')).pattern})\s*(?:{plan_words.STEP})?"
+    rf"\s*#?\d+(?:\s*(?:{_AND})\s*#?\d+)*"
+)
+"""What a step gives way to: "by step 5"."""

@@ -1,0 +1,21 @@
+"""Why a reply is not whole, as the state, the events and the prompts have it."""
+
+from collections.abc import Mapping
+
+REPLY_LENGTH = "reply_length"
+"""A reply that reached its length."""
+
+CONTENT_FILTER = "content_filter"
+"""A reply that its provider kept back, or that its model refused."""
+
+CUTS: Mapping[str, str] = {
+    REPLY_LENGTH: "the reply was cut off at its length limit",
+    CONTENT_FILTER: "a content filter cut the reply off",
+}
+"""What each of them is called for people; the names stand in `limit_reached`, too."""
+
+
+def with_cut(text: str, cut: str) -> str:
+    """Give a text that says of itself that it is not whole."""
+    # In front: who shows an excerpt shows the beginning.
+    return f"[Not whole: {CUTS.get(cut, cut)}.]\n\n{text}" if cut else text

@@ -1,0 +1,41 @@
+"""How often a step was settled: what is opened again after that is another generation of it."""
+
+from collections.abc import Mapping
+
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.values import Value
+
+
+class Generation(Value):
+    """How often a step of a run was settled before, which says whether a record answers for it.
+
+    Attributes:
+        settled: How often it was settled, well or not. What a record says of an earlier
+            generation does not answer for this one.
+        done: How often it was completed. Services take it for other work then: who opens a
+            completed step wants it done once more.
+    """
+
+    settled: int = 0
+    done: int = 0
+
+
+FIRST = Generation()
+"""The generation of a step that was never settled."""
+
+
+def after_round(
+    known: Mapping[int, Generation], before: TaskPlan, after: TaskPlan
+) -> dict[int, Generation]:
+    """Give the generations of the steps that a round settled, should they ever be opened again."""
+    was_open = {step.id for step in before.open_steps()}
+    return {
+        step.id: _next(known.get(step.id, FIRST), step)
+        for step in after.steps
+        if step.id in was_open and step.status in (StepStatus.COMPLETED, StepStatus.FAILED)
+    }
+
+
+def _next(last: Generation, step: PlanStep) -> Generation:
+    is_done = step.status is StepStatus.COMPLETED
+    return Generation(settled=last.settled + 1, done=last.done + is_done)

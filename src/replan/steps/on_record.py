@@ -1,0 +1,136 @@
+"""What the journal has of the steps of a round: a record answers for the very same work."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from replan.plan.dependencies import readiness
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.order import run_order
+from replan.ports.journal import LedgerEntry
+from replan.state.enhanced import EnhancedState
+from replan.state.generations import FIRST
+from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
+from replan.steps.keys import Keys, former_key, keys_of
+from replan.steps.outcomes import inputs_of, results_in, settled
+
+
+@dataclass(frozen=True)
+class OnRecord:
+    """The recorded results of a run, read for the plan as it is.
+
+    Attributes:
+        rows: All of them, by the key that they answer for.
+        known: Those of open steps whose inputs are known from the state or from the record, by
+            `"<step id>/<specialist>"`.
+        left_out: The open steps whose condition does not hold by what is known.
+    """
+
+    rows: Mapping[str, SpecialistResult]
+    known: Mapping[str, SpecialistResult] = field(default_factory=dict[str, SpecialistResult])
+    left_out: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, state: EnhancedState, rows: Mapping[str, SpecialistResult]) -> Self:
+        """Find what is on record of the steps that the round sends, in the order of their waits.
+
+        A step's key holds its inputs, so it is known only when the steps before it are.
+        """
+        return cls(rows, *_known(state, cls(rows))) if rows else cls(rows)
+
+    def answer(
+        self, state: EnhancedState, step: PlanStep, specialist: str, inputs: Mapping[int, str]
+    ) -> SpecialistResult | None:
+        """The result that answers for a step at a specialist with these inputs; None without."""
+        if not self.rows:
+            return None
+        keys = keys_in(state, step, specialist, inputs)
+        return (
+            self.rows.get(keys.result)
+            or self.rows.get(keys.attempt)
+            or self._former(state, step, specialist)
+        )
+
+    def before(self, state: EnhancedState, key: str) -> SpecialistResult | None:
+        """What came of a step at a specialist when it was done before; None if it never was."""
+        stated = state.get("current_specialist_results", {}).get(key)
+        found = [*self.rows.values(), *([] if stated is None else [stated])]
+        own = [result for result in found if result.key == key and not result.is_failed]
+        return max(own, key=lambda result: result.round, default=None)
+
+    def _former(
+        self, state: EnhancedState, step: PlanStep, specialist: str
+    ) -> SpecialistResult | None:
+        """The answer of a row of an earlier version, which knew neither inputs nor generations."""
+        if state.get("generations", {}).get(step.id, FIRST).settled:
+            return None
+        found = self.rows.get(former_key(state.get("run_id", ""), step, specialist))
+        # Of a failure that was looked at since, it is not known whether it was to be done again.
+        is_of_now = found is not None and found.round == state.get("current_round", 1)
+        return found if is_of_now or (found is not None and _is_done(found)) else None
+
+
+def keys_in(
+    state: EnhancedState, step: PlanStep, specialist: str, inputs: Mapping[int, str]
+) -> Keys:
+    """The keys of a step at a specialist, in the generation that the state has of it."""
+    generation = state.get("generations", {}).get(step.id, FIRST)
+    return keys_of(state.get("run_id", ""), step, specialist, inputs, generation)
+
+
+def as_first_known(
+    keys: Keys, state: EnhancedState, step: PlanStep, specialist: str, tried: Sequence[LedgerEntry]
+) -> Keys:
+    """The keys, with the one that services know the work by since an earlier version began it."""
+    if not tried or state.get("generations", {}).get(step.id, FIRST).done:
+        return keys
+    former = former_key(state.get("run_id", ""), step, specialist)
+    is_known = any(entry.key == former for entry in tried)
+    return replace(keys, idempotency=former) if is_known else keys
+
+
+def key_of_result(keys: Keys, result: SpecialistResult) -> str:
+    """What a result answers for, once it is on record."""
+    return keys.result if _is_done(result) else keys.attempt
+
+
+def _is_done(result: SpecialistResult) -> bool:
+    return result.status is ExecutionStatus.SUCCESS
+
+
+def _known(
+    state: EnhancedState, recorded: OnRecord
+) -> tuple[dict[str, SpecialistResult], frozenset[int]]:
+    plan = state.get("current_plan") or TaskPlan()
+    sent: dict[int, list[Assignment]] = {}
+    for assignment in state.get("dispatched", []):
+        sent.setdefault(assignment.step_id, []).append(assignment)
+    steps, results = dict(plan.by_id), results_in(state)
+    known: dict[str, SpecialistResult] = {}
+    left_out: set[int] = set()
+    for step in run_order(plan.open_steps()):
+        ready = readiness(step, steps)
+        if ready == "skip":
+            steps[step.id] = step.replace(status=StepStatus.SKIPPED)
+            left_out.add(step.id)
+        elif ready == "ready" and step.id in sent:
+            inputs = inputs_of(step, steps, results)
+            found = [_found(each, step, inputs, state, recorded) for each in sent[step.id]]
+            own = [result for result in found if result is not None]
+            known |= {result.key: result for result in own}
+            if len(own) == len(found):
+                steps[step.id], results[step.id] = settled(step, own), own
+    return known, frozenset(left_out)
+
+
+def _found(
+    sent: Assignment,
+    step: PlanStep,
+    inputs: Mapping[int, str],
+    state: EnhancedState,
+    recorded: OnRecord,
+) -> SpecialistResult | None:
+    if sent.refused:
+        # It failed when the round began, so the state has it.
+        return state.get("current_specialist_results", {}).get(sent.key)
+    return recorded.answer(state, step, sent.specialist, inputs)

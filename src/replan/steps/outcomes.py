@@ -1,0 +1,82 @@
+"""What came of a step, and what it gives to those that wait for it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from replan.plan.model import PlanStep, StepStatus
+from replan.plan.statuses import step_outcome
+from replan.state.enhanced import EnhancedState
+from replan.state.results import ExecutionStatus, SpecialistResult
+
+
+def status_of(results: Iterable[SpecialistResult]) -> StepStatus:
+    """The status of a step from all its results: one success is enough."""
+    succeeded = any(result.status is ExecutionStatus.SUCCESS for result in results)
+    return StepStatus.COMPLETED if succeeded else StepStatus.FAILED
+
+
+def settled(step: PlanStep, results: Sequence[SpecialistResult]) -> PlanStep:
+    """The step with what came of it at everybody whom it was sent to."""
+    succeeded = status_of(results) is StepStatus.COMPLETED
+    errors = "; ".join(result.error for result in results if result.error) or "only a part is done"
+    return step_outcome(
+        step,
+        succeeded=succeeded,
+        result=joined_texts(results),
+        error="" if succeeded else errors,
+        duration=max(result.duration for result in results),
+        retry_count=max(result.retry_count for result in results),
+    )
+
+
+def joined_texts(results: Iterable[SpecialistResult]) -> str:
+    """The text of a step's results; of several specialists, each under its name."""
+    with_text = [result for result in results if result.text]
+    if len(with_text) == 1:
+        return with_text[0].marked_text
+    return "\n\n".join(f"### {each.specialist_name}\n\n{each.marked_text}" for each in with_text)
+
+
+def own_results(step: PlanStep, results: Iterable[SpecialistResult]) -> list[SpecialistResult]:
+    """The results of those whom a step names, in that order; all of them if it names nobody."""
+    if not step.specialists:
+        return list(results)
+    names = [name.strip().casefold() for name in step.specialists]
+    own = (result for result in results if result.specialist_name.casefold() in names)
+    return sorted(own, key=lambda result: names.index(result.specialist_name.casefold()))
+
+
+def results_in(state: EnhancedState) -> dict[int, list[SpecialistResult]]:
+    """The newest whole results that the state has, those that the run took over too, by step."""
+    newest = {**state.get("kept_results", {}), **state.get("current_specialist_results", {})}
+    by_step: dict[int, list[SpecialistResult]] = {}
+    for result in newest.values():
+        by_step.setdefault(result.step_id, []).append(result)
+    return by_step
+
+
+def inputs_of(
+    step: PlanStep,
+    awaited: Mapping[int, PlanStep],
+    results: Mapping[int, Iterable[SpecialistResult]],
+) -> dict[int, str]:
+    """What a step is given by those that it waits for: the same in every round that asks.
+
+    Args:
+        step: The step.
+        awaited: The steps that it waits for, settled, by id.
+        results: Their whole results, as far as they are known, by step.
+    """
+    texts = {
+        step_id: _given_by(awaited[step_id], results.get(step_id, ()))
+        for step_id in step.awaits
+        if step_id in awaited
+    }
+    return {step_id: text for step_id, text in texts.items() if text}
+
+
+def _given_by(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
+    """The whole result of a step, else what the plan has of it; why it failed is no result."""
+    own = own_results(step, results)
+    # Where a person settled it otherwise, the results are of earlier attempts.
+    whole = joined_texts(own) if status_of(own) is step.status else ""
+    return whole or step.result

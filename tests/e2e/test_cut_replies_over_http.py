@@ -1,0 +1,282 @@
+"""Replies that end before they are over, and replies that are none, over real HTTP."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from replan import (
+    Host,
+    Limits,
+    ModelCallError,
+    MultiAgentConfig,
+    Specialist,
+    run,
+    stream,
+)
+from replan.adapters.models import LangChainModels
+from replan.app import services_of
+from replan.graph.build import host_graph
+from replan.testing import OpenAIServer, Reply, Truncated, always
+
+PLAN = "- [ ] 1. Find it @finder\n- [ ] 2. Find more @finder\n- [ ] 3. Join @finder (after 1, 2)\n"
+THINK = f"---\ncomplexity: complex\n---\n{PLAN}"
+DONE = "---\nverdict: complete\n---\nThe answer."
+SIMPLE = "---\ncomplexity: simple\n---\nIt is Par"
+CUTS = [("length", "reply_length"), ("content_filter", "content_filter")]
+
+
+def graph_on(url, *, chat=False, limits=None):
+    work = {"chat_model": "openai:m"} if chat else {"run": lambda context: "found"}
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model="openai:m"),
+        specialists=[Specialist(name="finder", intended_use="Finds and joins.", **work)],
+        limits=limits or Limits(),
+    )
+    services = services_of(config, LangChainModels(base_url=url))
+    return host_graph(replace(services, retry_wait=0)).compile()
+
+
+async def end_of(graph, given: Any = "Do it.", *, heard) -> Any:
+    """How a run ends: the answer, the outcome, the limits that were told, and its plan."""
+    if not heard:
+        state = await run(graph, given)
+        limits = [state["limit_reached"]] if state["limit_reached"] else []
+        return state["final_answer"].text, state["outcome"], limits, state.get("current_plan")
+    events = [event async for event in stream(graph, given)]
+    limits = [event.limit for event in events if event.type == "limit_reached"]
+    plans = [e.plan for e in events if e.type in ("plan_created", "plan_updated")]
+    return events[-1].answer.text, events[-1].outcome, limits, plans[-1] if plans else None
+
+
+def cut(text, reason="length"):
+    return Reply(text, finish_reason=reason)
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("end", [47, 62], ids=["between steps", "in mid line"])
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_f1_f2_f9_no_step_of_a_cut_plan_runs(reason, end, heard):
+    half = cut(THINK[:end], reason)
+    with OpenAIServer({"think": [half, THINK], "feedback": DONE}) as server:
+        answer, outcome, limits, plan = await end_of(graph_on(server.base_url), heard=heard)
+    assert (answer, outcome, limits) == ("The answer.", "completed", [])
+    assert [step.id for step in plan.steps] == [1, 2, 3]
+    script = {"think": [half, half], "plan_creation": PLAN, "feedback": DONE}
+    with OpenAIServer(script) as server:
+        _, outcome, _, plan = await end_of(graph_on(server.base_url), heard=heard)
+    assert (outcome, plan.step(3).dependencies) == ("completed", (1, 2))
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize(("reason", "name"), CUTS)
+async def test_f5_a_cut_answer_is_partial_and_says_why(reason, name, heard):
+    with OpenAIServer({"think": cut(SIMPLE, reason)}) as server:
+        ended = await end_of(graph_on(server.base_url), heard=heard)
+    assert ended == ("It is Par", "partial", [name], None)
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize(("reason", "name"), CUTS)
+async def test_f6_a_cut_final_answer_is_partial_and_says_why(reason, name, heard):
+    script = {"think": THINK, "feedback": cut("---\nverdict: complete\n---\nThe ans", reason)}
+    with OpenAIServer(script) as server:
+        answer, outcome, limits, plan = await end_of(graph_on(server.base_url), heard=heard)
+    assert (answer, outcome, limits) == ("The ans", "partial", [name])
+    assert len(plan.completed_steps) == 3
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_f13_a_cut_revision_removes_and_renames_nothing(heard):
+    plan = "- [ ] 1. A @finder\n- [ ] 2. B @finder\n- [ ] 3. After both @finder (after 2)\n"
+    plan += "- [ ] 4. Last @finder (after 3)\n"
+    half = cut("---\nverdict: continue\n---\n- [x] 1. A @finder\n- [!] 2. B @finder\n- [ ] 3. Aft")
+    failed = "---\nstatus: failed\nretry: no\n---\nNo access."
+    script = {"step 1": "a", "step 2": failed, "feedback": always(half), "final_answer": "No B."}
+    with OpenAIServer(script) as server:
+        graph = graph_on(server.base_url, chat=True)
+        _, outcome, _, after = await end_of(graph, {"messages": "Go.", "plan": plan}, heard=heard)
+    assert outcome == "partial"
+    assert [step.description for step in after.steps] == ["A", "B", "After both", "Last"]
+    assert [step.dependencies for step in after.steps] == [(), (), (2,), (3,)]
+
+
+async def test_f14_an_answer_that_our_own_limit_cuts_is_partial_and_says_so():
+    asked = []
+
+    def serve(request):
+        most = request.body.get("max_tokens") or request.body.get("max_completion_tokens")
+        asked.append(most)
+        if request.call.node == "think":
+            return Reply(THINK, usage=(900, 100))
+        words = "---\nverdict: complete\n---\n" + "word " * 5_000
+        is_long = most is not None and most < 5_000
+        text = words[: 4 * most] if is_long else words
+        return Reply(text, fault=Truncated() if is_long else None)
+
+    with OpenAIServer(serve) as server:
+        graph = graph_on(server.base_url, limits=Limits(max_tokens=6_000))
+        answer, outcome, limits, _ = await end_of(graph, heard=False)
+    assert asked[-1] < 5_000
+    assert answer.startswith("word word")
+    assert (outcome, limits) == ("partial", ["reply_length"])
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_c1_half_a_result_is_asked_for_again_and_else_marked(heard):
+    script = {"step 1": [cut("far too lo"), "short"], "step 2": always(cut("still too lo"))}
+    given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n- [ ] 2. B @finder\n"}
+    with OpenAIServer({**script, "feedback": DONE}) as server:
+        graph = graph_on(server.base_url, chat=True)
+        _, outcome, limits, plan = await end_of(graph, given, heard=heard)
+        calls = server.calls
+    assert (outcome, limits) == ("completed", [])
+    assert (calls["step 1/finder"], calls["step 2/finder"]) == (2, 2)
+    assert plan.step(1).result == "short"
+    assert plan.step(2).result.startswith("[Not whole: ")
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_r2_a_refusal_for_ever_ends_with_its_own_words(heard):
+    refused = Reply(refusal="I cannot help with that.")
+    with OpenAIServer({"*": always(refused)}) as server:
+        answer, outcome, limits, _ = await end_of(graph_on(server.base_url), heard=heard)
+    assert answer == "There is no answer: the model refused: I cannot help with that."
+    assert (outcome, limits) == ("failed", ["content_filter"])
+
+
+async def test_c3_a_specialist_that_refuses_fails_with_its_words_after_one_more_question():
+    refused = Reply(refusal="I cannot help with that.")
+    given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n"}
+    with OpenAIServer({"step 1": [refused] * 2, "feedback": DONE}) as server:
+        _, outcome, _, plan = await end_of(graph_on(server.base_url, chat=True), given, heard=False)
+    assert outcome == "failed"
+    assert "I cannot help with that" in plan.step(1).feedback
+
+
+async def test_k18_a_first_stream_that_ends_in_silence_is_asked_for_again_as_a_whole():
+    silent = Reply(THINK[:60], fault=Truncated("cut"))
+    with OpenAIServer({"think": [silent, THINK], "feedback": DONE}) as server:
+        answer, outcome, _, plan = await end_of(graph_on(server.base_url), heard=True)
+        streamed = [request.stream for request in server.requests]
+    assert (answer, outcome, len(plan.steps)) == ("The answer.", "completed", 3)
+    # One silent end may be chance: streams are tried again.
+    assert streamed == [True, False, True]
+
+
+async def test_a_server_that_never_tells_an_end_is_asked_for_whole_replies():
+    async def serve(http: web.Request) -> web.StreamResponse:
+        body = await http.json()
+        asked.append(bool(body.get("stream")))
+        if not asked[-1]:
+            message = {"role": "assistant", "content": SIMPLE}
+            return web.json_response({"choices": [{"index": 0, "message": message}]})
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(http)
+        delta = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": SIMPLE}}]}
+        await response.write(b"data: " + json.dumps(delta).encode() + b"\n\ndata: [DONE]\n\n")
+        return response
+
+    asked: list[bool] = []
+    async with raw_server(serve) as url:
+        graph = graph_on(url)
+        for _ in range(4):
+            ended = await end_of(graph, heard=True)
+            assert ended == ("It is Par", "answered", [], None)
+    assert asked == [True, False, True, False, False, False]
+
+
+@asynccontextmanager
+async def raw_server(serve) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", serve)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+ODD = [
+    {"error": {"message": "the model is overloaded", "type": "server_error"}},
+    {"error": {"message": "the model is overloaded", "code": 503}},
+    {"error": "the model is overloaded"},
+    {"detail": "the model is overloaded"},
+    {"object": "error", "message": "the model is overloaded", "code": 50001},
+    {"choices": None, "message": "the model is overloaded"},
+    {"choices": [], "note": "the model is overloaded"},
+    {"choices": [{"index": 0, "message": None, "note": "the model is overloaded"}]},
+    ["the model is overloaded"],
+]
+
+
+def odd_server(body, times):
+    """A server that answers so many times with status 200 and no reply."""
+    asked = []
+
+    async def serve(http: web.Request) -> web.StreamResponse:
+        asked.append(await http.json())
+        if len(asked) <= times:
+            return web.json_response(body, headers={"Retry-After": "0"})
+        message = {"role": "assistant", "content": SIMPLE + "is."}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return web.json_response({"choices": [choice]})
+
+    return serve, asked
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("body", ODD, ids=json.dumps)
+async def test_18_an_error_with_status_200_is_tried_again_like_a_busy_server(body, heard):
+    serve, _ = odd_server(body, times=2)
+    async with raw_server(serve) as url:
+        ended = await end_of(graph_on(url), heard=heard)
+    assert ended == ("It is Paris.", "answered", [], None)
+
+
+@pytest.mark.parametrize("body", ODD, ids=json.dumps)
+async def test_18_an_error_with_status_200_is_told_in_the_servers_own_words(body):
+    serve, asked = odd_server(body, times=10_000)
+    async with raw_server(serve) as url:
+        with pytest.raises(ModelCallError, match="the model is overloaded"):
+            await run(graph_on(url), "Do it.")
+    assert len(asked) == 9
+
+
+async def test_18_a_request_that_is_refused_with_status_200_is_not_made_again():
+    body = {"error": {"message": "no such model", "type": "invalid_request_error"}}
+    serve, asked = odd_server(body, times=10_000)
+    async with raw_server(serve) as url:
+        with pytest.raises(ModelCallError, match="no such model"):
+            await run(graph_on(url), "Do it.")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("last_only", [False, True])
+async def test_14_usage_that_grows_with_each_piece_of_a_stream_is_counted_once(last_only):
+    async def serve(http: web.Request) -> web.StreamResponse:
+        await http.json()
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(http)
+        words = SIMPLE.split(" ")
+        for at, word in enumerate(words, 1):
+            is_last = at == len(words)
+            text = word + ("" if is_last else " ")
+            choice = {"index": 0, "delta": {"role": "assistant", "content": text}}
+            choice["finish_reason"] = "stop" if is_last else None
+            usage = {"prompt_tokens": 990, "completion_tokens": at, "total_tokens": 990 + at}
+            chunk = {"choices": [choice], "usage": usage if is_last or not last_only else None}
+            await response.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+    async with raw_server(serve) as url:
+        events = [e async for e in stream(graph_on(url, limits=Limits(max_tokens=9_000)), "Go.")]
+    assert events[-1].outcome == "answered"
+    assert events[-1].usage.total_tokens == 990 + len(SIMPLE.split(" "))

@@ -1,0 +1,138 @@
+"""What answers for a step: a record of the very same work, or a row of an earlier version."""
+
+from datetime import UTC, datetime
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from replan import PlanStep, SpecialistResult
+from replan.plan.model import Condition, TaskPlan
+from replan.ports.journal import LedgerEntry
+from replan.state.generations import Generation
+from replan.state.results import Assignment
+from replan.steps.keys import former_key
+from replan.steps.on_record import OnRecord, as_first_known, key_of_result, keys_in
+
+ONE = PlanStep(id=1, description="One", assigned_to="a")
+TWO = PlanStep(id=2, description="Two", assigned_to="a", dependencies=(1,))
+
+
+def state_of(*steps, **said):
+    sent = [Assignment(step_id=step.id, specialist="a") for step in steps]
+    plan = TaskPlan(steps=steps)
+    return {"run_id": "r", "current_round": 1, "current_plan": plan, "dispatched": sent, **said}
+
+
+def result(step, text="done", **said):
+    return SpecialistResult(
+        specialist_name="a", step_id=step.id, round=1, result=AIMessage(text), **said
+    )
+
+
+def rows(state, step, inputs, found):
+    return {key_of_result(keys_in(state, step, "a", inputs), found): found}
+
+
+def test_a_chain_on_record_is_known_from_its_first_step_on():
+    state = state_of(TWO, ONE)
+    one, two = result(ONE, "1"), result(TWO, "2")
+    both = rows(state, ONE, {}, one) | rows(state, TWO, {1: "1"}, two)
+    assert OnRecord.of(state, both).known == {"1/a": one, "2/a": two}
+
+
+def test_a_step_is_not_answered_while_it_is_unknown_what_it_is_given():
+    state = state_of(ONE, TWO)
+    two = result(TWO)
+    recorded = OnRecord.of(state, rows(state, TWO, {1: "1"}, two))
+    assert recorded.known == {}
+    assert recorded.answer(state, TWO, "a", {1: "1"}) == two
+    assert recorded.answer(state, TWO, "a", {1: "other"}) is None
+
+
+def test_a_step_that_is_left_out_gives_nothing_to_those_that_wait_for_it():
+    other = PlanStep(
+        id=2, description="Two", assigned_to="a", condition=Condition(step=1, outcome="failed")
+    )
+    last = PlanStep(id=3, description="Three", assigned_to="a", dependencies=(2,))
+    state = state_of(ONE, other, last)
+    three = result(last)
+    both = rows(state, ONE, {}, result(ONE)) | rows(state, last, {}, three)
+    recorded = OnRecord.of(state, both)
+    assert recorded.known["3/a"] == three
+    assert recorded.left_out == {2}
+
+
+def test_a_long_chain_is_read_without_going_down_it():
+    steps = [ONE] + [
+        PlanStep(id=n, description="Next", assigned_to="a", dependencies=(n - 1,))
+        for n in range(2, 1_500)
+    ]
+    state, recorded = state_of(*steps), {}
+    for step in steps:
+        inputs = {step.id - 1: str(step.id - 1)} if step.id > 1 else {}
+        recorded |= rows(state, step, inputs, result(step, str(step.id)))
+    assert len(OnRecord.of(state, recorded).known) == len(steps)
+
+
+@pytest.mark.parametrize("change", [{"timeout": 9}, {"description": "Other"}], ids=str)
+def test_a_failure_answers_only_for_the_very_same_line(change):
+    state = state_of(ONE)
+    failed = result(ONE, status="failed")
+    recorded = OnRecord(rows(state, ONE, {}, failed))
+    assert recorded.answer(state, ONE, "a", {}) == failed
+    assert recorded.answer(state, ONE.replace(**change), "a", {}) is None
+
+
+def test_a_success_answers_however_the_step_is_run_now():
+    state = state_of(ONE)
+    done = result(ONE)
+    recorded = OnRecord(rows(state, ONE, {}, done))
+    assert recorded.answer(state, ONE.replace(timeout=9, priority=2), "a", {}) == done
+
+
+@pytest.mark.parametrize("status", ["success", "failed"])
+def test_nothing_answers_for_a_later_generation(status):
+    state = state_of(ONE)
+    recorded = OnRecord(rows(state, ONE, {}, result(ONE, status=status)))
+    opened = {**state, "generations": {1: Generation(settled=1)}}
+    assert recorded.answer(opened, ONE, "a", {}) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "said", "answers"),
+    [
+        ({}, {}, True),
+        ({}, {"current_round": 3}, True),
+        ({"status": "failed"}, {}, True),
+        # It was looked at since, and may have been opened again.
+        ({"status": "failed"}, {"current_round": 3}, False),
+        ({}, {"generations": {1: Generation(settled=1)}}, False),
+    ],
+)
+def test_a_row_of_an_earlier_version_answers_for_what_was_not_opened_since(found, said, answers):
+    state = state_of(ONE, **said)
+    row = result(ONE, **found)
+    recorded = OnRecord.of(state, {former_key("r", ONE, "a"): row})
+    assert recorded.answer(state, ONE, "a", {}) == (row if answers else None)
+
+
+@pytest.mark.parametrize(
+    ("generation", "key", "is_former"),
+    [
+        (Generation(), former_key("r", ONE, "a"), True),
+        (Generation(settled=1), former_key("r", ONE, "a"), True),
+        (Generation(settled=1, done=1), former_key("r", ONE, "a"), False),
+        (Generation(), "another", False),
+    ],
+)
+def test_services_know_work_by_the_key_that_it_was_begun_with(generation, key, is_former):
+    state = state_of(ONE, generations={1: generation})
+    keys = keys_in(state, ONE, "a", {})
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    tried = [
+        LedgerEntry(run_id="r", step_id=1, specialist="a", number=1, key=key, started_at=began)
+    ]
+    known = as_first_known(keys, state, ONE, "a", tried)
+    assert known.idempotency == (former_key("r", ONE, "a") if is_former else keys.idempotency)
+    assert (known.result, known.attempt) == (keys.result, keys.attempt)
+    assert as_first_known(keys, state, ONE, "a", []) == keys
