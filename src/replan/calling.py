@@ -25,6 +25,7 @@ from replan.nodes.new_settings import resumed_with
 from replan.nodes.run_start import NOTHING_TO_DO, recursion_limit, rounds_within
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, rounds_of
+from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
 from replan.state.waiting import resumption
 
@@ -51,6 +52,16 @@ class Call:
     settings: RunSettings | None
     config: RunnableConfig
     name: str = ""
+
+
+def check_input(graph: Graph, given: Mapping[str, Any]) -> None:
+    """Refuse what no run of a graph can begin from, before anything is said or kept of it.
+
+    Raises:
+        InputError: It says nothing, or its plan names unknown specialists.
+        PlanDocumentError: Its plan has mistakes.
+    """
+    cast("Entrance", graph.channels[START]).check(given)
 
 
 class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):

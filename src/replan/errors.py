@@ -226,8 +226,9 @@ class ModelCallError(ReplanError):
 
     def __init__(self, role: str, problem: str) -> None:
         self.role = role
+        end = "" if problem.endswith((".", "!", "?")) else "."
         super().__init__(
-            f"The model for '{role}' did not answer: {problem} "
+            f"The model for '{role}' did not answer: {problem}{end} "
             "Nothing of this call was kept; finished steps stay finished. "
             "Check the model's name, its base URL and its key, then run again."
         )

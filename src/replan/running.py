@@ -3,15 +3,16 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 
 from replan.calling import Call, Graph, Input, prepared
-from replan.errors import InputError
+from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
 from replan.nodes.rules import limit_value
 from replan.ports.listening import without_tokens
@@ -22,6 +23,8 @@ from replan.state.limits import RunSettings
 from replan.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 
 _END = object()
+
+logger = logging.getLogger(__name__)
 
 
 async def run(  # noqa: PLR0913 - what a run can be told
@@ -66,7 +69,8 @@ async def run(  # noqa: PLR0913 - what a run can be told
 
     async with _alone(graph, asked.config):
         try:
-            state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
+            with _logged(asked):
+                state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
         except asyncio.CancelledError:
             await _at_rest(graph)
             raise
@@ -134,10 +138,11 @@ async def stream(  # noqa: PLR0913 - what a run can be told
 
         given = parts() if stop is None else _until_stopped(parts, stop, grace)
         try:
-            async with aclosing(given):
-                async for part in given:
-                    if isinstance(part, BaseEvent):
-                        yield cast(Event, part)
+            with suppress(RunStopped), _logged(asked):
+                async with aclosing(given):
+                    async for part in given:
+                        if isinstance(part, BaseEvent):
+                            yield cast(Event, part)
         finally:
             await _at_rest(graph)
 
@@ -145,7 +150,11 @@ async def stream(  # noqa: PLR0913 - what a run can be told
 async def _until_stopped(
     parts: Callable[[RunControl], AsyncGenerator[Any]], stop: asyncio.Event, grace: float
 ) -> AsyncGenerator[Any]:
-    """Give the parts of a stream until it ends or has come to rest."""
+    """Give the parts of a stream until it ends.
+
+    Raises:
+        RunStopped: It was stopped before, and has come to rest.
+    """
     arrived: asyncio.Queue[Any] = asyncio.Queue()
 
     async def work(control: RunControl) -> None:
@@ -158,10 +167,30 @@ async def _until_stopped(
     try:
         while (part := await arrived.get()) is not _END:
             yield part
-        with suppress(RunStopped):
-            await running
+        await running
     finally:
         await put_an_end_to(running)
+
+
+@contextmanager
+def _logged(asked: Call) -> Generator[None]:
+    """Log how a run broke off; that it came to its end, its last event tells."""
+    thread = asked.config.get("configurable", {}).get("thread_id")
+    about = {"run_id": asked.name, "thread_id": thread}
+    try:
+        yield
+    except (InputError, PlanDocumentError):
+        # Nothing was started.
+        raise
+    except RunStopped:
+        logger.info("run stopped", extra=about)
+        raise
+    except Exception as error:
+        logger.error("run failed", extra={**about, "error": type(error).__name__})  # noqa: TRY400
+        raise
+    except BaseException:
+        logger.info("run cancelled", extra=about)
+        raise
 
 
 @asynccontextmanager

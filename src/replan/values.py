@@ -4,7 +4,9 @@ Who writes a value must know its fields. What is stored may be older or newer th
 there a field that is unknown is left out, and a name that is unknown becomes a cautious one.
 """
 
+import inspect
 import logging
+import re
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
@@ -14,6 +16,8 @@ from typing import Annotated, Any, Self, TypeVar, Union, cast, get_args, get_ori
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 T = TypeVar("T")
+
+_ATTRIBUTE = re.compile(r"^ {4}(?P<name>\w+): (?P<text>.+(?:\n {8}.+)*)", re.MULTILINE)
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +55,14 @@ class Value(BaseModel):
             pydantic.ValidationError: They do not fit, whatever is left out of them.
         """
         return restored(cls, values)
+
+
+def described(schema: dict[str, Any], kind: type[BaseModel]) -> None:
+    """Give a JSON schema the texts of its class's docstring, for forms and editors."""
+    text = inspect.getdoc(kind) or ""
+    schema["description"] = text.partition("\n")[0]
+    for found in _ATTRIBUTE.finditer(text):
+        schema["properties"][found["name"]]["description"] = " ".join(found["text"].split())
 
 
 def restored(kind: type[T], stored: object) -> T:

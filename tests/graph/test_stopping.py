@@ -12,6 +12,7 @@ from replan import (
     Host,
     InputError,
     Limits,
+    ModelCallError,
     MultiAgentConfig,
     Specialist,
     build_graph,
@@ -225,3 +226,53 @@ async def test_langgraphs_own_drain_stops_a_run_between_its_steps(storage):
     state = await run(graph, None, config=CONFIG)
     assert sorted(steps.ran) == [1, 2, 3]
     assert state["outcome"] == "completed"
+
+
+def lines(caplog):
+    told = {"run stopped", "run cancelled", "run failed", "run over"}
+    return [record for record in caplog.records if record.message in told]
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+async def test_the_log_has_a_line_of_a_run_that_was_stopped(storage, caplog, is_streamed):
+    steps, stop = Steps(), asyncio.Event()
+    graph = graph_of(steps.work, storage)
+
+    async def go():
+        if not is_streamed:
+            return await run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop)
+        return [e async for e in stream(graph, CHAIN, config=CONFIG, run_id="r", stop=stop)]
+
+    with caplog.at_level("INFO", "replan"):
+        running = asyncio.ensure_future(go())
+        await steps.at_work.wait()
+        stop.set()
+        steps.leave.set()
+        await running
+    (line,) = lines(caplog)
+    assert (line.message, line.run_id, line.thread_id) == ("run stopped", "r", "t")
+
+
+async def test_the_log_has_a_line_of_a_run_that_was_cancelled(storage, caplog):
+    steps = Steps()
+    with caplog.at_level("INFO", "replan"):
+        running = asyncio.ensure_future(run(graph_of(steps.work, storage), CHAIN, config=CONFIG))
+        await steps.at_work.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert [line.message for line in lines(caplog)] == ["run cancelled"]
+
+
+async def test_the_log_has_a_line_of_a_run_that_failed_and_none_of_a_refused_input(caplog):
+    graph = graph_of(Steps().work, None, ScriptedModel({"think": always(TypeError("secret"))}))
+    with caplog.at_level("INFO", "replan"):
+        with pytest.raises(ModelCallError):
+            await run(graph, "Go.")
+        with pytest.raises(InputError):
+            await run(graph, "")
+    (line,) = lines(caplog)
+    assert (line.message, line.error) == ("run failed", "ModelCallError")
+    (call,) = [record for record in caplog.records if record.message == "model call failed"]
+    assert (call.node, call.error) == ("think", "TypeError")
+    assert "secret" not in str(vars(line)) + str(vars(call))

@@ -114,11 +114,38 @@ async def test_a_persons_plan_is_refused_with_all_steps_that_nobody_does():
     assert all("@payer, @mailer" in line for line in told)
 
 
-async def test_a_team_of_one_does_steps_that_name_nobody():
+async def test_a_team_of_one_does_a_step_that_names_nobody_only_if_its_card_fits():
     did = []
-    graph, _ = host({"feedback": DONE}, team={"only": ("Anything.", {})}, did=did)
-    await run(graph, {"plan": "- [ ] 1. Think about colours\n"})
-    assert did == [("only", 1)]
+    graph, _ = host({"feedback": DONE}, team={"painter": ("Mixes colours.", {})}, did=did)
+    refused = "names nobody, and no card fits it. Use one of: @painter."
+    with pytest.raises(InputError, match=refused):
+        await run(graph, {"plan": "- [ ] 1. Pay the invoice\n"})
+    await run(graph, {"plan": "- [ ] 1. Mix the colours\n"})
+    assert did == [("painter", 1)]
+
+
+async def test_a_refused_plan_tells_of_a_name_in_the_wrong_place():
+    graph, _ = host({"feedback": DONE}, team={"a": ("x", {}), "b": ("x", {})}, did=[])
+    told = r"line 1: '@a' looks like a specialist .* write it at the end of the step's line"
+    with pytest.raises(InputError, match=told):
+        await run(graph, {"plan": "- [ ] 1. @a: pay the invoice\n"})
+
+
+async def test_a_list_in_words_of_order_is_asked_about_once_then_done_with_a_warning():
+    plan = "1. Find it @a\n2. Then compare @a\n"
+    script = {"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}
+    graph, model = host(script, team={"a": ("x", {})}, did=[])
+    state = await run(graph, "Go.")
+    assert [call.node for call in model.calls] == ["think", "plan_creation", "feedback"]
+    assert "It begins with 'Then', but waits for no step" in model.calls[1].messages[-1].text
+    assert "'Then' looks like a dependency" in " ".join(state["warnings"])
+
+
+async def test_cards_that_fit_a_step_alike_are_told():
+    team = {"a": ("Pays invoices.", {}), "b": ("Pays salaries.", {}), "c": ("Sends e-mail.", {})}
+    graph, _ = host({"feedback": DONE}, team=team, did=[])
+    with pytest.raises(InputError, match=r"the cards of @a, @b fit it alike\. Use one of: @a, @b"):
+        await run(graph, {"plan": "- [ ] 1. Pay it\n"})
 
 
 @pytest.mark.parametrize("others", [{}, {"mailer": ("Sends e-mail.", {})}])

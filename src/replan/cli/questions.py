@@ -19,6 +19,7 @@ from replan.state.questions import (
     Decision,
     Question,
     QuestionKind,
+    keys_meant,
     read_call_decision,
     read_decision,
 )
@@ -140,9 +141,11 @@ def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonVal
         InputError: An answer fits no question, or more than one.
     """
     answers: dict[str, JsonValue] = {}
+    by_key = {ask.key: ask for ask in asks}
     for text in texts:
         name, sign, value = text.partition("=")
-        named = [ask for ask in asks if sign and _fits(ask.key, name.strip())]
+        keys = keys_meant(name.strip(), by_key) if sign else []
+        named = [by_key[key] for key in keys]
         if len(named) == 1 and named[0].key in answers:
             raise InputError(f"There are two answers to {named[0].key}. Give one.")
         if len(named) == 1:
@@ -247,7 +250,3 @@ def told(ask: Ask) -> str:
     if ask.kind == "approval" and ask.details is not None:
         return f"{one_line(ask.text)} {one_line(json.dumps(ask.details, ensure_ascii=False))}"
     return one_line(ask.text)
-
-
-def _fits(key: str, name: str) -> bool:
-    return key == name or key.startswith(f"{name}/")

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from replan.adapters.offline import OFFLINE_NOTICE
+from replan.calling import check_input
 from replan.cli.cells import harmless
 from replan.cli.exits import INCOMPLETE, WRONG_USE
 from replan.cli.holding import holding
@@ -56,6 +57,7 @@ async def _carried_out(order: Order, site: Site) -> int:
             storage=storage,
             site=site,
         )
+        check_input(case.ready.graph, order.input)
         with holding(case.run_id):
             await storage.runs.begin(_record_of(case))
             try:

@@ -5,12 +5,14 @@ import logging
 from replan.events.types import (
     ApprovalRequested,
     BaseEvent,
+    FeedbackGenerated,
     InputRequested,
     LimitReached,
     ReplyUnreadable,
     RunStarted,
     SpecialistRetried,
     TaskCompleted,
+    ThinkingCompleted,
 )
 
 logger = logging.getLogger(__name__)
@@ -33,3 +35,14 @@ def log(event: BaseEvent) -> None:
     if line and logger.isEnabledFor(level):
         fields = {name: getattr(event, name) for name in ("run_id", "round", *names)}
         logger.log(level, line, extra=fields)
+    if contradiction := _contradiction_in(event):
+        fields = {"run_id": event.run_id, "round": event.round, "contradiction": contradiction}
+        logger.warning("reply contradicts itself", extra=fields)
+
+
+def _contradiction_in(event: BaseEvent) -> str:
+    match event:
+        case ThinkingCompleted(thinking=said) | FeedbackGenerated(feedback=said):
+            return said.contradiction
+        case _:
+            return ""

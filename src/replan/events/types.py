@@ -50,9 +50,10 @@ class StepsReopened(BaseEvent):
 
 
 class ThinkingStarted(BaseEvent):
-    """The host begins to think."""
+    """The host begins to think of `request`."""
 
     type: Literal["thinking_started"] = "thinking_started"
+    request: str = ""
 
 
 class ThinkingCompleted(BaseEvent):

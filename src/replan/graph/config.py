@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast, get_args
 
@@ -22,6 +22,7 @@ from replan.events.callbacks import (
     misspelt_hooks,
 )
 from replan.events.hooks import SECONDS
+from replan.graph.ways import FIELDS_OF_WAYS, WAYS
 from replan.ports.chat import ToolCallChecker, holds_tool_call
 from replan.state.limits import (
     Budget,
@@ -250,7 +251,9 @@ def _check_choices(config: MultiAgentConfig) -> None:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise ConfigurationError(field, first["input"], first["msg"], "See Limits.") from error
+        raise ConfigurationError(
+            field, first["input"], first["msg"], "See MultiAgentConfig."
+        ) from error
     if not callable(cast("object", config.stream_tool_call_checker)):
         problem, mend = "it cannot be called", "Give a function of the pieces of a reply."
         raise ConfigurationError(
@@ -365,10 +368,21 @@ def _check_ways(place: str, specialist: Specialist) -> None:
     if specialist.tools and specialist.chat_model is None:
         mend = "Give a chat_model that uses them, or hand them to what does the work."
         raise ConfigurationError(f"{place}.tools", given[0], "nobody here uses tools", mend)
+    _check_used(place, specialist, given[0])
     if not isinstance(cast("object", specialist.limits), Budget):
         problem, mend = "this is no Budget", "Give Budget(...)."
         raise ConfigurationError(f"{place}.limits", specialist.limits, problem, mend)
     _check_rounds(place, specialist.max_tool_rounds)
+
+
+def _check_used(place: str, specialist: Specialist, way: str) -> None:
+    """Refuse what this way to work would leave out in silence."""
+    unused = FIELDS_OF_WAYS.difference(WAYS[way])
+    for each in fields(Specialist):
+        value = getattr(specialist, each.name)
+        if each.name in unused and value != each.default:
+            problem = f"a specialist with {way} does not use this"
+            raise ConfigurationError(f"{place}.{each.name}", value, problem, "Leave it out.")
 
 
 def _check_rounds(place: str, rounds: int) -> None:

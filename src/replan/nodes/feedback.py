@@ -148,4 +148,5 @@ def _result(
         revised_plan="" if complete else reading.body,
         is_partial=not complete and reading.is_partial,
         final_answer=shown.finish(answer) if shown and answer else None,
+        contradiction=reading.contradiction,
     )

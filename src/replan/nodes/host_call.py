@@ -1,6 +1,7 @@
 """How a node of the host asks a model: counted, hidden from the stream, retried if it can pass."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -33,6 +34,8 @@ from replan.prompts.sections import Node
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.usage import CUT_OFF, TokenCount, Usage
+
+logger = logging.getLogger(__name__)
 
 _LIMITS_OF_LENGTH = ("max_tokens", "max_cost")
 
@@ -114,7 +117,7 @@ class HostCall:
         except (GraphBubbleUp, StorageError, UnpricedModelError):
             raise
         except Exception as error:
-            raise ModelCallError(self.node, describe(error)) from error
+            raise self._failed(error) from error
         finally:
             self.used += meter.count
         self.end = end_of(message)
@@ -186,6 +189,11 @@ class HostCall:
             calls=max(0, charged.calls - used.calls), cost=max(0.0, charged.cost - used.cost)
         )
         return used.plus((CUT_OFF, lost)) if lost.calls else used
+
+    def _failed(self, error: Exception) -> ModelCallError:
+        about = {"run_id": self.run_id, "node": self.node, "error": type(error).__name__}
+        logger.warning("model call failed", extra=about)
+        return ModelCallError(self.node, describe(error))
 
     @property
     def _account(self) -> Account:

@@ -15,6 +15,7 @@ from replan.nodes.result_collector import collect
 from replan.nodes.scopes import check_prices
 from replan.plan.document import PlanDocument
 from replan.plan.model import TaskPlan
+from replan.plan.overlooked import overlooked
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.seal import origin_of
 from replan.ports.journal import BEGAN, Journal
@@ -176,7 +177,9 @@ def read_handed_plan(
     plan = reopened(plan, reruns)
     refused = [told_with_place(each, document) for each in refusals_of(plan.steps, services.team)]
     if refused:
-        raise InputError("\n".join(refused))
+        # A name in the wrong place is often why a step names nobody.
+        names = [f"In {each}." for each in overlooked(text) if each.kind == "name"]
+        raise InputError("\n".join([*refused, *names]))
     return plan, reruns
 
 

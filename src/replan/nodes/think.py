@@ -47,10 +47,11 @@ async def think(
         "think", start.view, services=services, runtime=runtime, config=config, closing=True
     )
     request = request_messages(start.view)
-    await call.emitter.emit(RunStarted, request=request_text(request))
+    asked = request_text(request)
+    await call.emitter.emit(RunStarted, request=asked)
     if start.reruns:
         await call.emitter.emit(StepsReopened, reruns=start.reruns)
-    await call.emitter.emit(ThinkingStarted)
+    await call.emitter.emit(ThinkingStarted, request=asked)
     unreadable, answer = list[UnreadableReply](), None
     if start.plan is not None and services.prompts.merged_planning:
         reading = _PLAN_GIVEN
@@ -66,6 +67,7 @@ async def think(
         next_action=reading.next_action,
         original_messages=request,
         score=reading.score,
+        contradiction=reading.contradiction,
         timestamp=services.clock(),
     )
     await call.emitter.emit(ThinkingCompleted, thinking=thinking)

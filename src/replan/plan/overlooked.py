@@ -8,7 +8,7 @@ from typing import Literal
 
 from replan.plan import words
 from replan.plan.lines import is_blank
-from replan.plan.model import Value
+from replan.plan.model import PlanStep, Value
 from replan.plan.reading import Block, Reading, read_document
 
 Kind = Literal["dependency", "name", "nested_task", "other_heading", "other_list"]
@@ -62,6 +62,14 @@ def _in_title(block: Block) -> Iterator[Overlooked]:
         yield Overlooked(line=at, kind="dependency", step=block.step.id, text=piece)
     for name in _NAME.findall(said):
         yield Overlooked(line=at, kind="name", step=block.step.id, text=name)
+    if block.step.id > 1 and (word := sequence_word(block.step)):
+        yield Overlooked(line=at, kind="dependency", step=block.step.id, text=word)
+
+
+def sequence_word(step: PlanStep) -> str:
+    """The word at the beginning of a step that puts it behind another, where it waits for none."""
+    found = None if step.awaits else _sequence().match(step.description)
+    return found[0] if found else ""
 
 
 def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
@@ -160,6 +168,15 @@ def _bounded(word: str) -> str:
 
 
 @cache
+def _sequence() -> re.Pattern[str]:
+    """Any word for what comes behind; only some scripts put a blank behind a word."""
+    found = sorted(words.listed("sequence"), key=len, reverse=True)
+    ends = ("" if _DENSE.search(word) else r"(?!\w)" for word in found)
+    patterns = (re.escape(word) + end for word, end in zip(found, ends, strict=True))
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+@cache
 def _waiting() -> re.Pattern[str]:
     return re.compile(_waiting_words(), re.IGNORECASE)
 
@@ -184,6 +201,7 @@ def _waiting_clause() -> re.Pattern[str]:
 
 _BRACKETS = re.compile(r"(?<!\])\([^()（）]*\)|（[^()（）]*）|\[[^\[\]]*\](?!\()")
 _STEP_NUMBER = re.compile(rf"(?:{words.STEP})\s*#?\d", re.IGNORECASE)
+_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CODE = re.compile(r"`[^`]*`")
 _NAME = re.compile(rf"(?<![\w.+\-@/])@{words.NAME}")
 _TASK = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[ ~xX!-]\](?:\s|$)")

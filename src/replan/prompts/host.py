@@ -290,4 +290,6 @@ def _result(result: SpecialistResult, budget: int = RESULT_BUDGET) -> str:
         specialist=result.specialist_name,
         status=result.status.value,
         confidence=f"{result.confidence:g}",
+        **({"attempts": result.retry_count + 1} if result.retry_count else {}),
+        **({"wants": "a revised plan"} if result.replan_needed else {}),
     )

@@ -43,6 +43,7 @@ def parse_thinking_result(
         next_action=reading.next_action,
         original_messages=original_messages,
         score=reading.score,
+        contradiction=reading.contradiction,
         timestamp=at,
     )
 
@@ -65,4 +66,5 @@ def parse_feedback_result(message: HasText, *, team: Collection[str] = ()) -> Fe
         plan_update_type=reading.plan_update_type,
         revised_plan="" if is_done else reading.body,
         final_answer=AIMessage(reading.body) if is_done and reading.body else None,
+        contradiction=reading.contradiction,
     )

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from replan.errors import Mistake
+from replan.plan.overlooked import sequence_word
 from replan.plan.reading import Block, read_document
 from replan.replies.naming import Names, squeezed
 from replan.replies.openings import opening_of, outside_fences
@@ -47,6 +48,9 @@ def _in_line(block: Block, names: Names, labels: Collection[str]) -> Iterator[Mi
         yield _mistake(block, "looks_like_name", f"'{said.who[0]}' in it is read as text.")
     if said.waits:
         reason = f"Its text seems to say that it waits for {', '.join(said.waits)}."
+        yield _mistake(block, "looks_like_dependency", reason)
+    elif step.id > 1 and (word := sequence_word(step)):
+        reason = f"It begins with '{word}', but waits for no step."
         yield _mistake(block, "looks_like_dependency", reason)
 
 

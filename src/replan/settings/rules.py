@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from replan.errors import FieldMistake
+from replan.graph.ways import FIELDS_OF_WAYS, WAYS
 from replan.settings.complaints import complain, known_fields
 from replan.settings.secrets import MEND, keys_in
-from replan.settings.sections import WAYS
 from replan.settings.yaml_source import Where, YamlSource
 
-_OF_A_WAY = frozenset(name for others in WAYS.values() for name in others) - WAYS.keys()
+_WAYS = {**WAYS, "local": ()}
 _ONE = "Give exactly one of chat_model, invokable (or streamable), run, local."
 
 
@@ -51,17 +51,17 @@ def _same_name(
 
 
 def _ways(source: YamlSource, where: Where, specialist: dict[str, Any]) -> Iterator[FieldMistake]:
-    given = [way for way in WAYS if way in specialist]
+    given = [way for way in _WAYS if way in specialist]
     if not given:
         yield complain(source, where, "no_way", "It has no way to work.", _ONE)
         return
-    way, fitting = given[0], WAYS[given[0]]
+    way, fitting = given[0], _WAYS[given[0]]
     for other in given[1:]:
         if other not in fitting:
             reason = f"It has {way} already as its way to work."
             yield complain(source, (*where, other), "two_ways", reason, _ONE)
     for name in specialist:
-        if name in _OF_A_WAY and name not in fitting:
+        if name in FIELDS_OF_WAYS and name not in fitting:
             reason = f"A specialist with {way} does not use this."
             yield complain(source, (*where, name), "unused_field", reason, "Leave it out.")
 

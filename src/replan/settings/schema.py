@@ -1,14 +1,10 @@
 """The JSON schema of team files, for editors."""
 
-import inspect
-import re
 from typing import Any, cast
 
 from replan.settings.sections import TeamSection
-from replan.state.limits import Budget, Limits
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_ATTRIBUTE = re.compile(r"^ {4}(?P<name>\w+): (?P<text>.+(?:\n {8}.+)*)", re.MULTILINE)
 _NONE = {"type": "null"}
 
 
@@ -19,8 +15,6 @@ def team_schema() -> dict[str, Any]:
         definition["title"] = f"Replan {definition['title'].removesuffix('Section').lower()}"
         for field in definition["properties"].values():
             _without_none(field)
-    for kind in (Limits, Budget):
-        _describe(schema["$defs"][kind.__name__], kind)
     return {"$schema": _DIALECT, **schema}
 
 
@@ -33,11 +27,3 @@ def _without_none(field: dict[str, Any]) -> None:
         (kind,) = (each for each in kinds if each != _NONE)
         del field["anyOf"]
         field.update(kind)
-
-
-def _describe(definition: dict[str, Any], kind: type) -> None:
-    """Take the texts from the docstring: the limits belong to runs, not to team files."""
-    text = inspect.getdoc(kind) or ""
-    definition["description"] = text.partition("\n")[0]
-    for found in _ATTRIBUTE.finditer(text):
-        definition["properties"][found["name"]]["description"] = " ".join(found["text"].split())

@@ -23,22 +23,6 @@ from replan.state.limits import Budget, Limits, OnDoubt, OnFailure, Price, Round
 from replan.state.questions import Approving
 from replan.state.team import Effects
 
-WAYS: dict[str, tuple[str, ...]] = {
-    "chat_model": (
-        "system_prompt",
-        "tools",
-        "max_tool_rounds",
-        "approve",
-        "input_processor",
-        "output_processor",
-    ),
-    "invokable": ("streamable", "system_prompt", "input_processor", "output_processor"),
-    "streamable": ("invokable", "system_prompt", "input_processor", "output_processor"),
-    "run": (),
-    "local": (),
-}
-"""How a specialist can work, and the fields that go with each way."""
-
 _WAYS_SCHEMA: dict[str, Any] = {
     "allOf": [
         {"anyOf": [{"required": ["local"]}, {"required": ["name", "intended_use"]}]},

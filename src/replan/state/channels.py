@@ -6,6 +6,7 @@ a wrong write is an error at the node or at the edit, never a thread that cannot
 is restored may have been written by another version, so there unknown fields are left out.
 """
 
+import reprlib
 import uuid
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -44,9 +45,11 @@ def checked(key: str, kind: Any, value: Any) -> Any:
     """
     try:
         return adapter(kind).validate_python(value)
-    # LangChain's messages stumble over what is none before pydantic can refuse it.
-    except (ValidationError, AttributeError, TypeError) as error:
+    except ValidationError as error:
         raise _refused(key, error) from error
+    # LangChain's messages stumble over what is none before pydantic can refuse it.
+    except (AttributeError, TypeError) as error:
+        raise _refused(key, f"It wants {kind}, not {reprlib.repr(value)}.") from error
 
 
 def stored(key: str, kind: Any, value: Any) -> Any:
@@ -61,8 +64,8 @@ def stored(key: str, kind: Any, value: Any) -> Any:
         raise _refused(key, error) from error
 
 
-def _refused(key: str, error: Exception) -> InvalidUpdateError:
-    return InvalidUpdateError(f"State key '{key}' cannot take this value. {error}")
+def _refused(key: str, problem: object) -> InvalidUpdateError:
+    return InvalidUpdateError(f"State key '{key}' cannot take this value. {problem}")
 
 
 class Checked(LastValue[Any]):

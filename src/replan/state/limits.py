@@ -2,11 +2,12 @@
 
 from typing import Literal, TypeVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from replan.plan.model import Value
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
+from replan.values import described
 
 V = TypeVar("V", bound=Value)
 
@@ -61,6 +62,8 @@ class Budget(Value):
         max_seconds: Seconds at work.
     """
 
+    model_config = ConfigDict(json_schema_extra=described)
+
     max_model_calls: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -93,6 +96,8 @@ class Limits(Value):
         step_retries: Tries of a step beside the first, where the step does not say.
         per_step: What each step may spend in one run, all its tries together.
     """
+
+    model_config = ConfigDict(json_schema_extra=described)
 
     max_rounds: int = Field(default=10, ge=1)
     max_steps: int = Field(default=100, ge=1)
@@ -160,6 +165,8 @@ class RunSettings(Value):
         allow_dynamic_update: Whether the plan may be revised.
         approval: Which plans a person must approve before they run.
     """
+
+    model_config = ConfigDict(json_schema_extra=described)
 
     limits: Limits = Field(default_factory=Limits)
     round_scope: RoundScope = "plan"

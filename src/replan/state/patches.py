@@ -8,7 +8,7 @@ the document that differ. A person's edit in Studio, and the first plan of a run
 import zlib
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langgraph.errors import InvalidUpdateError
 from pydantic import Field, field_validator
@@ -61,6 +61,17 @@ class PlanPatch(Value):
         if unknown := sorted(fields.keys() - TaskPlan.model_fields.keys()):
             raise ValueError(f"a plan has no {', '.join(unknown)}")
         return fields
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say to who reads LangGraph's `updates` where the plan itself is."""
+            if name not in TaskPlan.model_fields:
+                return super().__getattr__(name)
+            raise AttributeError(
+                f"This is what changed of the plan, which has no '{name}'. The whole plan is in "
+                "the state (stream_mode='values', aget_state) and in the event plan_updated."
+            )
 
     @classmethod
     def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from replan.errors import Refusal
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus
-from replan.state.team import SpecialistCard, find_specialist, select_specialists_by_task
+from replan.state.team import SpecialistCard, best_cards, find_specialist
 
 NOBODY = "nobody"
 """Under which name the result of a step is kept that names nobody and fits no card."""
@@ -66,20 +66,15 @@ def told_with_place(refusal: Refusal, document: PlanDocument) -> str:
 
 
 def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Place:
-    fitting = [card.name for card in team]
-    if len(team) > 1:
-        task = f"{step.description}\n{step.brief}"
-        fitting = list(select_specialists_by_task(task, team))
-    guarded = [card.name for card in team if card.only_by_name and card.name in fitting]
-    if guarded:
-        reason = (
-            f"names nobody, and @{guarded[0]} does only work that names it. "
-            f"Use one of: {_known(team)}."
-        )
-        return Place(specialist=NOBODY, refused=reason)
-    if fitting:
-        return Place(specialist=fitting[0])
-    reason = f"names nobody, and no card fits it best. Use one of: {_known(team)}."
+    best = best_cards(f"{step.description}\n{step.brief}", team)
+    if len(best) == 1 and not best[0].only_by_name:
+        return Place(specialist=best[0].name)
+    problem = "no card fits it"
+    if len(best) == 1:
+        problem = f"@{best[0].name} does only work that names it"
+    elif best:
+        problem = f"the cards of {_known(best)} fit it alike"
+    reason = f"names nobody, and {problem}. Use one of: {_known(team)}."
     return Place(specialist=NOBODY, refused=reason)
 
 

@@ -1,7 +1,7 @@
 """What a run asks a person: the questions of its steps, and whether its plan may run."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, cast
 
@@ -119,6 +119,14 @@ class Decision(Value):
 def question_key(step_id: int, specialist: str, ordinal: int) -> str:
     """The key under which a question is kept everywhere."""
     return f"{step_id}/{specialist}/{ordinal}"
+
+
+def keys_meant(name: object, keys: Iterable[str]) -> list[str]:
+    """The keys that a name means: the one that it is, or those that it begins, such as a step."""
+    if not isinstance(name, str):
+        return []
+    keys = list(keys)
+    return [name] if name in keys else [key for key in keys if key.startswith(f"{name}/")]
 
 
 def questions_of(
@@ -253,13 +261,17 @@ def _by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object
     only = next(iter(asked.values())) if len(asked) == 1 else None
     answers = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else None
     if answers is not None and not (only and only.kind != "question" and "action" in answers):
-        unknown = [key for key in answers if key not in asked]
+        if not answers:
+            raise InputError(f"There is no answer. {_open(asked)}")
+        meant = {key: keys_meant(key, asked) for key in answers}
+        unknown = [key for key, keys in meant.items() if not keys]
         if unknown:
             named = ", ".join(f"'{key}'" for key in unknown[:5])
             raise InputError(f"No open question has the key {named}. {_open(asked)}")
-        if not answers:
-            raise InputError(f"There is no answer. {_open(asked)}")
-        return answers
+        given_twice = len({keys[0] for keys in meant.values()}) < len(meant)
+        if given_twice or any(len(keys) > 1 for keys in meant.values()):
+            raise InputError(f"It is not clear which question each answer is for. {_open(asked)}")
+        return {meant[key][0]: answer for key, answer in answers.items()}
     if only is None:
         raise InputError(f"One answer is not enough to know its question. {_open(asked)}")
     return {only.key: cast("object", given)}

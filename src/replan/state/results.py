@@ -60,6 +60,7 @@ class ThinkingResult(Value):
         next_action: What the host meant to do; shown, never followed against `complexity`.
         original_messages: The messages of this request.
         score: The numeric complexity, if the model gave one.
+        contradiction: What in the reply does not go together, or empty; `complexity` decided.
     """
 
     thought: str
@@ -68,6 +69,7 @@ class ThinkingResult(Value):
     next_action: ActionType | None = None
     original_messages: tuple[AnyMessage, ...] = ()
     score: float | None = None
+    contradiction: str = ""
     timestamp: datetime
 
 
@@ -201,6 +203,7 @@ class FeedbackResult(Value):
         is_partial: Whether that document says itself that it leaves steps out.
         final_answer: The answer, only if the work is done.
         collected_results: What was judged.
+        contradiction: What in the reply does not go together, or empty; the verdict decided.
         by: Whether a model, a rule or a person gave this judgement.
     """
 
@@ -213,6 +216,7 @@ class FeedbackResult(Value):
     is_partial: bool = False
     final_answer: AIMessage | None = None
     collected_results: CollectedResults | None = None
+    contradiction: str = ""
     by: Author = "model"
 
 

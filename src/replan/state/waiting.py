@@ -13,7 +13,7 @@ from replan.errors import InputError
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.state.enhanced import EnhancedState
-from replan.state.questions import Approval, Question
+from replan.state.questions import Approval, Question, keys_meant
 from replan.values import restored
 
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
@@ -85,14 +85,15 @@ def resumption(given: object, interrupts: Sequence[Any]) -> dict[str, Any]:
     takers = {
         key: name for name, each in zip(ids, interrupts, strict=True) for key in _keys_of(each)
     }
-    if not answers or any(key not in takers for key in answers):
+    meant = [keys_meant(key, takers) for key in answers]
+    if not answers or len({found[0] for found in meant if len(found) == 1}) < len(answers):
         keys = ", ".join(f"'{key}'" for key in takers)
         raise InputError(
             "Several things are asked at once, and it cannot be told what this answers. "
             f"Answer with a mapping from a question's key to its answer; open: {keys}."
         )
     values: dict[str, Any] = {}
-    for key, answer in answers.items():
+    for (key,), answer in zip(meant, answers.values(), strict=True):
         if key == takers[key]:
             values[key] = answer
         else:

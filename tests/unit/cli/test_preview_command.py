@@ -19,7 +19,7 @@ def preview(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / "team.yaml").write_text(TEAM)
-    (tmp_path / "plan.md").write_text("# Two\n\n- [ ] 1. A @writer\n- [ ] 2. B (after 1)\n")
+    (tmp_path / "plan.md").write_text("# Two\n\n- [ ] 1. A @writer\n- [ ] 2. B @writer (after 1)\n")
 
     def run(*arguments):
         return CliRunner().invoke(app, ["run", *arguments, "--preview"])

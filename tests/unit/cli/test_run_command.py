@@ -207,6 +207,7 @@ def test_a_plan_with_mistakes_tells_all_of_them(replan, tmp_path):
     plan.write_text("- [ ] 1. A @data_analyst (after 7)\n- [ ] 2. B @data_analyst (after 8)\n")
     result = replan(plan)
     assert result.exit_code == 2
+    assert result.stderr.startswith("replan: 2 mistakes in the plan:"), "no run is told of"
     assert "line 1" in result.stderr
     assert "line 2" in result.stderr
 

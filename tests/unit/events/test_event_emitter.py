@@ -8,7 +8,16 @@ import threading
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan import MultiAgentCallback, TaskPlan, Usage
+from replan import (
+    Host,
+    MultiAgentCallback,
+    MultiAgentConfig,
+    Specialist,
+    TaskPlan,
+    Usage,
+    build_graph,
+    run,
+)
 from replan.app import _call_hook
 from replan.events.callbacks import ANY_EVENT, HOOKS
 from replan.events.emitter import Counter, Emitter
@@ -22,6 +31,7 @@ from replan.events.types import (
     TaskCompleted,
     ThinkingStarted,
 )
+from replan.testing import ScriptedModel
 
 
 async def test_the_log_tells_of_a_run_in_constant_lines_without_texts(caplog):
@@ -39,6 +49,40 @@ async def test_the_log_tells_of_a_run_in_constant_lines_without_texts(caplog):
     assert {record.run_id for record in caplog.records} == {"r"}
     assert (caplog.records[1].limit, caplog.records[3].outcome) == ("max_calls", "answered")
     assert not any("secret" in str(vars(record)) for record in caplog.records)
+
+
+async def test_the_log_tells_of_a_reply_that_contradicts_itself(caplog):
+    script = {
+        "think": "---\ncomplexity: complex\nnext_action: direct_answer\n---\n- [ ] 1. One @a\n",
+        "feedback": "---\nverdict: complete\nsuggested_action: update_plan\n---\nDone.",
+    }
+    team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
+    host = Host(tool_calling_model=ScriptedModel(script))
+    with caplog.at_level(logging.WARNING, "replan"):
+        state = await run(build_graph(MultiAgentConfig(host=host, specialists=team)), "Go.")
+    told = [
+        "complexity is complex, next_action is direct_answer",
+        "verdict is complete, suggested_action is update_plan",
+    ]
+    assert [record.contradiction for record in caplog.records] == told
+    assert {record.message for record in caplog.records} == {"reply contradicts itself"}
+    assert state["current_thinking_result"].contradiction == told[0]
+    assert state["current_feedback_result"].contradiction == told[1]
+
+
+async def test_the_hook_of_thinking_knows_the_request():
+    requests = []
+
+    class Noting(MultiAgentCallback):
+        def on_thinking_start(self, info):
+            requests.append(info.request)
+
+    model = ScriptedModel({"think": "---\ncomplexity: simple\n---\nLima."})
+    team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
+    host = Host(tool_calling_model=model)
+    config = MultiAgentConfig(host=host, specialists=team, callbacks=[Noting()])
+    await run(build_graph(config), "The capital of Peru?")
+    assert requests == ["The capital of Peru?"]
 
 
 OVER = {"outcome": "answered", "answer": AIMessage("Done."), "usage": Usage()}

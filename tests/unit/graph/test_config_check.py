@@ -121,6 +121,28 @@ def test_every_field_that_cannot_be_used_is_named(field, wrong):
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    "unused",
+    [
+        {"system_prompt": "Be brief."},
+        {"input_processor": lambda context: []},
+        {"output_processor": lambda message: message},
+        {"max_tool_rounds": 3},
+    ],
+    ids=lambda unused: next(iter(unused)),
+)
+def test_a_field_that_the_way_to_work_does_not_use_is_refused(unused):
+    field = next(iter(unused))
+    with pytest.raises(ConfigurationError, match="with run does not use this") as caught:
+        config(specialist(**unused)).check()
+    assert caught.value.field == f"specialists[0].{field}"
+
+
+def test_a_setting_that_makes_no_sense_sends_its_reader_to_where_it_stands():
+    with pytest.raises(ConfigurationError, match="See MultiAgentConfig"):
+        config(specialist(), round_scope="all").check()
+
+
 def test_the_settings_of_a_run_are_those_of_the_configuration():
     limits = Limits(max_rounds=2)
     settings = config(

@@ -162,3 +162,16 @@ async def test_a_message_by_a_model_of_its_own_answers_where_it_is_configured(sc
     host = Host(tool_calling_model=answerer, thinking_model=thinker)
     state = await build_graph(config(host=host)).ainvoke({"messages": [("user", "Capital?")]})
     assert state["final_answer"].text == "Paris."
+
+
+def test_the_form_of_a_run_describes_each_setting_and_each_limit():
+    schema = build_graph(config()).get_context_jsonschema()
+    parts = [schema, *schema["$defs"].values()]
+    undescribed = [
+        name
+        for part in parts
+        for name, field in part["properties"].items()
+        if not field.get("description")
+    ]
+    assert undescribed == []
+    assert schema["properties"]["approval"]["description"].startswith("Which plans a person must")

@@ -113,6 +113,23 @@ def test_another_specialist_that_fits_takes_over_a_failed_step(reply):
     assert step.description == "Cost tables [revised: sheets for sql]"
 
 
+@pytest.mark.parametrize(
+    ("did_it", "note"), [("sql", "sheets for sql"), ("nobody", "given to sheets")]
+)
+def test_a_step_that_names_nobody_is_taken_over_from_who_did_it(reply, did_it, note):
+    cards = (
+        SpecialistCard(name="sql", intended_use="Query tables"),
+        SpecialistCard(name="sheets", intended_use="Tables and sheets of cost"),
+    )
+    human = prompt("# T\n\n- [!] 1. Cost tables\n", (1, did_it, "failed", "refused"))
+    _, body = split(reply("feedback", human, cards=cards))
+    (step,) = PlanDocument.parse(body).plan.steps
+    assert (step.specialists, step.description) == (
+        ("sheets",),
+        f"Cost tables [revised: {note}]",
+    )
+
+
 def test_a_failure_that_the_plan_has_provided_for_is_not_worth_a_revision(reply):
     cards = (
         SpecialistCard(name="fetcher", intended_use="Fetches rates"),

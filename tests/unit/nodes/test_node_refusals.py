@@ -115,6 +115,11 @@ async def test_a_thinking_model_that_cannot_be_reached_ends_the_run_with_an_erro
         await go({"think": ["", REFUSED]}, "Go.")
 
 
+@pytest.mark.parametrize("problem", ["no key", "no key."])
+def test_what_kept_a_model_from_answering_is_a_sentence(problem):
+    assert "did not answer: no key. Nothing of" in str(ModelCallError("think", problem))
+
+
 CONTINUE = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: Change it.\n---\n"
 CHANGES_A_FINISHED_STEP = "- [ ] 1. Something else @b\n- [ ] 3. Three @a\n"
 

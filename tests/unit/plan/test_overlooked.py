@@ -28,8 +28,29 @@ def test_what_looks_like_a_dependency_and_is_text_is_told(line):
 
 
 @pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("Then compare both", "Then"),
+        ("Finally, write the report", "Finally"),
+        ("Next, compare", "Next,"),
+        ("Danach vergleichen", "Danach"),
+        ("然后比较两者", "然后"),
+        ("Затем сравнить", "Затем"),
+    ],
+)
+def test_a_step_that_begins_with_an_order_and_waits_for_nothing_is_told(line, word):
+    (found,) = overlooked(f"- [ ] 1. First @a\n- [ ] 2. {line} @b\n")
+    assert (found.line, found.kind, found.text) == (2, "dependency", word)
+    assert overlooked(f"- [ ] 1. {line} @a\n- [ ] 2. {line} @b (after 1)\n") == ()
+
+
+@pytest.mark.parametrize(
     "line",
     [
+        "Thenceforth compare @b",
+        "ثمن الشراء @b",
+        "最后一个季度的收入 @b",
+        "Next steps: write them down @b",
         "Compare both @b (after 1)",
         "Write to anna@example.com @b",
         "Look after the children @b",

@@ -154,3 +154,10 @@ def test_a_value_is_never_read_as_a_template():
 
 def test_a_dollar_that_is_no_placeholder_stays():
     assert render("It costs $5 or $price; $name", name="x") == "It costs $5 or $price; x"
+
+
+def test_the_host_is_told_of_further_attempts_and_of_a_wish_for_a_revised_plan():
+    result = RESULTS["1/researcher"].replace(retry_count=2, replan_needed=True)
+    state = {**STATE, "current_specialist_results": {"1/researcher": result}}
+    prompt = build_feedback_prompt(collect({"1/researcher": result}), state, MERGED, missing="")
+    assert 'confidence="1" attempts="3" wants="a revised plan">\nThe EU text.' in prompt[-1].text

@@ -109,6 +109,20 @@ def test_decisions_are_read_in_the_forms_in_which_people_give_them(said, decisio
     assert read_decision(said) == decision
 
 
+def test_the_beginning_of_a_key_will_do_where_one_question_has_it():
+    asked = [question(key) for key in ("1/a/1", "2/a/1", "2/b/1", "12/a/1")]
+    assert read_answers({"1": "x", "12": "y", "2/b": "z"}, asked) == {
+        "1/a/1": "x",
+        "12/a/1": "y",
+        "2/b/1": "z",
+    }
+    for unclear in ({"2": "x"}, {"1": "x", "1/a/1": "y"}):
+        with pytest.raises(InputError, match="not clear which question each answer is for"):
+            read_answers(unclear, asked)
+    with pytest.raises(InputError, match="No open question has the key '2/'"):
+        read_answers({"2/": "x"}, asked)
+
+
 def test_the_only_question_of_another_kind_may_be_answered_with_a_mapping():
     (asked,) = [question("1/a/1", kind="approval")]
     edit = {"action": "edit", "arguments": {"to": "x"}}
@@ -200,6 +214,7 @@ PLAN = SimpleNamespace(id="i3", value=Approval(approve="- [ ] 1. One @a").model_
         ({"1/a/1": "x"}, [ASKS], {"i1": {"1/a/1": "x"}}),
         ({"i1": "x"}, [ASKS], {"i1": "x"}),
         ({"1/a/1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
+        ({"1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
         ({"i1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": "x", "i2": "y"}),
         ({"i3": "approve"}, [ASKS, PLAN], {"i3": "approve"}),
     ],
@@ -208,7 +223,10 @@ def test_an_answer_goes_to_the_interrupt_that_asks(given, interrupts, values):
     assert resumption(given, interrupts) == values
 
 
-@pytest.mark.parametrize("given", ["x", None, {}, {"9/a/1": "x"}, {1: 2}, {"1/a/1": "x", "z": 1}])
+@pytest.mark.parametrize(
+    "given",
+    ["x", None, {}, {"9/a/1": "x"}, {1: 2}, {"1": "x", "1/a/1": "y"}, {"1/a/1": "x", "z": 1}],
+)
 def test_an_answer_that_may_be_for_several_interrupts_is_refused(given):
     with pytest.raises(InputError, match=r"open: '1/a/1', 'i2', 'i3'\."):
         resumption(given, [ASKS, FOREIGN, PLAN])

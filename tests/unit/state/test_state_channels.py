@@ -4,6 +4,7 @@ from typing import Annotated, TypedDict
 
 import pytest
 from hypothesis import given, strategies as st
+from langchain_core.messages import AIMessage
 from langgraph.channels import LastValue
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
@@ -47,6 +48,13 @@ def test_a_checked_key_refuses_what_does_not_fit_and_says_its_name(write):
     with pytest.raises(InvalidUpdateError, match="'work' cannot take this value"):
         channel.update([write])
     assert not channel.is_available()
+
+
+@pytest.mark.parametrize("write", ["text", 5])
+def test_a_key_for_a_message_says_what_it_wants(write):
+    channel = fresh(Checked(AIMessage | None))
+    with pytest.raises(InvalidUpdateError, match=rf"It wants .*AIMessage \| None, not {write!r}"):
+        channel.update([write])
 
 
 def test_a_checked_key_makes_a_value_of_a_plain_dict():

@@ -253,3 +253,10 @@ async def test_a_thread_with_a_refused_patch_can_be_read_and_mended():
     state = await compiled.ainvoke({"messages": []}, config)
     assert state["current_plan"] == plan(3)
     assert (await compiled.aget_state(config)).values["current_plan"] == plan(3)
+
+
+def test_a_patch_that_is_read_as_a_plan_says_where_the_plan_is():
+    with pytest.raises(AttributeError, match=r"no 'content'.*event plan_updated"):
+        _ = PlanPatch(base=0).content
+    with pytest.raises(AttributeError, match="'PlanPatch' object has no attribute 'nonsense'"):
+        _ = PlanPatch(base=0).nonsense

@@ -8,6 +8,7 @@ from replan.adapters.offline.progress import Progress
 from replan.adapters.offline.team import best_for, workers_of
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, Value
+from replan.state.placing import NOBODY
 
 _REVISED = "[revised: "
 _DID_YOU_MEAN = re.compile(
@@ -83,13 +84,15 @@ def _with_mended_name(progress: Progress, step: PlanStep) -> PlanStep | None:
 
 def _with_another(progress: Progress, step: PlanStep) -> PlanStep | None:
     """Give the step to another member of the team whose card fits it too."""
-    others = [card for card in progress.team if card.name not in step.specialists]
+    tried = tuple(dict.fromkeys(each.specialist for each in progress.findings_of(step)))
+    before = [name for name in step.specialists or tried if name != NOBODY]
+    others = [card for card in progress.team if card.name not in before]
     card = best_for(step.description, others if step.dependencies else workers_of(others))
     if card is None:
         return None
-    before = " and ".join(step.specialists) or "nobody"
     new = step.replace(assigned_to=card.name, joined_by=())
-    return _noted(new, f"{card.name} for {before}")
+    note = f"{card.name} for {' and '.join(before)}" if before else f"given to {card.name}"
+    return _noted(new, note)
 
 
 def _noted(step: PlanStep, note: str) -> PlanStep:
