@@ -13,6 +13,7 @@ from replan.plan.reading import Block, Reading, read_document
 
 Kind = Literal["dependency", "name", "nested_task", "other_heading", "other_list"]
 
+_LONGEST_LOOKED_AT = 2_000
 _MEANING: dict[Kind, str] = {
     "dependency": "looks like a dependency and was read as text; write (after 1, 2)",
     "name": "looks like a specialist and was read as text; "
@@ -56,7 +57,7 @@ def overlooked(text: str) -> tuple[Overlooked, ...]:
 
 
 def _in_title(block: Block) -> Iterator[Overlooked]:
-    said = _CODE.sub(_blanked, block.step.description)
+    said = _CODE.sub(_blanked, block.step.description[:_LONGEST_LOOKED_AT])
     at = block.item.start + 1
     for piece in _dependencies_in(said):
         yield Overlooked(line=at, kind="dependency", step=block.step.id, text=piece)
@@ -79,7 +80,7 @@ def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
 
 
 def _in_detail(line: str, at: int, step: int) -> Iterator[Overlooked]:
-    said = _CODE.sub(_blanked, line)
+    said = _CODE.sub(_blanked, line[:_LONGEST_LOOKED_AT])
     if _TASK.match(said):
         yield Overlooked(line=at, kind="nested_task", step=step, text=line.strip())
         return
@@ -155,7 +156,7 @@ def _waiting_words() -> str:
 
 
 def _bounded(word: str) -> str:
-    pattern = re.escape(word).replace(r"\ ", r"\s+")
+    pattern = re.escape(word).replace(r"\ ", r"\s++")
     return rf"\b{pattern}\b" if word.isascii() or (word[0].isalpha() and " " in word) else pattern
 
 

@@ -28,7 +28,7 @@ _SEAL = re.compile(
     rf"(?:[ \t]+run=(?P<run>{_RUN.pattern}))?[ \t]*-->[ \t]*",
     re.ASCII,
 )
-_PAIR = re.compile(r"(\d+)=([0-9a-f]+)")
+_PAIR = re.compile(r"(\d{1,18})=([0-9a-f]+)")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)

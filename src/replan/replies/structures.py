@@ -16,7 +16,7 @@ from replan.texts.bounds import REPLY_YAML
 from replan.texts.yaml_events import load_bounded
 
 _LEAST = 2
-_JSON_START = re.compile(r"(?:[^\n{\[]{0,80}[:：]\s*)?\s*(?=[\[{])")
+_JSON_START = re.compile(r"(?:[^\n{\[]{0,80}[:：]\s*+)?\s*+(?=[\[{])")
 _YAML_ITEM = re.compile(r"^[ \t]*-[ \t]+(?P<key>[\w \"']{1,40}):(?:[ \t]|$)", re.MULTILINE)
 _YAML_LIST = re.compile(r"^(?P<key>[\w \"']{1,40}):[ \t]*(?:\n[ \t]*-|\n[ \t]+\S)", re.MULTILINE)
 _YAML_VALUE = re.compile(r"^(?P<head>[ \t]*(?:-[ \t]+)?[\w \"']{1,40}:[ \t]+)(?P<value>\S.*)$")
@@ -29,9 +29,9 @@ _STEP_TAGS = frozenset(squeezed(word) for word in words.listed("step")) - {
     "steps",
     "tasks",
 }
-_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
+_RULE = re.compile(r"[\s|:+=]*+-[\s|:+=-]*+")
 _PAIR = re.compile(
-    r"[\s>*+-]*[*_`]{0,2}(?P<key>[^:：*`|]{1,40}?)[*_`]{0,2}\s*[:：]\s*[*_`]{0,2}\s*(?P<value>.*)"
+    r"[\s>*+-]*+[*_`]{0,2}(?P<key>[^:：*`|]{1,40}?)[*_`]{0,2}\s*+[:：]\s*+[*_`]{0,2}\s*+(?P<value>.*)"
 )
 _BARE_LABEL = re.compile(r"\W*(?P<step>\w+)\s*#?(?P<id>\d{1,4})\W*")
 

@@ -11,11 +11,13 @@ class Bounds:
         characters: Of the whole text.
         lines: Of the whole text.
         line: Characters of a line.
+        items: Lines that begin like an item of a list or a heading.
     """
 
     characters: int
     lines: int
     line: int
+    items: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +39,10 @@ class YamlBounds:
     aliases: bool
 
 
-PLAN = Bounds(characters=4_000_000, lines=100_000, line=200_000)
+PLAN = Bounds(characters=4_000_000, lines=100_000, line=200_000, items=20_000)
 """A plan document: a thousand steps with all that a plan keeps of their results are half of it."""
 
-MODEL_PLAN = Bounds(characters=500_000, lines=20_000, line=50_000)
+MODEL_PLAN = Bounds(characters=500_000, lines=20_000, line=50_000, items=5_000)
 """A plan in the reply of a model."""
 
 STEP_LINE = 10_000
@@ -49,20 +51,14 @@ STEP_LINE = 10_000
 STEP_ATTRIBUTES = 100
 """Mentions, brackets and phrases at the end of the line of a step that are read as attributes."""
 
-MOST_STEPS = 5_000
-"""Steps of a plan document."""
-
-KEY_LINE = 10_000
-"""Characters of a line below a step that may be one of its attributes; longer ones are text."""
-
 PARAMETERS = YamlBounds(characters=200_000, depth=100, values=20_000, digits=100, aliases=True)
 """The `yaml` block of a step."""
 
 REPLY_YAML = YamlBounds(characters=60_000, depth=20, values=50_000, digits=100, aliases=False)
 """Steps that a model gives as YAML."""
 
-NOTE_LINE = 2_000
-"""Characters of a line of a note that may be a heading, a rule or an item."""
+ANSWER = 200_000
+"""Bytes of a person's answer to a question, as JSON."""
 
 REQUEST = 20_000
 """Characters of a request that the offline host looks at."""

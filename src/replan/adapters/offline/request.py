@@ -15,18 +15,18 @@ _FILE = re.compile(r"(?<![\w/.-])[\w\-./]*\w\.[a-z]{2,8}\b", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*+\u2022]\s+(?:\[.\]\s+)?|\d{1,3}[.)\u3001]\s*(?!\d))")
 _INLINE_NUMBER = re.compile(r"(?:^|\s)(?=\(?\d{1,2}\)\s)")
 _SENTENCE_END = re.compile(
-    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\betc)[.!?]+(?:\s+|$)|[;\u3002\uff01\uff1f\uff1b]\s*"
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\betc)(?<![.!?])[.!?]++(?:\s++|$)|[;\u3002\uff01\uff1f\uff1b]\s*+"
 )
 _STRONG_LINK = re.compile(
-    r"(?:^|,\s*|\s+|\uff0c)(?:and\s+)?"
-    r"(?:(?P<then>then|after\s+that|afterwards|subsequently)"
-    r"|(?P<finally>finally|lastly|(?:at|in)\s+the\s+end(?!\s+of)))\b,?\s*"
-    r"|(?:^|,\s*)(?:and\s+)?(?P<next>next)\b,?\s+"
+    r"(?:^|,\s*+|(?<!\s)\s++|\uff0c)(?:and\s++)?"
+    r"(?:(?P<then>then|after\s++that|afterwards|subsequently)"
+    r"|(?P<finally>finally|lastly|(?:at|in)\s++the\s++end(?!\s++of)))\b,?\s*+"
+    r"|(?:^|,\s*+)(?:and\s++)?(?P<next>next)\b,?\s++"
     r"|\uff0c?(?P<zh_then>\u7136\u540e|\u63a5\u7740|\u968f\u540e|(?:^|(?<=\uff0c))\u4e4b\u540e)\uff0c?"
     r"|\uff0c?(?P<zh_finally>\u6700\u540e|\u6700\u7ec8)\uff0c?",
     re.IGNORECASE,
 )
-_WEAK_LINK = re.compile(r",\s*and\s+|,\s*|\s+and\s+|\uff0c\s*(?:\u5e76\u4e14?|\u518d)?")
+_WEAK_LINK = re.compile(r",\s*+and\s++|,\s*+|(?<!\s)\s++and\s++|\uff0c\s*+(?:\u5e76\u4e14?|\u518d)?")
 _VERBS = frozenset(
     re.findall(
         r"\S+",
@@ -168,7 +168,7 @@ def _clauses_in(part: str) -> Iterator[str]:
         if _divides(part[cuts[-1] : sign.start()], sign[0], part[sign.end() :]):
             cuts.append(sign.end())
     for start, end in pairwise([*cuts, len(part)]):
-        text = re.sub(r"(?:[,\uff0c]|\s|\band\b)*$", "", part[start:end]).strip()
+        text = re.sub(r"(?<![,\uff0c\s])(?:[,\uff0c]|\s|\band\b)*+$", "", part[start:end]).strip()
         text = _COURTESY.sub("", _COURTESY.sub("", text)).strip(" ,\uff0c")
         if text:
             yield text

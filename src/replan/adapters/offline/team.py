@@ -7,7 +7,7 @@ from replan.prompts.sections import sections_of
 from replan.state.team import SpecialistCard, best_cards
 
 _CARD = re.compile(r"^-\s+@(?P<name>[^\s:]+):\s*(?P<rest>.*)$")
-_CAPABILITIES = re.compile(r"\s*\bCapabilities:\s*")
+_CAPABILITIES = re.compile(r"(?:(?<!\s)\s++)?\bCapabilities:\s*+")
 _NEEDS_INPUTS = re.compile(
     r"\b(?:earlier|previous|preceding|other)\s+(?:steps|results)\b", re.IGNORECASE
 )
