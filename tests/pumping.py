@@ -18,9 +18,9 @@ from types import ModuleType
 from typing import Any
 
 METHODS = ("match", "fullmatch", "search", "sub", "findall", "finditer", "split")
-_CHARACTERS = " \t\na0-.:*#_`\"'@([<>|,=x/~+&;é一\u200b"
+_CHARACTERS = " a\n-.'*#0@([:_`\"<>|,=x/~+&;\té一\u200b"
 _ENDS = ("\x00", " x", "")
-_MOST_CHARACTERS = 5
+_MOST_CHARACTERS = 8
 _LONG = 50
 _ONE = (code.LITERAL, code.NOT_LITERAL, code.ANY, code.IN)
 _REPEATS = (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT)
@@ -51,11 +51,13 @@ def pumped(pattern: re.Pattern[str], length: int) -> Iterator[str]:
     """Give texts of about a length that a pattern may be slow on."""
     seen: set[tuple[str, str]] = set()
     for lead, pumps in _spots(parser.parse(pattern.pattern, pattern.flags)):
+        lead = lead[-_LONG:]
         for pump in filter(None, pumps):
-            for start in dict.fromkeys((lead[-_LONG:], "")):
-                if (start, pump) not in seen:
-                    seen.add((start, pump))
-                    yield from (start + pump * (length // len(pump)) + end for end in _ENDS)
+            # The last one begins again and again, as a search does.
+            for start, again in ((lead, pump), ("", pump), ("", lead + pump)):
+                if (start, again) not in seen:
+                    seen.add((start, again))
+                    yield from (start + again * (length // len(again)) + end for end in _ENDS)
 
 
 def _patterns_in(module: ModuleType) -> Iterator[Found]:

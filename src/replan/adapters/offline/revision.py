@@ -10,6 +10,7 @@ from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, Value
 
 _REVISED = "[revised: "
+_LONGEST_ERROR = 1_000
 _DID_YOU_MEAN = re.compile(
     r"[`'\"](?P<wrong>[^`'\"\n]+)[`'\"][^\n]*?\bdid you mean:? [`'\"](?P<right>[^`'\"\n]+)[`'\"]",
     re.IGNORECASE,
@@ -57,7 +58,7 @@ def _routed(progress: Progress, step: PlanStep) -> PlanStep | None:
 
 def _with_mended_name(progress: Progress, step: PlanStep) -> PlanStep | None:
     """Write the name that the error proposes for the one that it refuses."""
-    found = _DID_YOU_MEAN.search(progress.error_of(step))
+    found = _DID_YOU_MEAN.search(progress.error_of(step)[-_LONGEST_ERROR:])
     if found is None:
         return None
     wrong, right = found["wrong"], found["right"]
