@@ -1,6 +1,7 @@
 """Find what looks like a part of a plan and was read as text, or the other way round."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
@@ -92,11 +93,13 @@ def _in_detail(line: str, at: int, step: int) -> Iterator[Overlooked]:
 
 def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
     """Steps that are written otherwise than those below the first heading, below another one."""
-    sections = [_heading_above(block, reading) for block in reading.blocks]
+    headings = [at for at, line in enumerate(reading.lines) if _HEADING.match(line.text)]
+    sections = [_last_before(block.item.start, headings) for block in reading.blocks]
     usual = [b for b, above in zip(reading.blocks, sections, strict=True) if above == sections[0]]
+    are_numbered, are_named = _all(usual, "numbered"), _all(usual, "named")
     for block, above in zip(reading.blocks, sections, strict=True):
-        is_odd = (_all(usual, "numbered") and not block.explicit) or (
-            _all(usual, "named") and not block.step.specialists
+        is_odd = (are_numbered and not block.explicit) or (
+            are_named and not block.step.specialists
         )
         if above != sections[0] and is_odd:
             text = reading.lines[block.item.start].text.strip()
@@ -122,10 +125,10 @@ def _all(blocks: Sequence[Block], what: Literal["numbered", "named"]) -> bool:
     return all(block.step.specialists for block in blocks)
 
 
-def _heading_above(block: Block, reading: Reading) -> int:
-    """The line of the nearest heading above a step; -1 without one."""
-    above = range(block.item.start - 1, -1, -1)
-    return next((at for at in above if _HEADING.match(reading.lines[at].text)), -1)
+def _last_before(line: int, headings: Sequence[int]) -> int:
+    """The line of the nearest heading above a line; -1 without one."""
+    at = bisect_left(headings, line)
+    return headings[at - 1] if at else -1
 
 
 def _dependencies_in(said: str) -> Iterator[str]:

@@ -51,6 +51,9 @@ STEP_LINE = 10_000
 STEP_ATTRIBUTES = 100
 """Mentions, brackets and phrases at the end of the line of a step that are read as attributes."""
 
+MOST_DEPENDENCIES = 50_000
+"""Of all steps of a document together: a range such as `after 1-900` is short."""
+
 PARAMETERS = YamlBounds(characters=200_000, depth=100, values=20_000, digits=100, aliases=True)
 """The `yaml` block of a step."""
 
@@ -59,6 +62,3 @@ REPLY_YAML = YamlBounds(characters=60_000, depth=20, values=50_000, digits=100, 
 
 ANSWER = 200_000
 """Bytes of a person's answer to a question, as JSON."""
-
-REQUEST = 20_000
-"""Characters of a request that the offline host looks at."""
