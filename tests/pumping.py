@@ -42,7 +42,9 @@ def patterns_of(package: ModuleType, *, without: str) -> list[Found]:
         if not (info.name.startswith(without) or info.name.endswith("__main__")):
             for each in _patterns_in(importlib.import_module(info.name)):
                 key = (each.pattern.pattern, each.pattern.flags)
-                methods = dict.fromkeys((*each.methods, *(found[key].methods if key in found else ())))
+                methods = dict.fromkeys(
+                    (*each.methods, *(found[key].methods if key in found else ()))
+                )
                 found[key] = Found(each.where, each.pattern, tuple(methods))
     return list(found.values())
 
@@ -50,8 +52,8 @@ def patterns_of(package: ModuleType, *, without: str) -> list[Found]:
 def pumped(pattern: re.Pattern[str], length: int) -> Iterator[str]:
     """Give texts of about a length that a pattern may be slow on."""
     seen: set[tuple[str, str]] = set()
-    for lead, pumps in _spots(parser.parse(pattern.pattern, pattern.flags)):
-        lead = lead[-_LONG:]
+    for whole, pumps in _spots(parser.parse(pattern.pattern, pattern.flags)):
+        lead = whole[-_LONG:]
         for pump in filter(None, pumps):
             # The last one begins again and again, as a search does.
             for start, again in ((lead, pump), ("", pump), ("", lead + pump)):
@@ -101,7 +103,11 @@ def _calls(source: ast.Module) -> Iterator[tuple[str, str, str | None]]:
         if isinstance(node, ast.Attribute) and node.attr in METHODS:
             value = node.value
             name = value.id if isinstance(value, ast.Name) else ""
-            name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else name
+            name = (
+                value.func.id
+                if isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+                else name
+            )
             yield name, node.attr, None
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             first = node.args[0] if node.args else None
@@ -113,21 +119,24 @@ def _calls(source: ast.Module) -> Iterator[tuple[str, str, str | None]]:
 def _spots(tree: Iterable[Any], lead: str = "") -> Iterator[tuple[str, list[str]]]:
     """Give what leads to each repetition, and what it can repeat."""
     for op, value in tree:
-        if op in _REPEATS:
-            _, most, inner = value
-            if most is code.MAXREPEAT or most > _LONG:
-                yield lead, _pumps(inner)
+        if op in _REPEATS and (value[1] is code.MAXREPEAT or value[1] > _LONG):
+            yield lead, _pumps(value[2])
+        for inner in _inside(op, value):
             yield from _spots(inner, lead)
-        elif op is code.BRANCH:
-            for branch in value[1]:
-                yield from _spots(branch, lead)
-        elif op is code.SUBPATTERN:
-            yield from _spots(value[3], lead)
-        elif op is code.ATOMIC_GROUP:
-            yield from _spots(value, lead)
-        elif op in (code.ASSERT, code.ASSERT_NOT):
-            yield from _spots(value[1], lead)
         lead += _example([(op, value)])
+
+
+def _inside(op: Any, value: Any) -> list[Any]:
+    """Give the patterns that a part of a pattern holds."""
+    if op in _REPEATS:
+        return [value[2]]
+    if op is code.BRANCH:
+        return list(value[1])
+    if op is code.SUBPATTERN:
+        return [value[3]]
+    if op in (code.ASSERT, code.ASSERT_NOT):
+        return [value[1]]
+    return [value] if op is code.ATOMIC_GROUP else []
 
 
 def _pumps(inner: Any) -> list[str]:
@@ -172,7 +181,11 @@ def _taken(op: Any, value: Any) -> list[str]:
     if op is code.NOT_LITERAL:
         return [each for each in _CHARACTERS if ord(each) != value]
     taken = [each for each in _CHARACTERS if _is_in(each, value)]
-    firsts = [chr(each if kind is code.LITERAL else each[0]) for kind, each in value if kind in (code.LITERAL, code.RANGE)]
+    firsts = [
+        chr(each if kind is code.LITERAL else each[0])
+        for kind, each in value
+        if kind in (code.LITERAL, code.RANGE)
+    ]
     return taken or firsts
 
 

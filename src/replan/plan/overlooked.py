@@ -98,9 +98,7 @@ def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
     usual = [b for b, above in zip(reading.blocks, sections, strict=True) if above == sections[0]]
     are_numbered, are_named = _all(usual, "numbered"), _all(usual, "named")
     for block, above in zip(reading.blocks, sections, strict=True):
-        is_odd = (are_numbered and not block.explicit) or (
-            are_named and not block.step.specialists
-        )
+        is_odd = (are_numbered and not block.explicit) or (are_named and not block.step.specialists)
         if above != sections[0] and is_odd:
             text = reading.lines[block.item.start].text.strip()
             at = block.item.start + 1

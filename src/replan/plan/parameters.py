@@ -9,7 +9,7 @@ import yaml
 from pydantic import JsonValue
 
 from replan.texts.bounds import PARAMETERS
-from replan.texts.yaml_events import YamlExcess, load_bounded
+from replan.texts.yaml_events import YamlBoundError, load_bounded
 
 _ONE_LINE = 1_000_000_000
 
@@ -38,7 +38,7 @@ def read_parameters(text: str) -> dict[str, JsonValue]:
         content = load_bounded(text, PARAMETERS)
     except yaml.YAMLError as error:
         raise ParametersError(_problem(error), _line(error)) from error
-    except YamlExcess as excess:
+    except YamlBoundError as excess:
         raise ParametersError(f"{excess.problem}.", excess.line) from excess
     except (ValueError, OverflowError, TypeError, RecursionError) as error:
         raise ParametersError("A value in it cannot be read.") from error

@@ -28,8 +28,12 @@ _FORMAL_ASSIGNMENT = r"(?:assigned|assign|zugewiesen|asignado|assigné)\s++(?:to
 _UNIT = r"ms|msecs?|milliseconds?|s|secs?|seconds?|秒|m|mins?|minutes?|分钟|h|hrs?|hours?|小时"
 _AMOUNT = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 
-_RESOURCE = r"(?:`[^`]+`|\"[^\"]+\"|(?:&\#[0-9]{1,7};|[^\s;；,，、()（）@`\"'])++(?=[\s;；,，、]|$))"
-_BETWEEN_RESOURCES = r"(?:(?:(?<!\s)\s++)?(?:[,，、+]|&(?!\#))\s*+|(?<!\s)\s++(?:and|und|et|y|和|与|及|と)\s++)"
+_RESOURCE = (
+    r"(?:`[^`]+`|\"[^\"]+\"|(?:&\#[0-9]{1,7};|[^\s;；,，、()（）@`\"'])++(?=[\s;；,，、]|$))"
+)
+_BETWEEN_RESOURCES = (
+    r"(?:(?:(?<!\s)\s++)?(?:[,，、+]|&(?!\#))\s*+|(?<!\s)\s++(?:and|und|et|y|和|与|及|と)\s++)"
+)
 _GROUP = re.compile(r"\(\?P<\w+>")
 
 # A phrase must end where the next one can begin, so that "(after 1st draft)" is only text.
@@ -288,4 +292,6 @@ _NAME = re.compile(words.NAME)
 _BETWEEN_NAMES = re.compile(r"[,，、&+]|\s(?:and|und|et|y|和|与)\s", re.IGNORECASE)
 _NAMED_STEPS = re.compile(rf"(?:{words.STEP})\s*+({_STEP_LIST})", re.IGNORECASE)
 _ONE_RESOURCE = re.compile(rf"(?:{_BETWEEN_RESOURCES})?({_RESOURCE})", re.IGNORECASE)
-_ONE_OR_RANGE = re.compile(r"(\d+)(?:\s*+(?:步)?\s*+(?:-|–|to|through|bis|至|到)\s*+\D{0,8}?(\d+))?")
+_ONE_OR_RANGE = re.compile(
+    r"(\d+)(?:\s*+(?:步)?\s*+(?:-|–|to|through|bis|至|到)\s*+\D{0,8}?(\d+))?"
+)

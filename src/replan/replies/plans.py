@@ -101,8 +101,8 @@ def find_plan(
         faults = len(problems) + _strangers(text, names)
         if best is None or faults < fewest:
             best, fewest = found, faults
-        if not fewest:
-            break
+        if not fewest or any(problem.code == "too_large" for problem in problems):
+            break  # nothing is better, or worth the time
     return best
 
 

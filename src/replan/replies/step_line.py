@@ -35,7 +35,9 @@ _LABELLED = re.compile(
     r"(?P<name>\S.{0,80})",
     re.IGNORECASE | re.DOTALL,
 )
-_ROLE_BEFORE = re.compile(rf"(?<![\s,;|，；])[\s,;|，；]++(?:{words.ASSIGNED_TO})\s*+[:：=]\s*+$", re.IGNORECASE)
+_ROLE_BEFORE = re.compile(
+    rf"(?<![\s,;|，；])[\s,;|，；]++(?:{words.ASSIGNED_TO})\s*+[:：=]\s*+$", re.IGNORECASE
+)
 _KEYED = re.compile(r"[^:：=]{1,40}[:：=]\s*(?P<value>\S.{0,80})")
 _BY = re.compile(r"\s(?:by|von|par|por|da|由)\s+(?:the\s+)?(?P<name>\S{1,60}(?:\s\S{1,30})?)$")
 _STRESSED = re.compile(r"(?P<mark>\*\*|__|[*_`])(?P<name>[^*_`]{1,60}(?:_[^*_`]{1,60})*)(?P=mark)")

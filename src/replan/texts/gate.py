@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from replan.texts.bounds import Bounds
 
-
 _ITEM = re.compile(r"^[ \t>]*+(?:[-*+#]|\d{1,9}[.)])", re.MULTILINE)
 _DIVIDE = "Divide it, and keep long data in files of their own."
 

@@ -20,7 +20,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 _FIRST_OF_NUMBERS = frozenset("+-.0123456789")
 
 
-class YamlExcess(ValueError):
+class YamlBoundError(ValueError):
     """A YAML text is beyond a bound.
 
     Attributes:
@@ -38,12 +38,14 @@ def load_bounded(text: str, bounds: YamlBounds) -> object:
     """Read a YAML text as plain values.
 
     Raises:
-        YamlExcess: It is beyond a bound, or merges mappings.
+        YamlBoundError: It is beyond a bound, or merges mappings.
         yaml.YAMLError: It is no YAML.
         ValueError, OverflowError, TypeError: A value in it cannot be made.
     """
     if len(text) > bounds.characters:
-        raise YamlExcess(f"It has {len(text):,} characters; at most {bounds.characters:,} are read")
+        raise YamlBoundError(
+            f"It has {len(text):,} characters; at most {bounds.characters:,} are read"
+        )
     _Count(bounds).check(text)
     return cast("object", yaml.load(text, Loader=LOADER))  # noqa: S506 - the loader is a safe one
 
@@ -64,7 +66,7 @@ class _Count:
         for event in events:
             problem = self._problem(event)
             if problem:
-                raise YamlExcess(problem, int(event.start_mark.line) if event.start_mark else 0)
+                raise YamlBoundError(problem, int(event.start_mark.line) if event.start_mark else 0)
 
     def _problem(self, event: yaml.Event) -> str:
         anchor = cast("str | None", getattr(event, "anchor", None))

@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from pumping import Found, patterns_of, pumped
 
 import replan
+from pumping import Found, patterns_of, pumped
 from replan.texts.bounds import STEP_LINE
 
 # A pattern is to end in 10 ms; the rest is for slow machines and for many tests at a time.
@@ -34,7 +34,9 @@ _READS = {
 _OWN = ("replan.prompts.sections._SECTION", "replan.specialists.local.writing.drawing._DEAD")
 # What reads texts with one blank between words.
 _COLLAPSED = "replan.arithmetic.questions."
-_FOUND = [found for found in patterns_of(replan, without="replan.testing") if found.where not in _OWN]
+_FOUND = [
+    found for found in patterns_of(replan, without="replan.testing") if found.where not in _OWN
+]
 
 
 def test_the_patterns_of_the_package_are_found() -> None:

@@ -56,7 +56,7 @@ def test_a_plan_with_deep_parameters_is_a_mistake_and_no_crash() -> None:
         "import sys; from replan.plan.document import PlanDocument\n"
         "print([(m.line, m.code) for m in PlanDocument.recover(sys.stdin.read()).mistakes])"
     )
-    done = subprocess.run(  # noqa: S603 - our own program
+    done = subprocess.run(
         [sys.executable, "-c", program],
         input=f"- [ ] 1. x\n\n  {block}",
         capture_output=True,

@@ -27,7 +27,9 @@ _STRONG_LINK = re.compile(
     r"|\uff0c?(?P<zh_finally>\u6700\u540e|\u6700\u7ec8)\uff0c?",
     re.IGNORECASE,
 )
-_WEAK_LINK = re.compile(r",\s*+and\s++|,\s*+|(?<!\s)\s++and\s++|\uff0c\s*+(?:\u5e76\u4e14?|\u518d)?")
+_WEAK_LINK = re.compile(
+    r",\s*+and\s++|,\s*+|(?<!\s)\s++and\s++|\uff0c\s*+(?:\u5e76\u4e14?|\u518d)?"
+)
 _VERBS = frozenset(
     re.findall(
         r"\S+",

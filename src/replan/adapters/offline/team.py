@@ -30,7 +30,9 @@ _EMPTY_WORDS = frozenset(
 _MEANINGS = (
     (re.compile(r"%"), "percent"),
     (
-        re.compile(r"(?m)^(?>.*?\bwhat\b).*\b(?:say|says|said|stands?)\b|\bmentions?\b|\baccording\s+to\b"),
+        re.compile(
+            r"(?m)^(?>.*?\bwhat\b).*\b(?:say|says|said|stands?)\b|\bmentions?\b|\baccording\s+to\b"
+        ),
         "passages",
     ),
     (re.compile(r"\b(?:draw|plot|graph|diagram)\b"), "chart"),

@@ -32,7 +32,8 @@ PARAMETERS = ("query", "top", "file")
 """The parameters that a step may give."""
 
 _FILE = re.compile(
-    r"(?<![^\s,;:'\"()`\[\]])[^\s,;:'\"()`\[\]]*[^\s,;:'\"()`./\[\]]\.(?:txt|md|rst)\b", re.IGNORECASE
+    r"(?<![^\s,;:'\"()`\[\]])[^\s,;:'\"()`\[\]]*[^\s,;:'\"()`./\[\]]\.(?:txt|md|rst)\b",
+    re.IGNORECASE,
 )
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 _USUAL, _MOST = 3, 20
