@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 
 from replan.adapters.offline.plan import draft_plan
+from replan.cli.reading import read_plan_text
 from replan.errors import InputError, PlanDocumentError, TeamFileError
 from replan.plan.document import PlanDocument, looks_like_plan
 from replan.plan.overlooked import overlooked
@@ -24,8 +27,8 @@ from replan.specialists.local.answer_table import tables_in
 from replan.specialists.local.folder import FolderFile
 from replan.specialists.local.library.texts import passages_of
 from replan.specialists.local.words import words_of
-from replan.state.questions import read_decision
-from replan.texts.bounds import MODEL_PLAN, PLAN, STEP_ATTRIBUTES, STEP_LINE
+from replan.state.questions import given_answers, read_decision
+from replan.texts.bounds import ANSWER, MODEL_PLAN, PLAN, STEP_ATTRIBUTES, STEP_LINE
 
 # A line is to be read in 10 ms; the rest is for slow machines, and for doors that read it often.
 _SECONDS = 0.2
@@ -54,6 +57,18 @@ _LINES = {
     "a rule of a table": f"|a|b|\n{' ' * 9_000}|x\n",
     "arrows": "-> 1 " * 1_800,
 }
+
+_LEADS = [
+    *("", "- [ ] 1. Do ", "- [ ] 1. Do @a (", "- [ ] 1. Do @a (after ", "- [ ] 1. x\n\n  ", "# a"),
+    *("---\ncomplexity: ", "---\ncomplexity: complex\n---\n", "---\n", "{", "[", "```\n"),
+    *("<think>", "|a|b|\n|-", "> ", "**", '"', "Step 1: ", "1. x (writes ", "assigned to: a"),
+]
+_PUMPS = [
+    *(" \t\na0-#*_`~<[({}]),.:;|=@'\"\\&!$"),
+    *("@a ", "> ", "- ", "- [ ] ", "1. ", "a:", "a: b\n", "](", "<think>", "</think>", "<!--"),
+    *("&#6", "&#64;", "x ", "x\n", "\r", "\u200b", "\u3000", "---\n", "```\n", "|-", '{"a":'),
+    *("[1,", "after 1, ", "and ", "、", "和", "(optional)", "step 1 ", "-> ", "Step 1: x\n\n"),
+]
 
 
 def _streamed(text: str) -> None:
@@ -93,6 +108,20 @@ _DOORS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("line", _LINES)
 def test_a_line_that_repeats_itself_is_read_soon(door: str, line: str) -> None:
     assert _least_seconds(lambda: _DOORS[door](_LINES[line])) < _SECONDS
+
+
+@given(
+    door=st.sampled_from([*_DOORS]),
+    lead=st.sampled_from(_LEADS),
+    pump=st.lists(st.sampled_from(_PUMPS), min_size=1, max_size=3).map("".join),
+    end=st.sampled_from(["", "x", "!\n", ")", " x)", "\n---\n", "\x00"]),
+)
+def test_whatever_a_text_repeats_it_is_read_soon(door: str, lead: str, pump: str, end: str) -> None:
+    # Many lines take their time, but no more than twice as long for twice as many.
+    short, long = (lead + pump * (length // len(pump)) + end for length in (2_000, 4_000))
+    least = _least_seconds(lambda: _DOORS[door](long))
+
+    assert least < _SECONDS or least < 3 * _least_seconds(lambda: _DOORS[door](short))
 
 
 @pytest.mark.parametrize("line", _LINES)
@@ -177,6 +206,39 @@ def test_the_line_of_a_step_beyond_its_bound_is_told_and_nothing_of_it_is_lost()
     assert f"at most {STEP_LINE:,} are read" in document.mistakes[0].reason
     assert (step.id, step.description) == (7, words.strip())
     assert (step.assigned_to, step.dependencies) == ("a", (1,))
+
+
+def test_steps_that_all_wait_for_many_others_are_told_and_read_soon() -> None:
+    text = "".join(f"- [ ] {at}. x @a (after 1-900)\n" for at in range(1, 501))
+
+    assert "more than 50,000 dependencies" in str(PlanDocument.recover(text).mistakes)
+    assert _least_seconds(lambda: PlanDocument.recover(text).plan) < 10 * _SECONDS
+    assert _least_seconds(lambda: _thought(text)) < 10 * _SECONDS
+
+
+def test_a_file_that_is_larger_than_any_plan_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "plan.md"
+    path.write_bytes(b"- [ ] 1. x\n" + b"a" * 4 * PLAN.characters)
+
+    with pytest.raises(InputError, match="more than 16,000,000 bytes"):
+        read_plan_text(path)
+
+
+def test_an_answer_beyond_its_bound_is_refused() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+
+    with pytest.raises(InputError, match="The answer to 1/a/1 has 200,003 bytes"):
+        given_answers({"1/a/1": "a" * (ANSWER + 1)}, at)
+
+
+def test_a_request_to_the_offline_host_is_divided_as_before() -> None:
+    draft = draft_plan("Compare revenue by region, show the top 3 products, and total units", ())
+
+    assert draft.not_planned == (
+        "Compare revenue by region",
+        "Show the top 3 products",
+        "Total units",
+    )
 
 
 def test_more_attributes_than_a_step_may_have_are_told() -> None:
