@@ -216,6 +216,25 @@ def test_steps_that_all_wait_for_many_others_are_told_and_read_soon() -> None:
     assert _least_seconds(lambda: _thought(text)) < 10 * _SECONDS
 
 
+@pytest.mark.parametrize(
+    ("door", "lead", "unit"),
+    [
+        ("a stream", "---\ncomplexity: complex\n---\n", "="),
+        ("a text that may be a plan", "", "Step 1: x\n\n"),
+        ("a plan's hints", "", "## h\n- [ ] x\n"),
+    ],
+)
+def test_a_text_of_many_parts_is_read_in_time_that_grows_with_it(
+    door: str, lead: str, unit: str
+) -> None:
+    short, long = (lead + unit * (length // len(unit)) for length in (25_000, 100_000))
+
+    least = _least_seconds(lambda: _DOORS[door](long))
+
+    # The time of what looks at each part for each other part would be sixteen times as long.
+    assert least < 9 * max(_least_seconds(lambda: _DOORS[door](short)), 0.01)
+
+
 def test_a_file_that_is_larger_than_any_plan_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "plan.md"
     path.write_bytes(b"- [ ] 1. x\n" + b"a" * 4 * PLAN.characters)
