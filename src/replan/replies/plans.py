@@ -88,7 +88,7 @@ def find_plan(
         is_cut: Whether the end of the body is known to be missing.
     """
     if beyond := too_large(body, MODEL_PLAN):
-        return FoundPlan("", beyond, is_certain=False, is_cut=is_cut) if expected else None
+        return FoundPlan(body, beyond, is_certain=False, is_cut=is_cut) if expected else None
     names = Names(team)
     best: FoundPlan | None = None
     fewest = 0
