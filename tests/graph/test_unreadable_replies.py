@@ -65,6 +65,35 @@ async def test_a_plan_with_a_cycle_is_shown_to_the_model_once(team):
     assert state["current_plan"].step(1).dependencies == ()
 
 
+LARGE = "---\ncomplexity: complex\n---\n" + "- [ ] 1. One @researcher\n" * 5_001
+
+
+async def test_a_plan_that_is_too_large_is_complained_about_once(team):
+    complaints = []
+
+    def smaller(messages):
+        complaints.append(messages[-1].text)
+        return STRAIGHT
+
+    replies = {"think": LARGE, "plan_creation": smaller, "feedback": COMPLETE}
+    with ScriptedModel({**replies, "step 1": "a", "step 2": "b"}) as model:
+        state = await run(team(model), "Do it.")
+    assert "5,001 items and headings; at most 5,000 are read" in complaints[0]
+    assert state["outcome"] == "completed"
+    assert state["unreadable_replies"] == []
+
+
+async def test_a_plan_that_stays_too_large_becomes_one_step_on_record(team):
+    replies = {"think": LARGE, "plan_creation": LARGE, "feedback": COMPLETE}
+    with ScriptedModel({**replies, "specialist": "done"}) as model:
+        state = await run(team(model), "Find the policy.")
+    assert state["outcome"] == "completed"
+    assert [step.description for step in state["current_plan"].steps] == ["Find the policy."]
+    record = state["unreadable_replies"][0]
+    assert (record.node, record.fallback) == ("plan_creation", "a plan of one step")
+    assert "at most 5,000 are read" in record.complaint
+
+
 async def test_of_a_plan_that_stays_wrong_what_can_be_read_is_taken(team):
     replies = {"think": CYCLE, "plan_creation": CYCLE, "feedback": COMPLETE}
     with ScriptedModel({**replies, "step 1": "a", "step 2": "b"}) as model:

@@ -3,6 +3,9 @@
 from pathlib import Path
 
 from replan.errors import InputError
+from replan.texts.bounds import PLAN
+
+_MOST_BYTES = 4 * PLAN.characters  # no character of UTF-8 has more bytes
 
 
 def is_plan_path(task: str) -> bool:
@@ -19,10 +22,17 @@ def read_plan_text(path: Path) -> str:
     """Give a document as it is, line ends included.
 
     Raises:
-        InputError: It is not there, or is no text.
+        InputError: It is not there, is no text, or is larger than any plan.
     """
     try:
-        return path.read_bytes().decode("utf-8")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise InputError(
+                f"The plan document '{path}' has more than {_MOST_BYTES:,} bytes, and a plan at "
+                f"most {PLAN.characters:,} characters. Keep long data in files of their own."
+            )
+        return content.decode("utf-8")
     except FileNotFoundError as error:
         raise InputError(f"There is no plan document '{path}'. Check the path.") from error
     except (OSError, UnicodeDecodeError) as error:

@@ -15,7 +15,7 @@ from replan.nodes.plan_texts import (
     plan_in,
     read_model_plan,
 )
-from replan.plan.document import PlanDocument, looks_like_plan
+from replan.plan.document import PlanDocument, looks_like_plan, too_large
 from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
 from replan.plan.overlooked import overlooked
@@ -27,6 +27,7 @@ from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import TaskComplexity, ThinkingResult, UnreadableReply
+from replan.texts.bounds import MODEL_PLAN
 
 
 async def plan_creation(
@@ -87,7 +88,8 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
     text = thinking.thought
     # What was judged complex may be a plan in any form; else only what cannot be anything else.
     merged = services.prompts.merged_planning
-    holds_plan = merged and bool(PlanDocument.recover(text).plan.steps)
+    is_large = bool(too_large(text, MODEL_PLAN))
+    holds_plan = merged and (is_large or bool(PlanDocument.recover(text).plan.steps))
     found = plan_in(text, services.names)
     if not holds_plan and not looks_like_plan(text):
         try:

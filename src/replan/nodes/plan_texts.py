@@ -7,7 +7,7 @@ from langchain_core.messages import BaseMessage
 from replan.errors import LimitReachedError, ModelCallError
 from replan.nodes.cut_replies import with_end
 from replan.nodes.host_call import HostCall
-from replan.plan.document import PlanDocument, refresh_content
+from replan.plan.document import PlanDocument, refresh_content, too_large
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.rendering import render
 from replan.replies.naming import Names
@@ -15,6 +15,7 @@ from replan.replies.plans import FoundPlan, problems_of
 from replan.replies.readings import read_plan
 from replan.state.placing import refusals_of, told_with_place
 from replan.state.team import SpecialistCard, find_specialist
+from replan.texts.bounds import MODEL_PLAN
 
 LONGEST_LINE = 300
 """Characters of a request that fit into the line of a step."""
@@ -45,7 +46,12 @@ async def read_model_plan(
 
 
 def _plan_of(found: FoundPlan) -> TaskPlan:
-    return TaskPlan() if found.is_cut else PlanDocument.recover(found.text).plan
+    return TaskPlan() if found.is_cut else _document_of(found).plan
+
+
+def _document_of(found: FoundPlan) -> PlanDocument:
+    """Read a plan; nothing of one that is too large for a model's."""
+    return PlanDocument.recover("" if too_large(found.text, MODEL_PLAN) else found.text)
 
 
 def plan_in(text: str, team: Collection[str]) -> FoundPlan:
@@ -55,7 +61,7 @@ def plan_in(text: str, team: Collection[str]) -> FoundPlan:
 
 def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
     """What is wrong with a model's document and with whom it names, one line each."""
-    document = PlanDocument.recover(found.text)
+    document = _document_of(found)
     # The marks of a model's own plan do not count: all of its steps are to be done.
     steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
     refused = (told_with_place(each, document) for each in refusals_of(steps, team))

@@ -12,6 +12,8 @@ from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.reading import Block, Reading, read_document
 from replan.plan.rendering import render
 from replan.plan.writing import write_document
+from replan.texts.bounds import PLAN, Bounds
+from replan.texts.gate import excess_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LEAST_NUMBERED = 2
@@ -54,10 +56,13 @@ class PlanDocument:
         """Read whatever can be read; never an error.
 
         Mistakes are dropped or mended in the plan, not in the text: dependencies on unknown steps
-        go, repeated numbers become fresh ones, cycles lose the dependencies that close them.
+        go, repeated numbers become fresh ones, cycles lose the dependencies that close them. Of a
+        text beyond the bounds of a plan document nothing is read.
         """
         clean = _SURROGATE.sub("\ufffd", text)
         ids = frozenset(known)
+        if beyond := too_large(clean, PLAN):
+            return cls(clean, beyond, ids)
         mistakes = read_document(clean, ids).mistakes
         return cls(clean, (*_unwritable(text), *mistakes), ids)
 
@@ -87,7 +92,7 @@ class PlanDocument:
 
     @property
     def _reading(self) -> Reading:
-        return read_document(self.text, self.known)
+        return read_document("" if excess_of(self.text, PLAN) else self.text, self.known)
 
 
 def parse_plan_from_markdown(text: str) -> TaskPlan:
@@ -113,6 +118,8 @@ def looks_like_plan(text: str) -> bool:
     another step that it waits for. Marks in a fence that stands within other text prove a plan
     only if a marked step has a number or an attribute: else it is an example.
     """
+    if excess_of(text, PLAN):
+        return False
     reading = read_document(_SURROGATE.sub("\ufffd", text))
     marked = [block for block in reading.blocks if block.item.is_marked]
     if marked:
@@ -121,6 +128,16 @@ def looks_like_plan(text: str) -> bool:
         )
     numbered = [block for block in reading.blocks if block.item.numbered]
     return len(numbered) >= _LEAST_NUMBERED and any(map(_is_bound, numbered))
+
+
+def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
+    """Tell what of a document is beyond its bounds; nothing of such a one is read."""
+    found = excess_of(text, bounds)
+    if found is None:
+        return ()
+    return (
+        Mistake(line=found.line, column=1, code="too_large", reason=found.reason, mend=found.mend),
+    )
 
 
 def _own(step: PlanStep) -> PlanStep:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 _OUTER_FENCE = re.compile(
-    r"(?:`{3,}|~{3,})[ \t]*(?:markdown|md|plan|text|txt)?[ \t]*", re.IGNORECASE
+    r"(?:`{3,}+|~{3,}+)[ \t]*+(?:markdown|md|plan|text|txt)?[ \t]*+", re.IGNORECASE
 )
 
 

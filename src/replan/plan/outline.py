@@ -1,7 +1,7 @@
 """Find the steps of a document: which of its lines belong to which step."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -218,8 +218,9 @@ class _Scan:
         """
         starts, stops, texts = self._boundaries()
         stops += [at for at in texts if starts and at > starts[-1]] + [self._window.stop]
+        ends = sorted({*starts, *stops})
         for start in starts:
-            end = min(at for at in (*starts, *stops) if at > start)
+            end = ends[bisect_right(ends, start)]
             content = _blanks_after(self._texts[start], 0)
             yield self._item(start, end, content, depth=0, group=0, counter=None)
 

@@ -1,6 +1,7 @@
 """Find what looks like a part of a plan and was read as text, or the other way round."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
@@ -13,6 +14,7 @@ from replan.plan.reading import Block, Reading, read_document
 
 Kind = Literal["dependency", "name", "nested_task", "other_heading", "other_list"]
 
+_LONGEST_LOOKED_AT = 2_000
 _MEANING: dict[Kind, str] = {
     "dependency": "looks like a dependency and was read as text; write (after 1, 2)",
     "name": "looks like a specialist and was read as text; "
@@ -56,7 +58,7 @@ def overlooked(text: str) -> tuple[Overlooked, ...]:
 
 
 def _in_title(block: Block) -> Iterator[Overlooked]:
-    said = _CODE.sub(_blanked, block.step.description)
+    said = _CODE.sub(_blanked, block.step.description[:_LONGEST_LOOKED_AT])
     at = block.item.start + 1
     for piece in _dependencies_in(said):
         yield Overlooked(line=at, kind="dependency", step=block.step.id, text=piece)
@@ -87,7 +89,7 @@ def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
 
 
 def _in_detail(line: str, at: int, step: int) -> Iterator[Overlooked]:
-    said = _CODE.sub(_blanked, line)
+    said = _CODE.sub(_blanked, line[:_LONGEST_LOOKED_AT])
     if _TASK.match(said):
         yield Overlooked(line=at, kind="nested_task", step=step, text=line.strip())
         return
@@ -99,12 +101,12 @@ def _in_detail(line: str, at: int, step: int) -> Iterator[Overlooked]:
 
 def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
     """Steps that are written otherwise than those below the first heading, below another one."""
-    sections = [_heading_above(block, reading) for block in reading.blocks]
+    headings = [at for at, line in enumerate(reading.lines) if _HEADING.match(line.text)]
+    sections = [_last_before(block.item.start, headings) for block in reading.blocks]
     usual = [b for b, above in zip(reading.blocks, sections, strict=True) if above == sections[0]]
+    are_numbered, are_named = _all(usual, "numbered"), _all(usual, "named")
     for block, above in zip(reading.blocks, sections, strict=True):
-        is_odd = (_all(usual, "numbered") and not block.explicit) or (
-            _all(usual, "named") and not block.step.specialists
-        )
+        is_odd = (are_numbered and not block.explicit) or (are_named and not block.step.specialists)
         if above != sections[0] and is_odd:
             text = reading.lines[block.item.start].text.strip()
             at = block.item.start + 1
@@ -129,10 +131,10 @@ def _all(blocks: Sequence[Block], what: Literal["numbered", "named"]) -> bool:
     return all(block.step.specialists for block in blocks)
 
 
-def _heading_above(block: Block, reading: Reading) -> int:
-    """The line of the nearest heading above a step; -1 without one."""
-    above = range(block.item.start - 1, -1, -1)
-    return next((at for at in above if _HEADING.match(reading.lines[at].text)), -1)
+def _last_before(line: int, headings: Sequence[int]) -> int:
+    """The line of the nearest heading above a line; -1 without one."""
+    at = bisect_left(headings, line)
+    return headings[at - 1] if at else -1
 
 
 def _dependencies_in(said: str) -> Iterator[str]:
@@ -163,7 +165,7 @@ def _waiting_words() -> str:
 
 
 def _bounded(word: str) -> str:
-    pattern = re.escape(word).replace(r"\ ", r"\s+")
+    pattern = re.escape(word).replace(r"\ ", r"\s++")
     return rf"\b{pattern}\b" if word.isascii() or (word[0].isalpha() and " " in word) else pattern
 
 

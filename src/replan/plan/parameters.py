@@ -3,14 +3,15 @@
 import math
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, cast
+from typing import cast
 
 import yaml
 from pydantic import JsonValue
 
-_DEEPEST = 100
+from replan.texts.bounds import PARAMETERS
+from replan.texts.yaml_events import YamlBoundError, load_bounded
+
 _ONE_LINE = 1_000_000_000
-_Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class ParametersError(ValueError):
@@ -34,16 +35,18 @@ def read_parameters(text: str) -> dict[str, JsonValue]:
         ParametersError: It is no YAML, no mapping, or holds what JSON cannot.
     """
     try:
-        content = yaml.load(text, Loader=_Loader)  # noqa: S506 - the loader is a safe one
+        content = load_bounded(text, PARAMETERS)
     except yaml.YAMLError as error:
         raise ParametersError(_problem(error), _line(error)) from error
+    except YamlBoundError as excess:
+        raise ParametersError(f"{excess.problem}.", excess.line) from excess
     except (ValueError, OverflowError, TypeError, RecursionError) as error:
         raise ParametersError("A value in it cannot be read.") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise ParametersError("It holds no mapping.")
-    return cast("dict[str, JsonValue]", _Json(len(text)).value(cast("object", content)))
+    return cast("dict[str, JsonValue]", _json(cast("object", content)))
 
 
 def write_parameters(parameters: Mapping[str, JsonValue]) -> str:
@@ -76,37 +79,29 @@ def _quoted(parameters: Mapping[str, JsonValue]) -> str:
     return text.removesuffix("\n")
 
 
-class _Json:
-    """Turns what YAML read into JSON values, and counts them: aliases can make them explode."""
+def _json(found: object) -> JsonValue:
+    """Turn what YAML read into JSON values; it was counted before."""
+    if isinstance(found, dict):
+        pairs = cast("dict[object, object]", found).items()
+        return {_key(key): _json(item) for key, item in pairs}
+    if isinstance(found, list):
+        return [_json(item) for item in cast("list[object]", found)]
+    return _scalar(found)
 
-    def __init__(self, length: int) -> None:
-        # Without aliases a text holds fewer values than characters.
-        self._left = length + 1
 
-    def value(self, found: object, depth: int = 0) -> JsonValue:
-        self._left -= 1
-        if self._left < 0 or depth > _DEEPEST:
-            raise ParametersError("It holds too many values, or they are nested too deeply.")
-        if isinstance(found, dict):
-            pairs = cast("dict[object, object]", found).items()
-            return {self._key(key): self.value(item, depth + 1) for key, item in pairs}
-        if isinstance(found, list):
-            return [self.value(item, depth + 1) for item in cast("list[object]", found)]
-        return self._scalar(found)
+def _key(found: object) -> str:
+    scalar = _scalar(found)
+    return scalar if isinstance(scalar, str) else str(found)
 
-    def _key(self, found: object) -> str:
-        scalar = self._scalar(found)
-        return scalar if isinstance(scalar, str) else str(found)
 
-    @staticmethod
-    def _scalar(found: object) -> JsonValue:
-        if isinstance(found, date):
-            return found.isoformat()
-        if found is None or isinstance(found, (str, bool, int)):
-            return found
-        if isinstance(found, float) and math.isfinite(found):
-            return found
-        raise ParametersError(f"{found!r} is no JSON value.")
+def _scalar(found: object) -> JsonValue:
+    if isinstance(found, date):
+        return found.isoformat()
+    if found is None or isinstance(found, (str, bool, int)):
+        return found
+    if isinstance(found, float) and math.isfinite(found):
+        return found
+    raise ParametersError(f"{found!r} is no JSON value.")
 
 
 def _line(error: yaml.YAMLError) -> int:

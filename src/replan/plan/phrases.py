@@ -15,25 +15,29 @@ _LONGEST_RANGE = 1000
 _LONGEST_TRAILING = 200
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
-_COLON = r"\s*[:：=]?\s*"
+_COLON = r"\s*+[:：=]?\s*+"
 _WAITS = rf"(?:{words.DEPENDS_ON}|{words.NEEDS}|{words.AFTER})"
-_STEP_ID = rf"(?:{words.STEP}\s*)?#?\d+(?:\s*步)?"
-_STEP_IDS = rf"{_STEP_ID}(?:\s*(?:-|–|to|through|bis|至|到)\s*{_STEP_ID})?"
-_STEP_LIST = rf"[\[(（]?\s*{_STEP_IDS}(?:(?:\s*{words.AND})+\s*{_STEP_IDS})*\s*[\])）]?"
-_AT_NAME = rf"[`*_]*@{words.NAME}[`*]*"
-_AT_NAMES = rf"{_AT_NAME}(?:(?:\s*{words.AND})*\s*{_AT_NAME})*"
-_ANY_NAME = rf"[`*_]*@?{words.NAME}[`*]*"
-_NAME_LIST = rf"{_AT_NAMES}|{_ANY_NAME}(?:\s*(?:and|&|\+|和)\s*{_ANY_NAME})*"
-_FORMAL_ASSIGNMENT = r"(?:assigned|assign|zugewiesen|asignado|assigné)\s+(?:to|an|a|à)\s+"
+_STEP_ID = rf"(?:{words.STEP}\s*+)?#?\d++(?:\s*+步)?"
+_STEP_IDS = rf"{_STEP_ID}(?:\s*+(?:-|–|to|through|bis|至|到)\s*+{_STEP_ID})?"
+_STEP_LIST = rf"[\[(（]?\s*+{_STEP_IDS}(?:(?:\s*+{words.AND})+\s*+{_STEP_IDS})*\s*+[\])）]?"
+_AT_NAME = rf"[`*_]*+@{words.NAME}[`*]*+"
+_AT_NAMES = rf"{_AT_NAME}(?:(?:\s*+{words.AND})*\s*+{_AT_NAME})*"
+_ANY_NAME = rf"[`*_]*+@?{words.NAME}[`*]*+"
+_NAME_LIST = rf"{_AT_NAMES}|{_ANY_NAME}(?:\s*+(?:and|&|\+|和)\s*+{_ANY_NAME})*"
+_FORMAL_ASSIGNMENT = r"(?:assigned|assign|zugewiesen|asignado|assigné)\s++(?:to|an|a|à)\s++"
 _UNIT = r"ms|msecs?|milliseconds?|s|secs?|seconds?|秒|m|mins?|minutes?|分钟|h|hrs?|hours?|小时"
 _AMOUNT = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 
-_RESOURCE = r"(?:`[^`]+`|\"[^\"]+\"|(?:&\#[0-9]{1,7};|[^\s;；,，、()（）@`\"'])+(?=[\s;；,，、]|$))"
-_BETWEEN_RESOURCES = r"(?:\s*(?:[,，、+]|&(?!\#))\s*|\s+(?:and|und|et|y|和|与|及|と)\s+)"
+_RESOURCE = (
+    r"(?:`[^`]+`|\"[^\"]+\"|(?:&\#[0-9]{1,7};|[^\s;；,，、()（）@`\"'])++(?=[\s;；,，、]|$))"
+)
+_BETWEEN_RESOURCES = (
+    r"(?:(?:(?<!\s)\s++)?(?:[,，、+]|&(?!\#))\s*+|(?<!\s)\s++(?:and|und|et|y|和|与|及|と)\s++)"
+)
 _GROUP = re.compile(r"\(\?P<\w+>")
 
 # A phrase must end where the next one can begin, so that "(after 1st draft)" is only text.
-_END = rf"(?=\s*(?:$|[;；,，、]|{words.AND}\s))"
+_END = rf"(?=\s*+(?:$|[;；,，、]|{words.AND}\s))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +212,11 @@ def _compiled(*pairs: tuple[str, Reader]) -> tuple[tuple[re.Pattern[str], Reader
 _OTHERS = (
     (rf"(?P<names>{_AT_NAMES}){_END}", _assignment),
     (rf"{_WAITS}{_COLON}(?P<steps>{_STEP_LIST}){_END}", _dependencies),
-    (rf"{_WAITS}\s*[:：]\s*{words.NONE}{_END}", _nothing),
+    (rf"{_WAITS}\s*+[:：]\s*+{words.NONE}{_END}", _nothing),
     (
         (
-            rf"(?:{words.CONDITION}{_COLON}(?:{words.IF}\s*)?|{words.IF}{_COLON})"
-            rf"(?:{words.STEP}\s*)?#?(?P<step>\d+)(?:\s*步)?\s*"
+            rf"(?:{words.CONDITION}{_COLON}(?:{words.IF}\s*+)?|{words.IF}{_COLON})"
+            rf"(?:{words.STEP}\s*+)?#?(?P<step>\d+)(?:\s*+步)?\s*+"
             rf"(?:(?P<failed>{words.FAILED})|{words.COMPLETED}){_END}"
         ),
         _condition,
@@ -221,10 +225,10 @@ _OTHERS = (
     (rf"{words.REQUIRED}(?:{_COLON}(?:{words.YES}|(?P<no>{words.NO})))?{_END}", _required),
     (rf"{words.PRIORITY}{_COLON}(?P<number>[+-]?\d+){_END}", _priority),
     (rf"{words.RETRIES}{_COLON}(?P<number>\d+){_END}", _retries),
-    (rf"{words.TIMEOUT}{_COLON}(?P<number>{_AMOUNT})\s*(?P<unit>{_UNIT})?{_END}", _timeout),
-    (rf"{words.ASSIGNED_TO}\s*[:：]\s*{words.NONE}{_END}", _nobody),
+    (rf"{words.TIMEOUT}{_COLON}(?P<number>{_AMOUNT})\s*+(?P<unit>{_UNIT})?{_END}", _timeout),
+    (rf"{words.ASSIGNED_TO}\s*+[:：]\s*+{words.NONE}{_END}", _nobody),
     (
-        rf"(?:{words.ASSIGNED_TO}\s*[:：]\s*|{_FORMAL_ASSIGNMENT})(?P<names>{_NAME_LIST}){_END}",
+        rf"(?:{words.ASSIGNED_TO}\s*+[:：]\s*+|{_FORMAL_ASSIGNMENT})(?P<names>{_NAME_LIST}){_END}",
         _assignment,
     ),
 )
@@ -233,10 +237,10 @@ _OTHERS = (
 _NO_OTHER = "(?!" + "|".join(_GROUP.sub("(?:", pattern) for pattern, _ in _OTHERS) + ")"
 _ATTRIBUTES = _compiled(
     *_OTHERS,
-    (rf"{words.WRITES}\s*[:：]\s*{words.NONE}{_END}", _nothing_written),
+    (rf"{words.WRITES}\s*+[:：]\s*+{words.NONE}{_END}", _nothing_written),
     (
         (
-            rf"{words.WRITES}(?:{_COLON}|\s+)(?P<names>{_RESOURCE}"
+            rf"{words.WRITES}(?:{_COLON}|\s++)(?P<names>{_RESOURCE}"
             rf"(?:{_BETWEEN_RESOURCES}{_NO_OTHER}{_RESOURCE})*){_END}"
         ),
         _writing,
@@ -246,24 +250,24 @@ _ATTRIBUTES = _compiled(
 # On a line of its own a bare list of names cannot be confused with other attributes.
 _KEY_ONLY = _compiled(
     (
-        rf"{words.ASSIGNED_TO}:\s*(?P<names>{_ANY_NAME}(?:\s*{words.AND}\s*{_ANY_NAME})+)",
+        rf"{words.ASSIGNED_TO}:\s*+(?P<names>{_ANY_NAME}(?:\s*+{words.AND}\s*+{_ANY_NAME})+)",
         _assignment,
     ),
 )
 
-_LEAD = r"(?:^|(?<=[^\w@&#]))(?:[,;，；]|[—–-]{1,2}(?=\s))?\s*[*_]{0,2}"
+_LEAD = r"(?:^|(?<=[^\w@&#]))(?:[,;，；]|[—–-]{1,2}(?=\s))?\s*+[*_]{0,2}"
 _STRESS = r"[*_]{0,2}"
 _TRAILING = _compiled(
     (
-        rf"{_LEAD}{words.DEPENDS_ON}{_STRESS}{_COLON}{_STRESS}\s*(?P<steps>{_STEP_LIST})\s*$",
+        rf"{_LEAD}{words.DEPENDS_ON}{_STRESS}{_COLON}{_STRESS}\s*+(?P<steps>{_STEP_LIST})\s*+$",
         _dependencies,
     ),
     (
-        rf"{_LEAD}{words.AFTER}\s*(?P<steps>(?=#\d|{words.STEP}\s*#?\d){_STEP_LIST})\s*$",
+        rf"{_LEAD}{words.AFTER}\s*+(?P<steps>(?=#\d|{words.STEP}\s*+#?\d){_STEP_LIST})\s*+$",
         _dependencies,
     ),
     (
-        rf"{_LEAD}{words.ASSIGNED_TO}{_STRESS}\s*[:：]{_STRESS}\s*(?P<names>{_NAME_LIST})\s*$",
+        rf"{_LEAD}{words.ASSIGNED_TO}{_STRESS}\s*+[:：]{_STRESS}\s*+(?P<names>{_NAME_LIST})\s*+$",
         _assignment,
     ),
 )
@@ -272,20 +276,22 @@ _SEPARATORS = re.compile(r"(?:[\s;；,，、]|(?:and|und|et|和)\s)*", re.IGNORE
 _UP_TO_SEPARATOR = re.compile(r"[^;；,，]*[^;；,，\s]")
 # "after 2.1" is no time but a step's number as others count, and must not be lost as text.
 _WRONG_VALUE = re.compile(
-    rf"{_WAITS}{_COLON}(?:{words.STEP}\s*)?#?\d+(?:\.\d+)+.*"
+    rf"{_WAITS}{_COLON}(?:{words.STEP}\s*+)?#?\d+(?:\.\d+)+.*"
     rf"|(?:{words.PRIORITY}|{words.RETRIES}|{words.TIMEOUT}){_COLON}"
-    rf"(?:{words.VAGUE}|[+-]?\d\S*(?:\s+\w+)?)",
+    rf"(?:{words.VAGUE}|[+-]?\d\S*(?:\s++\w+)?)",
     re.IGNORECASE,
 )
 # On a line of its own this is text, as in "Dependencies: numpy".
-_NAMELESS = re.compile(rf"{words.DEPENDS_ON}\s*[:：]\s*\S.*", re.IGNORECASE)
+_NAMELESS = re.compile(rf"{words.DEPENDS_ON}\s*+[:：]\s*+\S.*", re.IGNORECASE)
 _KEY_LINE = re.compile(
-    r"[ \t]*(?:[-*+][ \t]+)?[*_]{0,2}(?P<key>[^:：*`>]{1,30})[*_]{0,2}[ \t]*[:：]"
-    r"[ \t]*(?:[*_]{1,2}(?=\s))?(?P<value>[^\n]{0,200})",
+    r"[ \t]*+(?:[-*+][ \t]++)?[*_]{0,2}(?P<key>[^:：*`>]{1,30})[*_]{0,2}[ \t]*+[:：]"
+    r"[ \t]*+(?:[*_]{1,2}(?=\s))?(?P<value>[^\n]{0,200})",
 )
 _AT = re.compile(rf"@({words.NAME})")
 _NAME = re.compile(words.NAME)
 _BETWEEN_NAMES = re.compile(r"[,，、&+]|\s(?:and|und|et|y|和|与)\s", re.IGNORECASE)
-_NAMED_STEPS = re.compile(rf"(?:{words.STEP})\s*({_STEP_LIST})", re.IGNORECASE)
+_NAMED_STEPS = re.compile(rf"(?:{words.STEP})\s*+({_STEP_LIST})", re.IGNORECASE)
 _ONE_RESOURCE = re.compile(rf"(?:{_BETWEEN_RESOURCES})?({_RESOURCE})", re.IGNORECASE)
-_ONE_OR_RANGE = re.compile(r"(\d+)(?:\s*(?:步)?\s*(?:-|–|to|through|bis|至|到)\s*\D{0,8}?(\d+))?")
+_ONE_OR_RANGE = re.compile(
+    r"(\d+)(?:\s*+(?:步)?\s*+(?:-|–|to|through|bis|至|到)\s*+\D{0,8}?(\d+))?"
+)

@@ -1,10 +1,11 @@
 """Turn a plan document into steps, and tell every mistake in it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from replan.errors import Mistake
+from replan.plan.attributes import Attributes
 from replan.plan.body import Body, read_body
 from replan.plan.encoding import decode
 from replan.plan.lines import Line, split_lines
@@ -15,6 +16,7 @@ from replan.plan.repair import repair
 from replan.plan.seal import without_seal
 from replan.plan.title import Complaint, Title, read_title, repeated
 from replan.plan.wrapping import wrapped_lines
+from replan.texts.bounds import MOST_DEPENDENCIES
 
 BOM = "\ufeff"
 
@@ -113,7 +115,7 @@ class _StepsReader:
         parts = list(zip(self._items, titles, bodies, numbers, strict=True))
         for part, head in zip(parts, heads, strict=True):
             self._complain(*part, head)
-        steps, found = repair([_step(*part) for part in parts], self._known)
+        steps, found = repair(list(self._steps(parts)), self._known)
         place = {number.id: item for item, _, _, number in parts}
         for step_id, complaint in found:
             self._mistake(place[step_id].start, complaint, place[step_id])
@@ -124,6 +126,16 @@ class _StepsReader:
         if not blocks:
             self._mistake(0, _NO_STEPS, None)
         return blocks, tuple(sorted(self._mistakes, key=lambda each: (each.line, each.column)))
+
+    def _steps(self, parts: Sequence[tuple[Item, Title, Body, Numbered]]) -> Iterator[PlanStep]:
+        left = MOST_DEPENDENCIES
+        for item, title, body, number in parts:
+            said = title.attributes | body.attributes
+            before, left = left, left - len(said.dependencies or ())
+            if left < 0 <= before:
+                self._mistake(item.start, _TOO_MANY_DEPENDENCIES, item)
+            said = replace(said, dependencies=None) if left < 0 else said
+            yield _step(item, title.description, body, number.id, said)
 
     def _paired(self, titles: Sequence[Title]) -> Iterator[tuple[Title, Item]]:
         return zip(titles, self._items, strict=True)
@@ -164,12 +176,11 @@ class _StepsReader:
         )
 
 
-def _step(item: Item, title: Title, body: Body, number: Numbered) -> PlanStep:
-    said = title.attributes | body.attributes
+def _step(item: Item, description: str, body: Body, step_id: int, said: Attributes) -> PlanStep:
     specialists = said.specialists or ()
     return PlanStep(
-        id=number.id,
-        description=title.description or f"Step {number.id}",
+        id=step_id,
+        description=description or f"Step {step_id}",
         brief=body.brief,
         parameters=body.parameters,
         status=_STATUS.get(item.mark or " ", StepStatus.PENDING),
@@ -205,6 +216,12 @@ def _no_description(step_id: int) -> Complaint:
     )
 
 
+_TOO_MANY_DEPENDENCIES = Complaint(
+    "too_large",
+    "",
+    f"With this step the steps have more than {MOST_DEPENDENCIES:,} dependencies.",
+    "Let steps wait for one step that brings others together.",
+)
 _NO_STEPS = Complaint(
     "no_steps",
     "",

@@ -31,6 +31,7 @@ def repair(steps: Sequence[PlanStep], known: Collection[int]) -> tuple[list[Plan
 
 
 def _dangling(step: PlanStep, ids: frozenset[int], known: Collection[int]) -> Iterator[Complaint]:
+    names = ""
     for other in step.awaits:
         about = str(other)
         if other == step.id:
@@ -40,7 +41,8 @@ def _dangling(step: PlanStep, ids: frozenset[int], known: Collection[int]) -> It
             conditional = step.condition is not None and step.condition.step == other
             code = "unknown_condition" if conditional else "unknown_dependency"
             reason = f"Step {step.id} waits for step {other}, which this plan does not have."
-            yield Complaint(code, about, reason, f"Use one of: {_names(ids - {step.id})}.")
+            names = names or _names(ids - {step.id})
+            yield Complaint(code, about, reason, f"Use one of: {names}.")
 
 
 def _impossible(step: PlanStep, ids: Collection[int], known: Collection[int]) -> set[int]:
@@ -60,7 +62,8 @@ def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
 
 
 def _cycle(cycle: tuple[int, ...], awaited: int) -> Complaint:
-    way = " -> ".join(str(step_id) for step_id in (*cycle, cycle[0]))
+    shown = [*map(str, cycle[:_MOST_NAMES]), *(["..."] if len(cycle) > _MOST_NAMES else [])]
+    way = " -> ".join([*shown, str(cycle[0])])
     return Complaint(
         "cycle",
         str(awaited),

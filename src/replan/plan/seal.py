@@ -28,9 +28,8 @@ _SEAL = re.compile(
     rf"(?:[ \t]+run=(?P<run>{_RUN.pattern}))?[ \t]*-->[ \t]*",
     re.ASCII,
 )
-_PAIR = re.compile(r"(\d+)=([0-9a-f]+)")
+_PAIR = re.compile(r"(\d{1,18})=([0-9a-f]+)")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
@@ -44,7 +43,7 @@ def fingerprint(step: PlanStep) -> str:
     step = normalised_step(step)
     condition = step.condition
     asked = {
-        "description": " ".join(_COMMENT.sub(" ", step.description).split()),
+        "description": " ".join(_without_comments(step.description).split()),
         "brief": _told(step.brief),
         "parameters": step.parameters,
         "awaits": sorted(step.awaits),
@@ -135,9 +134,19 @@ def _pieces(brief: str) -> Iterator[str]:
     yield from _tidied(text)
 
 
+def _without_comments(text: str) -> str:
+    """Give a text with a blank for each comment; one pass, whatever begins and never ends."""
+    kept: list[str] = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept += [text[at:start], " "]
+        at = end + 3
+    return "".join([*kept, text[at:]])
+
+
 def _tidied(lines: list[str]) -> Iterator[str]:
     """Give the lines of free text: no comments, no blank lines, one blank between words."""
-    for line in _COMMENT.sub(" ", "\n".join(lines)).split("\n"):
+    for line in _without_comments("\n".join(lines)).split("\n"):
         words = line.split()
         if words:
             yield line[: len(line) - len(line.lstrip())] + " ".join(words)

@@ -10,6 +10,7 @@ from replan.plan.attributes import KNOWN, Attributes, write_attributes
 from replan.plan.encoding import decode, encode, encode_name, encode_where
 from replan.plan.model import PlanStep
 from replan.plan.phrases import Phrase, read_phrases, read_trailing
+from replan.texts.bounds import STEP_ATTRIBUTES, STEP_LINE
 
 _LONGEST_KEPT = 500
 
@@ -63,11 +64,24 @@ def read_title(text: str, *, numbered: str | None = None) -> Title:
 
 def _read_title(text: str, numbered: str | None) -> Title:
     number, text = _read_number(text, numbered)
-    reading = _Reading(_unbold(text))
-    while _read_from_end(reading):
-        reading.rest = reading.rest.rstrip()
-    description = decode(_unbold(reading.rest.strip()))
+    text = _unbold(text)
+    # Attributes stand at the end; what is before them is only kept.
+    start = max(0, len(text) - STEP_LINE)
+    reading = _Reading(text[start:])
+    _read_attributes(reading)
+    if start:
+        reading.complaints.append(_too_long(len(text)))
+    description = decode(_unbold((text[:start] + reading.rest).strip()))
     return Title(number, description, reading.attributes, tuple(reading.complaints))
+
+
+def _read_attributes(reading: _Reading) -> None:
+    for _ in range(STEP_ATTRIBUTES):
+        if not _read_from_end(reading):
+            return
+        reading.rest = reading.rest.rstrip()
+    if _read_from_end(reading):
+        reading.complaints.append(_TOO_MANY)
 
 
 # A change of one step leaves the others as they were, and its own line changes by its mark.
@@ -194,7 +208,7 @@ def _read_mentions(reading: _Reading, rest: str) -> bool:
     found = _MENTION.fullmatch(rest, max(at, 0))
     if found is None or (at > 0 and _IN_AN_ADDRESS.match(rest[at - 1])):
         return False
-    before = _CONNECTOR.sub("", rest[:at])
+    before = _without_connector(rest[:at])
     joined = _AND_MENTION.search(before, before.rfind("@")) if "@" in before else None
     reading.rest = before[: joined.start(1)] + joined[1] if joined else before
     reading.take(Attributes(specialists=(decode(found["name"]),)))
@@ -205,7 +219,7 @@ def _read_words(reading: _Reading, rest: str) -> bool:
     found = read_trailing(rest)
     if found is None:
         return False
-    reading.rest = _CONNECTOR.sub("", rest[: found[0]])
+    reading.rest = _without_connector(rest[: found[0]])
     reading.take(found[1])
     return True
 
@@ -223,12 +237,19 @@ def _read_group(reading: _Reading, rest: str) -> bool:
     is_text = _TRAILING_MENTION.search(rest[:start]) is None
     if is_text and all(phrase.kind == "unknown" for phrase in phrases):
         return False
-    reading.rest = _CONNECTOR.sub("", rest[:start]) if rest[start] == "[" else rest[:start]
+    reading.rest = _without_connector(rest[:start]) if rest[start] == "[" else rest[:start]
     reading.complaints.extend(_complaints(phrases))
     for phrase in reversed(phrases):
         if phrase.attributes is not None:
             reading.take(phrase.attributes)
     return True
+
+
+def _without_connector(text: str) -> str:
+    """Give the text before an attribute, without the dash or comma that led to it."""
+    text = text.rstrip()
+    found = _CONNECTOR.search(text, max(0, len(text) - 2))
+    return text[: found.start()].rstrip() if found else text
 
 
 def _opening(text: str) -> int | None:
@@ -267,15 +288,30 @@ def bad_number(text: str) -> Complaint:
     )
 
 
+def _too_long(length: int) -> Complaint:
+    return Complaint(
+        "too_large",
+        "",
+        f"The line of this step has {length:,} characters; at most {STEP_LINE:,} are read.",
+        "Write the details on indented lines below it.",
+    )
+
+
+_TOO_MANY = Complaint(
+    "too_large",
+    "",
+    f"This step has more than {STEP_ATTRIBUTES} names and attributes.",
+    "Name fewer specialists, and write all other attributes into one pair of brackets.",
+)
 _NUMBER = re.compile(
-    rf"(?P<open>\*\*|__)?\s*(?:{words.STEP}\s*#?(?P<step>\d+)(?:\s*步)?|(?P<plain>\d+))"
-    r"(?:(?P<early>\*\*|__)\s*[:：.)、．]?|\s*[:：.)、．]\s*(?(open)(?P<late>\*\*|__)?)[:：]?"
-    r"|(?<!^)\s+[—–-](?=\s))\s*",
+    rf"(?P<open>\*\*|__)?\s*+(?:{words.STEP}\s*+#?(?P<step>\d++)(?:\s*+步)?|(?P<plain>\d++))"
+    r"(?:(?P<early>\*\*|__)\s*+[:：.)、．]?|\s*+[:：.)、．]\s*+(?(open)(?P<late>\*\*|__)?)[:：]?"
+    r"|(?<!^)\s++[—–-](?=\s))\s*+",
     re.IGNORECASE,
 )
-_MENTION = re.compile(rf"[`*_]*@(?P<name>{words.NAME})[`*]*[.,;。]?\s*")
-_TRAILING_MENTION = re.compile(rf"(?:^|[^A-Za-z0-9.+\-@])@{words.NAME}[`*]*\s*$")
-_AND_MENTION = re.compile(rf"(@{words.NAME}[`*]*)\s+(?:and|und|et|y|和|与)$", re.IGNORECASE)
+_MENTION = re.compile(rf"[`*_]*+@(?P<name>{words.NAME})[`*]*+[.,;。]?\s*+")
+_TRAILING_MENTION = re.compile(rf"(?:^|[^A-Za-z0-9.+\-@])@{words.NAME}[`*]*+\s*+$")
+_AND_MENTION = re.compile(rf"(@{words.NAME}[`*]*+)\s++(?:and|und|et|y|和|与)$", re.IGNORECASE)
 _IN_AN_ADDRESS = re.compile(r"[A-Za-z0-9.+\-@]")
 # A semicolon after a digit may end a character reference.
-_CONNECTOR = re.compile(r"\s*(?:[—–→,，、；:：|&+]|(?<![0-9]);|->|=>|(?<=\s)-)?\s*$")
+_CONNECTOR = re.compile(r"(?:[—–→,，、；:：|&+]|(?<![0-9]);|->|=>|(?<=\s)-)\Z")

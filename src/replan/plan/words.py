@@ -22,7 +22,7 @@ def _any_of(*names: str) -> str:
     """Give a pattern for any word of the lists, the longest first; blanks are any white space."""
     words = {word for name in names for word in _LISTS[name]}
     ordered = sorted(words, key=lambda word: (-len(word), word))
-    return "(?:" + "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in ordered) + ")"
+    return "(?:" + "|".join(re.escape(word).replace(r"\ ", r"\s++") for word in ordered) + ")"
 
 
 STEP = _any_of("step")
@@ -46,5 +46,5 @@ NO = _any_of("no")
 NONE = _any_of("none")
 VAGUE = _any_of("vague")
 
-NAME = r"(?:\w|&#[0-9]{1,7};)(?:(?:[\w.-]|&#[0-9]{1,7};)*(?:\w|&#[0-9]{1,7};))?"
+NAME = r"(?:\w|&#[0-9]{1,7};)(?:[.-]*+(?:\w|&#[0-9]{1,7};))*+"
 """A specialist's name as it can follow an `@`."""

@@ -24,7 +24,7 @@ _BROKEN = (
     *("network_error", "insufficient_system_resource"),
 )
 _REPEATED = re.compile(r"(.+?)\1*")
-_LONGEST_WORDS = 500
+_LONGEST_WORDS, _LONGEST_NAME = 500, 200
 
 
 class ReplyEnd(NamedTuple):
@@ -117,7 +117,7 @@ def _reasons(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 def _name(value: object) -> str:
     """Give a reason in one spelling: of `FinishReason.MAX_TOKENS` and `maxTokens` the same."""
-    name = re.sub(r"[^a-z]", "", str(value).rpartition(".")[2].casefold())
+    name = re.sub(r"[^a-z]", "", str(value)[-_LONGEST_NAME:].rpartition(".")[2].casefold())
     # LangChain joins a reason that stands in two pieces of a stream.
     repeated = _REPEATED.fullmatch(name)
     return repeated.group(1) if repeated else name

@@ -43,7 +43,7 @@ _SECTION = re.compile(
     r"(?P<text>.*?)\n?</(?P=tag)>",
     re.DOTALL,
 )
-_ATTRIBUTE = re.compile(r'([a-z]+)="([^"]*)"')
+_ATTRIBUTE = re.compile(r'(?<![a-z])([a-z]+)="([^"]*)"')
 _CALL = re.compile(r"<call((?: [a-z]+=\"[^\"]*\")+)/>\s*\Z")
 
 

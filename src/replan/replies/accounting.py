@@ -18,7 +18,7 @@ _WORDS = re.compile(r"[\w.-]+")
 _LONGEST_PHRASE = 60
 _MOST_PLACES = 2_000
 _PHRASE = re.compile(r"[^\n.!?。<>@]{1,60}")
-_CUT = re.compile(r"\s*(?:[;)\]}）】|]|,\s*(?=[^\W\d])|//).*", re.DOTALL)
+_CUT = re.compile(r"(?:(?<!\s)\s++)?(?:[;)\]}）】|]|,\s*+(?=[^\W\d])|//).*", re.DOTALL)
 
 
 def unaccounted(source: str, steps: Sequence[PlanStep], names: Names) -> Iterator[Mistake]:

@@ -149,7 +149,7 @@ class BodyStream:
         text = line.strip(BLANK)
         # A body that is wholly a block of Markdown is unwrapped, which needs its end.
         shown = line[skip_blank(line) :].rstrip(BLANK)
-        if opens_fence(shown) in MARKDOWN or _is_long_fence(text) or _may_be_more(text):
+        if opens_fence(shown) in MARKDOWN or _is_long_mark(text) or _may_be_more(text):
             self._is_open = False
         elif text:
             self._begin()
@@ -161,7 +161,7 @@ class BodyStream:
         line = "".join(self._line)
         self._line = [line]
         text = line.strip(BLANK)
-        if _is_long_fence(text) or text[0] in _MARKS:
+        if _is_long_mark(text) or text[0] in _MARKS:
             self._is_open = False
         elif text.startswith(_FENCES) or text in _FENCE_BEGINNINGS or not text.strip(_RULES):
             return
@@ -179,6 +179,6 @@ def _may_be_more(text: str) -> bool:
     return is_rule or text.startswith(tuple(_MARKS)) or opens_thought(text) is not None
 
 
-def _is_long_fence(text: str) -> bool:
-    """Whether to wait for the end of this line would take too long."""
-    return text.startswith(_FENCES) and len(text) > _LONGEST_FENCE
+def _is_long_mark(text: str) -> bool:
+    """Whether to wait for the end of this fence or rule would take too long."""
+    return len(text) > _LONGEST_FENCE and (text.startswith(_FENCES) or not text.strip(_RULES))

@@ -127,24 +127,24 @@ def _fillers() -> Iterator[str]:
 _LONGEST_RANGE = 100
 _LONGEST = 20_000
 """Characters of a text that are looked at; a step that is named only behind them stays."""
-_MARKED = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])?\s*\[[^\]]?\]\s")
-_HEAD = re.compile(r"\s*(?:[-*+]\s+)?(?:\[[^\]]?\]\s*)?")
+_MARKED = re.compile(r"\s*+(?:(?:[-*+]|\d{1,9}[.)])\s*+)?\[[^\]]?\]\s")
+_HEAD = re.compile(r"\s*+(?:[-*+]\s++)?(?:\[[^\]]?\]\s*+)?")
 _STRUCK = re.compile(
-    r"^(?:\s*~~(?P<all>[^~]+)~~\s*"
-    r"|\s*(?:[-*+]\s+)?(?:\[[^\]]?\]\s*)?(?P<number>\d{1,9}[.)]\s+)?(?:\[[^\]]?\]\s*)?"
-    r"~~(?P<inner>[^~]+)~~(?P<tail>[^~]*))$"
+    r"^\s*+(?:~~(?P<all>[^~]++)~~\s*+"
+    r"|(?:[-*+]\s++)?(?:\[[^\]]?\]\s*+)?(?P<number>\d{1,9}[.)]\s++)?(?:\[[^\]]?\]\s*+)?"
+    r"~~(?P<inner>[^~]++)~~(?P<tail>[^~]*+))$"
 )
 _ATTRIBUTES = re.compile(r"@[\w.-]+|\([^()]*\)")
-_RANGE = re.compile(r"(\d{1,4})\s*[-–—]\s*(\d{1,4})")
+_RANGE = re.compile(r"(\d{1,4})\s*+[-–—]\s*+(\d{1,4})")
 _REMOVED = _any_of(words("dropping", "removed"))
 _FILLERS = _any_of(_fillers())
 _BECAUSE = _any_of(words("dropping", "because")).pattern
 _AND = "|".join(re.escape(word) for word in plan_words.listed("and"))
-_BREAKS = rf"[,，、،](?!\s*(?:{_AND})?\s*#?\d)|(?:{_BECAUSE})"
+_BREAKS = rf"[,，、،](?!\s*+(?:(?:{_AND})\s*+)?#?\d)|(?:{_BECAUSE})"
 _SENTENCES = re.compile(rf"[\n.!?;…。；\uff01\uff1f]|{_BREAKS}")
 _CLAUSES = re.compile(rf"[\n.!?;…。；\uff01\uff1f:：()（）\[\]—–]|{_BREAKS}")
 _SUCCESSOR = re.compile(
-    rf"(?:{_any_of(words('dropping', 'successor')).pattern})\s*(?:{plan_words.STEP})?"
-    rf"\s*#?\d+(?:\s*(?:{_AND})\s*#?\d+)*"
+    rf"(?:{_any_of(words('dropping', 'successor')).pattern})\s*+(?:(?:{plan_words.STEP})\s*+)?"
+    rf"#?\d++(?:\s*+(?:{_AND})\s*+#?\d++)*+"
 )
 """What a step gives way to: "by step 5"."""

@@ -21,7 +21,7 @@ _SEGMENT_END = re.compile(
     r"|\.\s|:\s|\s-+\s|\s?[-=]>|→|\bbecause\b|\bbut\b"
 )
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
-_CHOICE = re.compile(r"\s*(?:[,/|，、;]|\bor\b|\boder\b|\bou\b|\bo\b|→|->)\s*")
+_CHOICE = re.compile(r"(?:(?<!\s)\s++)?(?:[,/|，、;]|\bor\b|\boder\b|\bou\b|\bo\b|→|->)\s*+")
 _NUMBER = re.compile(
     r"[~≈\s]*(\d{1,9}+(?:[.,]\d{1,12}+)?+|[.,]\d{1,12}+)\s*"
     r"(?:(%)|(?:/|out of|von|sur|de)\s*(\d{1,6}))?(?=$|[\s,;.()\]}#-])"

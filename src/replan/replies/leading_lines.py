@@ -17,7 +17,7 @@ from replan.replies.keys import fits
 from replan.replies.wrapping import BLANK, skip_blank
 
 _MIN_PREFIX = 3
-_ONE_LINE = re.compile(r"[ \t]*-{3,}[ \t]+([^\n]{1,2000}?)[ \t]-{3,}(?=\s|\Z)")
+_ONE_LINE = re.compile(r"[ \t]*+-{3,}+[ \t]++([^\n]{1,2000}?)[ \t]-{3,}+(?=\s|\Z)")
 _PASSED_OVER = re.compile(r"\s+\S|[a-z][a-z0-9_-]{0,30}\s?:\s")
 
 

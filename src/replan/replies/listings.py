@@ -47,7 +47,7 @@ def rewritten(text: str, names: Names) -> str | None:
 
 def _lines(text: str) -> list[str]:
     text = without_comments(text)
-    text = re.sub(r"(?m)^(\s*)\\([-*+#])", r"\1\2", text)
+    text = re.sub(r"(?m)^([^\S\n]*+)\\([-*+#])", r"\1\2", text)
     text = _ITEM_END.sub("\n", _ITEM.sub("\n- ", text))
     lines = text.split("\n")[:_MOST_LINES]
     return [part for line in lines for part in _parted(line)]

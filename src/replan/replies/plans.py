@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from replan.errors import Mistake
 from replan.plan import words
-from replan.plan.document import PlanDocument, looks_like_plan
+from replan.plan.document import PlanDocument, looks_like_plan, too_large
 from replan.plan.reading import read_document
 from replan.replies.accounting import unaccounted
 from replan.replies.json_text import decode
@@ -22,6 +22,7 @@ from replan.replies.records import plan_text
 from replan.replies.structures import steps_in
 from replan.replies.unread import unread
 from replan.replies.wrapping import NEUTRAL_LANGUAGES, first_fence, trimmed, whole_fence
+from replan.texts.bounds import MODEL_PLAN
 
 _LEAST = 2
 _LONGEST = 60_000
@@ -68,7 +69,11 @@ def problems_of(text: str, names: Names, known: Collection[int] = ()) -> tuple[M
 # One node finds the plan in a reply, and the next one asks what is wrong with it.
 @lru_cache(maxsize=16)
 def _problems_of(text: str, team: tuple[str, ...], known: frozenset[int]) -> tuple[Mistake, ...]:
-    return (*PlanDocument.recover(text, known=known).mistakes, *unread(text, Names(team)))
+    beyond = too_large(text, MODEL_PLAN)
+    return beyond or (
+        *PlanDocument.recover(text, known=known).mistakes,
+        *unread(text, Names(team)),
+    )
 
 
 def find_plan(
@@ -82,6 +87,8 @@ def find_plan(
         expected: Whether a plan was announced; else only what can be nothing else is one.
         is_cut: Whether the end of the body is known to be missing.
     """
+    if beyond := too_large(body, MODEL_PLAN):
+        return FoundPlan(body, beyond, is_certain=False, is_cut=is_cut) if expected else None
     names = Names(team)
     best: FoundPlan | None = None
     fewest = 0
@@ -94,8 +101,8 @@ def find_plan(
         faults = len(problems) + _strangers(text, names)
         if best is None or faults < fewest:
             best, fewest = found, faults
-        if not fewest:
-            break
+        if not fewest or any(problem.code == "too_large" for problem in problems):
+            break  # nothing is better, or worth the time
     return best
 
 

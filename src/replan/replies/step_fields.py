@@ -9,10 +9,12 @@ from replan.replies.order_phrases import read_order
 from replan.replies.step_line import Line, read_line
 
 _FIELD = re.compile(
-    r"[\s>*+•–-]*[*_`]{0,2}(?P<key>[^:：=*`|]{1,40}?)[*_`]{0,2}\s*[:：=]\s*[*_`]{0,2}\s*(?P<value>.*)"
+    r"[\s>*+•–-]*+[*_`]{0,2}(?P<key>[^:：=*`|]{1,40}?)[*_`]{0,2}\s*+[:：=]\s*+[*_`]{0,2}\s*+(?P<value>.*)"
 )
-_PIECES = re.compile(r"\s*[|;]\s*")
-_EDGE = re.compile(r"[\s*•+-]*(?P<from>.{1,200}?)\s*(?:--?>|=>|→)\s*\D{0,12}?(?P<to>\w{1,12})\W*")
+_PIECES = re.compile(r"(?:(?<!\s)\s++)?[|;]\s*+")
+_EDGE = re.compile(
+    r"[\s*•+-]*+(?P<from>.{1,200}?)\s*+(?:--?>|=>|→)\s*+\D{0,12}?(?P<to>\w{1,12})\W*+"
+)
 
 
 def _folded(names: Sequence[str]) -> frozenset[str]:

@@ -28,14 +28,16 @@ _MENTION = re.compile(
 )
 _MORE_WORDS = re.compile(r"(?:[ _-]\w{1,30}){1,2}")
 _BETWEEN = re.compile(
-    r"\s*(?://|[,;|，；、،؛:：]|(?<=\s)[-–—]{1,2}(?=\s)|→|⇒|->|=>|(?=←|<-))\s*|(?<=[.。])\s+"
+    r"(?:(?<!\s)\s++)?(?://|[,;|，；、،؛:：]|(?<=\s)[-–—]{1,2}(?=\s)|→|⇒|->|=>|(?=←|<-))\s*+|(?<=[.。])\s++"
 )
 _LABELLED = re.compile(
-    rf"[*_`]{{0,2}}(?:{words.ASSIGNED_TO})[*_`]{{0,2}}\s*(?:[:：=]\s*|\s+)[*_`]{{0,2}}(?:the\s+)?"
+    rf"[*_`]{{0,2}}(?:{words.ASSIGNED_TO})[*_`]{{0,2}}(?:\s*+[:：=]\s*+|\s++)[*_`]{{0,2}}(?:the\s++)?"
     r"(?P<name>\S.{0,80})",
     re.IGNORECASE | re.DOTALL,
 )
-_ROLE_BEFORE = re.compile(rf"[\s,;|，；]+(?:{words.ASSIGNED_TO})\s*[:：=]\s*$", re.IGNORECASE)
+_ROLE_BEFORE = re.compile(
+    rf"(?<![\s,;|，；])[\s,;|，；]++(?:{words.ASSIGNED_TO})\s*+[:：=]\s*+$", re.IGNORECASE
+)
 _KEYED = re.compile(r"[^:：=]{1,40}[:：=]\s*(?P<value>\S.{0,80})")
 _BY = re.compile(r"\s(?:by|von|par|por|da|由)\s+(?:the\s+)?(?P<name>\S{1,60}(?:\s\S{1,30})?)$")
 _STRESSED = re.compile(r"(?P<mark>\*\*|__|[*_`])(?P<name>[^*_`]{1,60}(?:_[^*_`]{1,60})*)(?P=mark)")

@@ -4,7 +4,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import yaml
 
@@ -12,12 +12,11 @@ from replan.plan import words
 from replan.replies.json_text import decode, decode_lines
 from replan.replies.naming import squeezed
 from replan.replies.records import LISTS, has_step_fields, part_of
+from replan.texts.bounds import REPLY_YAML
+from replan.texts.yaml_events import load_bounded
 
-_Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LEAST = 2
-_MOST_EVENTS = 50_000
-_DEEPEST = 20
-_JSON_START = re.compile(r"(?:[^\n{\[]{0,80}[:：]\s*)?\s*(?=[\[{])")
+_JSON_START = re.compile(r"(?:[^\n{\[]{0,80}[:：]\s*+)?\s*+(?=[\[{])")
 _YAML_ITEM = re.compile(r"^[ \t]*-[ \t]+(?P<key>[\w \"']{1,40}):(?:[ \t]|$)", re.MULTILINE)
 _YAML_LIST = re.compile(r"^(?P<key>[\w \"']{1,40}):[ \t]*(?:\n[ \t]*-|\n[ \t]+\S)", re.MULTILINE)
 _YAML_VALUE = re.compile(r"^(?P<head>[ \t]*(?:-[ \t]+)?[\w \"']{1,40}:[ \t]+)(?P<value>\S.*)$")
@@ -30,9 +29,9 @@ _STEP_TAGS = frozenset(squeezed(word) for word in words.listed("step")) - {
     "steps",
     "tasks",
 }
-_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
+_RULE = re.compile(r"[\s|:+=]*+-[\s|:+=-]*+")
 _PAIR = re.compile(
-    r"[\s>*+-]*[*_`]{0,2}(?P<key>[^:：*`|]{1,40}?)[*_`]{0,2}\s*[:：]\s*[*_`]{0,2}\s*(?P<value>.*)"
+    r"[\s>*+-]*+[*_`]{0,2}(?P<key>[^:：*`|]{1,40}?)[*_`]{0,2}\s*+[:：]\s*+[*_`]{0,2}\s*+(?P<value>.*)"
 )
 _BARE_LABEL = re.compile(r"\W*(?P<step>\w+)\s*#?(?P<id>\d{1,4})\W*")
 
@@ -94,16 +93,8 @@ def _key(found: re.Match[str]) -> str:
 
 def load_yaml(text: str) -> object:
     """Read YAML with plain values alone; none if it is none, has aliases, or is too deep."""
-    depth = 0
     try:
-        events = cast("Iterator[yaml.Event]", cast("Any", yaml).parse(text, Loader=_Loader))
-        for count, event in enumerate(events):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            named = isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
-            if named or depth > _DEEPEST or count > _MOST_EVENTS:
-                return None
-        value = yaml.load(text, Loader=_Loader)  # noqa: S506 - the loader is a safe one
+        value = load_bounded(text, REPLY_YAML)
         return cast("object", json.loads(json.dumps(value, default=str)))
     except (yaml.YAMLError, ValueError, OverflowError, TypeError, RecursionError):
         return None

@@ -23,7 +23,7 @@ _ANSWER_OPEN = re.compile(
     r"[ \t]*<(answer|response|output|final|reply|final_answer)>", re.IGNORECASE
 )
 _BLANKS = re.compile(f"[{re.escape(BLANK)}]*")
-_FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([\w+-]{0,20})[ \t]*$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]{0,3}(`{3,}+|~{3,}+)[ \t]*+([\w+-]{0,20}+)[ \t]*+$", re.MULTILINE)
 _MAX_FENCES = 2_000
 NEUTRAL_LANGUAGES = frozenset(
     ("", "markdown", "md", "yaml", "yml", "text", "txt", "plaintext", "json", "json5", "jsonc")

@@ -11,6 +11,7 @@ from replan.errors import InputError
 from replan.plan.document import looks_like_plan
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.usage import TokenCount
+from replan.texts.bounds import ANSWER
 
 QuestionKind = Literal["question", "approval", "in doubt"]
 """A specialist wants to know something, a tool may not run unasked, or a try that
@@ -162,6 +163,7 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
             raise InputError(
                 f"'{key}' is no key of a question. A key is step/specialist/number: '2/writer/1'."
             )
+        _check_size(key, answer)
         if _is_empty(answer):
             raise InputError(f"The answer to {key} is empty. Leave it out or write one.")
         question = Question(
@@ -292,9 +294,19 @@ def _answer_to(question: Question, given: object) -> JsonValue:
         kind = type(given).__name__
         problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
         raise InputError(problem) from error
+    _check_size(question.key, answer)
     if _is_empty(answer):
         raise InputError(f"The answer to {question.key} is empty. Write one.")
     return answer
+
+
+def _check_size(key: str, answer: JsonValue) -> None:
+    size = len(_ANSWER.dump_json(answer))
+    if size > ANSWER:
+        raise InputError(
+            f"The answer to {key} has {size:,} bytes; at most {ANSWER:,} are taken. "
+            "Give the name of a file instead."
+        )
 
 
 def _is_empty(answer: JsonValue) -> bool:

@@ -482,7 +482,7 @@ def test_an_exploding_alias_is_a_mistake() -> None:
     rows = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     rows += [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]" for at in range(1, 10)]
     block = "".join(f"  {row}\n" for row in rows)
-    assert codes(f"- [ ] 1. a\n  ```yaml\n{block}  ```\n") == [(3, 3, "bad_parameters")]
+    assert codes(f"- [ ] 1. a\n  ```yaml\n{block}  ```\n") == [(7, 3, "bad_parameters")]
 
 
 def test_a_thousand_steps_are_read_and_written_in_a_moment() -> None:

@@ -11,22 +11,25 @@ from replan.plan.model import Value
 Link = Literal["", "then", "finally"]
 """How a clause follows what stands before it: not at all, after its branch, after everything."""
 
+_LONGEST_LOOKED_AT = 500
 _FILE = re.compile(r"(?<![\w/.-])[\w\-./]*\w\.[a-z]{2,8}\b", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*+\u2022]\s+(?:\[.\]\s+)?|\d{1,3}[.)\u3001]\s*(?!\d))")
 _INLINE_NUMBER = re.compile(r"(?:^|\s)(?=\(?\d{1,2}\)\s)")
 _SENTENCE_END = re.compile(
-    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\betc)[.!?]+(?:\s+|$)|[;\u3002\uff01\uff1f\uff1b]\s*"
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\betc)(?<![.!?])[.!?]++(?:\s++|$)|[;\u3002\uff01\uff1f\uff1b]\s*+"
 )
 _STRONG_LINK = re.compile(
-    r"(?:^|,\s*|\s+|\uff0c)(?:and\s+)?"
-    r"(?:(?P<then>then|after\s+that|afterwards|subsequently)"
-    r"|(?P<finally>finally|lastly|(?:at|in)\s+the\s+end(?!\s+of)))\b,?\s*"
-    r"|(?:^|,\s*)(?:and\s+)?(?P<next>next)\b,?\s+"
+    r"(?:^|,\s*+|(?<!\s)\s++|\uff0c)(?:and\s++)?"
+    r"(?:(?P<then>then|after\s++that|afterwards|subsequently)"
+    r"|(?P<finally>finally|lastly|(?:at|in)\s++the\s++end(?!\s++of)))\b,?\s*+"
+    r"|(?:^|,\s*+)(?:and\s++)?(?P<next>next)\b,?\s++"
     r"|\uff0c?(?P<zh_then>\u7136\u540e|\u63a5\u7740|\u968f\u540e|(?:^|(?<=\uff0c))\u4e4b\u540e)\uff0c?"
     r"|\uff0c?(?P<zh_finally>\u6700\u540e|\u6700\u7ec8)\uff0c?",
     re.IGNORECASE,
 )
-_WEAK_LINK = re.compile(r",\s*and\s+|,\s*|\s+and\s+|\uff0c\s*(?:\u5e76\u4e14?|\u518d)?")
+_WEAK_LINK = re.compile(
+    r",\s*+and\s++|,\s*+|(?<!\s)\s++and\s++|\uff0c\s*+(?:\u5e76\u4e14?|\u518d)?"
+)
 _VERBS = frozenset(
     re.findall(
         r"\S+",
@@ -165,10 +168,12 @@ def _name_of(link: re.Match[str]) -> Link:
 def _clauses_in(part: str) -> Iterator[str]:
     cuts = [0]
     for sign in _WEAK_LINK.finditer(part):
-        if _divides(part[cuts[-1] : sign.start()], sign[0], part[sign.end() :]):
+        left = part[max(cuts[-1], sign.start() - _LONGEST_LOOKED_AT) : sign.start()]
+        right = part[sign.end() : sign.end() + _LONGEST_LOOKED_AT]
+        if _divides(left, sign[0], right):
             cuts.append(sign.end())
     for start, end in pairwise([*cuts, len(part)]):
-        text = re.sub(r"(?:[,\uff0c]|\s|\band\b)*$", "", part[start:end]).strip()
+        text = re.sub(r"(?<![,\uff0c\s])(?:[,\uff0c]|\s|\band\b)*+$", "", part[start:end]).strip()
         text = _COURTESY.sub("", _COURTESY.sub("", text)).strip(" ,\uff0c")
         if text:
             yield text
@@ -184,9 +189,9 @@ def _divides(left: str, sign: str, right: str) -> bool:
     first = words[0].casefold().strip(":,")
     if first in _VERBS:
         return True
-    complete = _COMPLETE.search(left) or files_named(left) or compute(left)
-    begins = first in _MEASURES or first in _QUESTION_WORDS
-    return begins and bool(complete) and not _OWN_AND.match(left.strip())
+    if not (first in _MEASURES or first in _QUESTION_WORDS) or _OWN_AND.match(left.strip()):
+        return False
+    return bool(_COMPLETE.search(left) or files_named(left) or compute(left))
 
 
 def _asks_for_something(text: str) -> bool:

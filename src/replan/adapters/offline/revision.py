@@ -11,6 +11,7 @@ from replan.plan.model import PlanStep, StepStatus, Value
 from replan.state.placing import NOBODY
 
 _REVISED = "[revised: "
+_LONGEST_ERROR = 1_000
 _DID_YOU_MEAN = re.compile(
     r"[`'\"](?P<wrong>[^`'\"\n]+)[`'\"][^\n]*?\bdid you mean:? [`'\"](?P<right>[^`'\"\n]+)[`'\"]",
     re.IGNORECASE,
@@ -58,7 +59,7 @@ def _routed(progress: Progress, step: PlanStep) -> PlanStep | None:
 
 def _with_mended_name(progress: Progress, step: PlanStep) -> PlanStep | None:
     """Write the name that the error proposes for the one that it refuses."""
-    found = _DID_YOU_MEAN.search(progress.error_of(step))
+    found = _DID_YOU_MEAN.search(progress.error_of(step)[-_LONGEST_ERROR:])
     if found is None:
         return None
     wrong, right = found["wrong"], found["right"]

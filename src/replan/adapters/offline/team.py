@@ -7,7 +7,7 @@ from replan.prompts.sections import sections_of
 from replan.state.team import SpecialistCard, best_cards
 
 _CARD = re.compile(r"^-\s+@(?P<name>[^\s:]+):\s*(?P<rest>.*)$")
-_CAPABILITIES = re.compile(r"\s*\bCapabilities:\s*")
+_CAPABILITIES = re.compile(r"(?:(?<!\s)\s++)?\bCapabilities:\s*+")
 _NEEDS_INPUTS = re.compile(
     r"\b(?:earlier|previous|preceding|other)\s+(?:steps|results)\b", re.IGNORECASE
 )
@@ -30,7 +30,9 @@ _EMPTY_WORDS = frozenset(
 _MEANINGS = (
     (re.compile(r"%"), "percent"),
     (
-        re.compile(r"\bwhat\b.*\b(?:say|says|said|stands?)\b|\bmentions?\b|\baccording\s+to\b"),
+        re.compile(
+            r"(?m)^(?>.*?\bwhat\b).*\b(?:say|says|said|stands?)\b|\bmentions?\b|\baccording\s+to\b"
+        ),
         "passages",
     ),
     (re.compile(r"\b(?:draw|plot|graph|diagram)\b"), "chart"),

@@ -10,7 +10,7 @@ from replan.plan.model import Value
 MOST_ROWS = 30
 """How many rows an answer shows."""
 
-_RULE = re.compile(r"^\s*\|?(?:\s*:?-{3,}:?\s*\|)+\s*:?-*:?\s*$")
+_RULE = re.compile(r"^\s*+\|?(?:\s*+:?-{3,}+:?\s*+\|)++\s*+:?-*+:?\s*+$")
 _NUMBER = re.compile(r"^-?\d+(?:\.\d+)?$")
 _EMPTY = "(empty)"
 _CELL_END = re.compile(r"(?<!\\)\|")

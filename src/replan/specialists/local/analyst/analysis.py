@@ -37,7 +37,7 @@ from replan.specialists.local.parameters import refuse_misspelt
 from replan.specialists.local.refusals import CannotAnswerError
 from replan.specialists.local.words import joined, words_of
 
-_REVISION_NOTE = re.compile(r"\[revised:[^\]]*\]")
+_REVISION_NOTE = re.compile(r"\[revised:[^\]]{0,1000}\]")
 _MOST_TABLES = 30
 _GUESSED, _LOOSE = 0.7, 0.4
 _ENOUGH = 2

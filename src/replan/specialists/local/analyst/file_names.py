@@ -10,7 +10,7 @@ from replan.specialists.local.analyst.tables import TableFile
 from replan.specialists.local.parameters import given_names
 
 _PLAIN = re.compile(
-    r"(?<![\w/.-])[^\s,;:'\"()`\[\]]*[^\s,;:'\"()`./\[\]]\.(?:csv|tsv|parquet|json|jsonl|ndjson)\b",
+    r"(?<![^\s,;:'\"()`\[\]])[^\s,;:'\"()`\[\]]*[^\s,;:'\"()`./\[\]]\.(?:csv|tsv|parquet|json|jsonl|ndjson)\b",
     re.IGNORECASE,
 )
 

@@ -27,7 +27,7 @@ ValueOwner = Callable[[Sequence[str]], Filter | None]
 
 _YEAR = re.compile(r"^(?:19|20)\d\d$")
 _NUMBER = re.compile(r"^\d+(?:\.\d+)?$")
-_BRACKETS = re.compile(r"\[[^\]]*\]")
+_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 _LONGEST_VALUE = 4
 _BEFORE_A_DATE = frozenset(("in", "for", "during", "of", "only"))
 

@@ -27,7 +27,7 @@ _ASKING = re.compile(
     r"^(?:please\s+)?(?:calculate|compute|work\s+out|what\s+is|how\s+much\s+is)\s+(?:the\s+)?",
     re.IGNORECASE,
 )
-_BRACKETS = re.compile(r"\[[^\]]*\]")
+_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 _FROM_TABLES, _ADDED_UP = 0.9, 0.8
 
 

@@ -32,9 +32,10 @@ PARAMETERS = ("query", "top", "file")
 """The parameters that a step may give."""
 
 _FILE = re.compile(
-    r"(?<![\w/.-])[^\s,;:'\"()`\[\]]*[^\s,;:'\"()`./\[\]]\.(?:txt|md|rst)\b", re.IGNORECASE
+    r"(?<![^\s,;:'\"()`\[\]])[^\s,;:'\"()`\[\]]*[^\s,;:'\"()`./\[\]]\.(?:txt|md|rst)\b",
+    re.IGNORECASE,
 )
-_BRACKETS = re.compile(r"\[[^\]]*\]")
+_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 _USUAL, _MOST = 3, 20
 _MOST_PASSAGES = 50_000
 _LOWEST, _BY_COVERAGE, _BY_LEAD = 0.4, 0.4, 0.15

@@ -14,7 +14,7 @@ KINDS = (".txt", ".md", ".rst")
 _DEEPEST, _MOST_FILES = 6, 1000
 _MOST_BYTES, _MOST_CHARACTERS = 1_000_000, 900
 _LONG_LIST, _UNDERLINED_LEVEL = 300, 2
-_HEADING = re.compile(r"^(?P<signs>#{1,6})\s+(?P<title>.+?)\s*#*\s*$")
+_HEADING = re.compile(r"^(?P<signs>#{1,6})\s++(?P<title>\S.*)$")
 _UNDERLINE = re.compile(r"^(?P<sign>[=\-~^\"'*+#])(?P=sign){2,}\s*$")
 _ITEM = re.compile(r"^(?:[-*+\u2022]|\d{1,3}[.)])\s+\S")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
@@ -126,13 +126,19 @@ class _Reader:
 
     def _enter(self, line: str) -> None:
         if found := _HEADING.match(line):
-            self._outline.enter(len(found["signs"]), found["title"])
+            self._outline.enter(len(found["signs"]), _unsigned(found["title"]))
 
     def _ended(self) -> Iterator[Passage]:
         text = "\n".join(self._block)
         heading = str(self._outline)
         yield from _cut(Passage(file=self._name, line=self._start, heading=heading, text=text))
         self._block = []
+
+
+def _unsigned(title: str) -> str:
+    """Give a heading without the signs that close it; signs alone are its title."""
+    title = title.rstrip()
+    return title.rstrip("#").rstrip() or title
 
 
 def _is_rule(line: str, block: list[str]) -> bool:

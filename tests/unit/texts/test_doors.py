@@ -1,0 +1,289 @@
+"""What reads texts of others ends soon, whatever a line in them repeats."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from replan.adapters.offline.plan import draft_plan
+from replan.cli.reading import read_plan_text
+from replan.errors import InputError, PlanDocumentError, TeamFileError
+from replan.plan.document import PlanDocument, looks_like_plan
+from replan.plan.overlooked import overlooked
+from replan.plan.seal import fingerprint
+from replan.replies.body_stream import BodyStream
+from replan.replies.readings import (
+    read_answer,
+    read_feedback,
+    read_plan,
+    read_specialist,
+    read_think,
+)
+from replan.settings.team_file import read_team_file
+from replan.specialists.local.answer_table import tables_in
+from replan.specialists.local.folder import FolderFile
+from replan.specialists.local.library.texts import passages_of
+from replan.specialists.local.words import words_of
+from replan.state.questions import given_answers, read_decision
+from replan.texts.bounds import ANSWER, MODEL_PLAN, PLAN, STEP_ATTRIBUTES, STEP_LINE
+
+# A line is to be read in 10 ms; the rest is for slow machines, and for doors that read it often.
+_SECONDS = 0.2
+_TEAM = ("a", "writer")
+_LINES = {
+    "blanks before a bad word": f"- [ ] 1. Do it @a (depends{' ' * 9_000}x)\n",
+    "blanks before nothing": f"- [ ] 1. Do it @a (after {' ' * 9_000})\n",
+    "blanks between words": f"- [ ] 1. Fetch{' ' * 9_000}it @a\n",
+    "blanks before a brief": f"- [ ] 1. x\n\n  foo\n{' ' * 9_000}bar\n",
+    "mentions": f"- [ ] 1. x {'@a ' * 3_000}\n",
+    "brackets": f"- [ ] 1. x @a {'(optional) ' * 900}\n",
+    "phrases": f"- [ ] 1. x @a ({'x, ' * 3_000})\n",
+    "orders": f"- [ ] 1. x @a ({'after 1, ' * 1_000})\n",
+    "things to write": f"- [ ] 1. x @a (writes {'a, ' * 3_000})\n",
+    "names that may end anywhere": f"- [ ] 1. x @a (assigned to: a{'和' * 9_000}\x00)\n",
+    "names in a thing to write": f"- [ ] 1. x @a (writes ` `,assigned to: a{'和' * 9_000}\x00)\n",
+    "brackets in brackets": f"- [ ] 1. x @a {'(' * 4_500}{')' * 4_500}\n",
+    "stress": f"- [ ] {'*' * 9_000}\n",
+    "quotes": f"{'> ' * 4_500}\n",
+    "lists": f"{'1. ' * 3_000}\n",
+    "links": f"{'[' * 9_000}\n",
+    "comments": f"- [ ] 1. {'<!-- ' * 1_800}\n",
+    "references": f"- [ ] 1. {'&#6' * 3_000}\n",
+    "keys": "key:" * 2_250,
+    "a fence": f"```{' ' * 9_000}x\n",
+    "a rule of a table": f"|a|b|\n{' ' * 9_000}|x\n",
+    "arrows": "-> 1 " * 1_800,
+}
+
+_LEADS = [
+    *("", "- [ ] 1. Do ", "- [ ] 1. Do @a (", "- [ ] 1. Do @a (after ", "- [ ] 1. x\n\n  ", "# a"),
+    *("---\ncomplexity: ", "---\ncomplexity: complex\n---\n", "---\n", "{", "[", "```\n"),
+    *("<think>", "|a|b|\n|-", "> ", "**", '"', "Step 1: ", "1. x (writes ", "assigned to: a"),
+]
+_PUMPS = [
+    *(" \t\na0-#*_`~<[({}]),.:;|=@'\"\\&!$"),
+    *("@a ", "> ", "- ", "- [ ] ", "1. ", "a:", "a: b\n", "](", "<think>", "</think>", "<!--"),
+    *("&#6", "&#64;", "x ", "x\n", "\r", "\u200b", "\u3000", "---\n", "```\n", "|-", '{"a":'),
+    *("[1,", "after 1, ", "and ", "、", "和", "(optional)", "step 1 ", "-> ", "Step 1: x\n\n"),
+]
+
+
+def _streamed(text: str) -> None:
+    stream = BodyStream()
+    for at in range(0, len(text), 64):
+        stream.feed(text[at : at + 64])
+
+
+def _thought(text: str) -> object:
+    return read_think(f"---\ncomplexity: complex\n---\n{text}", _TEAM)
+
+
+def _judged(text: str) -> object:
+    return read_feedback(f"---\nverdict: incomplete\nupdate: full\n---\n{text}", _TEAM)
+
+
+_DOORS: dict[str, Callable[[str], object]] = {
+    "a plan": lambda text: PlanDocument.recover(text).plan,
+    "a plan's hints": overlooked,
+    "a text that may be a plan": looks_like_plan,
+    "what a step was asked": lambda text: [
+        fingerprint(step) for step in PlanDocument.recover(text).plan.steps
+    ],
+    "a thought": _thought,
+    "a judgement": _judged,
+    "a model's plan": lambda text: read_plan(text, _TEAM),
+    "an answer": read_answer,
+    "a specialist's reply": read_specialist,
+    "a stream": _streamed,
+    "a table of an answer": lambda text: tables_in(text, ""),
+    "a column's name": words_of,
+    "a request to the offline host": lambda text: draft_plan(text, ()),
+}
+
+
+@pytest.mark.parametrize("door", _DOORS)
+@pytest.mark.parametrize("line", _LINES)
+def test_a_line_that_repeats_itself_is_read_soon(door: str, line: str) -> None:
+    assert _least_seconds(lambda: _DOORS[door](_LINES[line])) < _SECONDS
+
+
+@given(
+    door=st.sampled_from([*_DOORS]),
+    lead=st.sampled_from(_LEADS),
+    pump=st.lists(st.sampled_from(_PUMPS), min_size=1, max_size=3).map("".join),
+    end=st.sampled_from(["", "x", "!\n", ")", " x)", "\n---\n", "\x00"]),
+)
+def test_whatever_a_text_repeats_it_is_read_soon(door: str, lead: str, pump: str, end: str) -> None:
+    # Many lines take their time, but no more than twice as long for twice as many.
+    short, long = (lead + pump * (length // len(pump)) + end for length in (2_000, 4_000))
+    least = _least_seconds(lambda: _DOORS[door](long))
+
+    assert least < _SECONDS or least < 3 * _least_seconds(lambda: _DOORS[door](short))
+
+
+@pytest.mark.parametrize("line", _LINES)
+def test_a_note_is_read_soon(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "evil.md"
+    path.write_text(f"# a{' ' * 9_000}b\n{_LINES[line]}", encoding="utf-8")
+    file = FolderFile(name="evil.md", path=path)
+
+    assert _least_seconds(lambda: passages_of(file)) < _SECONDS
+
+
+def test_the_heading_of_a_note_is_told_without_the_signs_that_close_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("## Honey and wax ##  \n\nIt is harvested in July.\n", encoding="utf-8")
+
+    assert [each.heading for each in passages_of(FolderFile(name="a.md", path=path))] == [
+        "Honey and wax"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "a: " + "sk-" * 30_000, "a: &a [" + "*a," * 20_000, "{a: " * 40_000],
+    ids=["nesting", "keys", "aliases", "mappings"],
+)
+def test_a_hostile_team_file_is_refused_soon(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "team.yaml"
+    path.write_text(text)
+
+    def read() -> None:
+        with pytest.raises(TeamFileError):
+            read_team_file(path, {})
+
+    # The places of mistakes are found by a reader in Python.
+    assert _least_seconds(read) < 10 * _SECONDS
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("- [ ] 1. x\n" + "a" * PLAN.characters, "characters; at most 4,000,000"),
+        ("- [ ] 1. x\n" + "\n" * PLAN.lines, "lines; at most 100,000"),
+        ("- [ ] 1. x\n" * (PLAN.items + 1), "20,001 items and headings; at most 20,000"),
+        ("- [ ] 1. x\n  " + "a" * PLAN.line, "This line has 200,002 characters; at most 200,000"),
+    ],
+    ids=["characters", "lines", "items", "line"],
+)
+def test_a_plan_beyond_a_bound_is_not_read_and_says_which(text: str, reason: str) -> None:
+    def read() -> None:
+        with pytest.raises(PlanDocumentError, match=reason):
+            PlanDocument.parse(text)
+
+    assert _least_seconds(read) < _SECONDS
+    assert not PlanDocument.recover(text).plan.steps
+    assert not looks_like_plan(text)
+    with pytest.raises(InputError):
+        read_decision(text)
+
+
+def test_a_plan_of_a_thousand_steps_with_results_is_within_the_bounds() -> None:
+    last = f"- [ ] 1001. Sum up @a (after {', '.join(map(str, range(1, 1001)))})\n"
+    result = f"  > {'r' * 600}\n\n  > **Note:** {'n' * 600}\n\n"
+    text = "".join(f"- [x] {at}. Find {at} @a\n\n{result}" for at in range(1, 1001)) + last
+
+    assert len(PlanDocument.parse(text).plan.steps[-1].dependencies) == 1000
+
+
+def test_a_models_plan_beyond_a_bound_is_a_complaint() -> None:
+    found = read_plan("- [ ] 1. x @a\n" * (MODEL_PLAN.items + 1), _TEAM)
+
+    assert [problem.code for problem in found.problems] == ["too_large"]
+    assert "at most 5,000" in found.problems[0].reason
+
+
+def test_the_line_of_a_step_beyond_its_bound_is_told_and_nothing_of_it_is_lost() -> None:
+    words = "word " * 3_000
+    document = PlanDocument.recover(f"- [ ] 7. {words}@a (after 1)\n", known=[1])
+    step = document.plan.steps[0]
+
+    assert [(each.line, each.code) for each in document.mistakes] == [(1, "too_large")]
+    assert f"at most {STEP_LINE:,} are read" in document.mistakes[0].reason
+    assert (step.id, step.description) == (7, words.strip())
+    assert (step.assigned_to, step.dependencies) == ("a", (1,))
+
+
+def test_steps_that_all_wait_for_many_others_are_told_and_read_soon() -> None:
+    text = "".join(f"- [ ] {at}. x @a (after 1-900)\n" for at in range(1, 151))
+
+    assert "more than 50,000 dependencies" in str(PlanDocument.recover(text).mistakes)
+    assert _least_seconds(lambda: PlanDocument.recover(text).plan) < 10 * _SECONDS
+    assert _least_seconds(lambda: _thought(text)) < 10 * _SECONDS
+
+
+@pytest.mark.parametrize(
+    ("door", "lead", "unit"),
+    [
+        ("a stream", "---\ncomplexity: complex\n---\n", "="),
+        ("a text that may be a plan", "", "Step 1: x\n\n"),
+        ("a plan's hints", "", "## h\n- [ ] x\n"),
+    ],
+)
+def test_a_text_of_many_parts_is_read_in_time_that_grows_with_it(
+    door: str, lead: str, unit: str
+) -> None:
+    short, long = (lead + unit * (length // len(unit)) for length in (10_000, 40_000))
+
+    least = _least_seconds(lambda: _DOORS[door](long))
+
+    # The time of what looks at each part for each other part would be sixteen times as long.
+    assert least < 10 * max(_least_seconds(lambda: _DOORS[door](short)), 0.02)
+
+
+def test_a_file_that_is_larger_than_any_plan_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "plan.md"
+    path.write_bytes(b"- [ ] 1. x\n" + b"a" * 4 * PLAN.characters)
+
+    with pytest.raises(InputError, match="more than 16,000,000 bytes"):
+        read_plan_text(path)
+
+
+def test_an_answer_beyond_its_bound_is_refused() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+
+    with pytest.raises(InputError, match="The answer to 1/a/1 has 200,003 bytes"):
+        given_answers({"1/a/1": "a" * (ANSWER + 1)}, at)
+
+
+def test_a_request_to_the_offline_host_is_divided_as_before() -> None:
+    draft = draft_plan("Compare revenue by region, show the top 3 products, and total units", ())
+
+    assert draft.not_planned == (
+        "Compare revenue by region",
+        "Show the top 3 products",
+        "Total units",
+    )
+
+
+def test_more_attributes_than_a_step_may_have_are_told() -> None:
+    mentions = " ".join(f"@a{at}" for at in range(STEP_ATTRIBUTES + 1))
+
+    with pytest.raises(PlanDocumentError, match="more than 100 names and attributes"):
+        PlanDocument.parse(f"- [ ] 1. x {mentions}\n")
+
+
+def _least_seconds(work: Callable[[], object]) -> float:
+    """The CPU time of work that is not in a cache; the least of up to three, which share a CPU."""
+    least = float("inf")
+    for _ in range(3):
+        _forget()
+        started = time.process_time()
+        work()
+        least = min(least, time.process_time() - started)
+        if least < _SECONDS / 4:
+            break
+    return least
+
+
+def _forget() -> None:
+    from replan.plan import body, reading, title  # noqa: PLC0415 - what is kept is theirs
+    from replan.replies import plans  # noqa: PLC0415
+
+    for module in (body, reading, title, plans):
+        for value in vars(module).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()

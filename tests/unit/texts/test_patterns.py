@@ -1,0 +1,115 @@
+"""Every pattern of the package ends soon on every text that its door lets through."""
+
+import time
+
+import pytest
+
+import replan
+from pumping import Found, patterns_of, pumped
+from replan.texts.bounds import STEP_LINE
+
+# A pattern is to end in 10 ms; the rest is for slow machines and for many tests at a time.
+_SECONDS = 0.05
+_SHORT, _MEDIUM = 25, 400
+_SLOWEST = 4
+
+# What reads less than a whole line, since its caller cuts the text, and how it is used.
+_READS = {
+    "replan.plan.phrases._TRAILING": (200, ("search",)),
+    "replan.plan.phrases._ATTRIBUTES": (STEP_LINE, ("match", "fullmatch")),
+    "replan.plan.phrases._KEY_ONLY": (STEP_LINE, ("fullmatch",)),
+    "replan.plan.overlooked._waiting": (2_000, None),
+    "replan.ports.reply_end._REPEATED": (200, ("fullmatch",)),
+    "replan.replies.thoughts._KINDS[0][0]": (STEP_LINE, ("match",)),
+    "replan.replies.thoughts._KINDS[1][0]": (STEP_LINE, ("match",)),
+    "replan.replies.thoughts._KINDS[2][0]": (STEP_LINE, ("match",)),
+    "replan.replies.thoughts._KINDS[3][0]": (STEP_LINE, ("match",)),
+    "replan.replies.thoughts._KINDS[4][0]": (STEP_LINE, ("match",)),
+    "replan.replies.thoughts._KINDS[5][0]": (STEP_LINE, ("match",)),
+    "replan.adapters.offline.revision._DID_YOU_MEAN": (1_000, ("search",)),
+    "replan.adapters.offline.team._MEANINGS": (STEP_LINE, ("search",)),
+    "replan.arithmetic.": (240, None),
+}
+# What reads only texts that we wrote ourselves: our prompts, the pictures of pygal.
+_OWN = ("replan.prompts.sections._SECTION", "replan.specialists.local.writing.drawing._DEAD")
+# What reads texts with one blank between words.
+_COLLAPSED = "replan.arithmetic.questions."
+_FOUND = [
+    found for found in patterns_of(replan, without="replan.testing") if found.where not in _OWN
+]
+
+
+def test_the_patterns_of_the_package_are_found() -> None:
+    names = {found.where for found in _FOUND}
+
+    assert len(names) > 200
+    assert {"replan.plan.title._NUMBER", "replan.plan.phrases._ATTRIBUTES[3][0]"} <= names
+
+
+@pytest.mark.parametrize("room", sorted({found.where.split(".")[1] for found in _FOUND}))
+def test_no_pattern_of_a_room_is_slow_at_the_largest_text_that_it_reads(room: str) -> None:
+    slow = [
+        f"{found.where}.{method}: {text[:40]!r} … {text[-4:]!r} ({len(text)} characters)"
+        for found in _FOUND
+        if found.where.startswith(f"replan.{room}.") or found.where.startswith(f"replan.{room}:")
+        for method, text in _slow_texts(found)
+    ]
+
+    assert slow == []
+
+
+def _slow_texts(found: Found) -> list[tuple[str, str]]:
+    """Give a text that each method is slow on; short ones go first, for some would never end."""
+    length, methods = _reads(found)
+    slow: list[tuple[str, str]] = []
+    for method in methods:
+        for text in _pumped(found, _SHORT):
+            if _is_slow(found, method, text):
+                slow.append((method, text))
+                break
+        else:
+            slow += _slow_at(found, method, length)
+    return slow
+
+
+def _slow_at(found: Found, method: str, length: int) -> list[tuple[str, str]]:
+    """Pump what was slowest in the middle up to the whole length."""
+    medium = _pumped(found, min(_MEDIUM, length))
+    times: list[float] = []
+    for text in medium:
+        times.append(_seconds(found, method, text))
+        if times[-1] > _SECONDS and _is_slow(found, method, text):
+            return [(method, text)]
+    slowest = sorted(range(len(medium)), key=times.__getitem__)[-_SLOWEST:]
+    long = _pumped(found, length)
+    return [(method, long[at]) for at in slowest if _is_slow(found, method, long[at])][:1]
+
+
+def _pumped(found: Found, length: int) -> list[str]:
+    texts = pumped(found.pattern, length)
+    if found.where.startswith(_COLLAPSED):
+        return [" ".join(text.split()) for text in texts]
+    return list(texts)
+
+
+def _reads(found: Found) -> tuple[int, tuple[str, ...]]:
+    for name, (length, methods) in _READS.items():
+        if found.where.startswith(name):
+            return length, methods or found.methods
+    return STEP_LINE, found.methods
+
+
+def _is_slow(found: Found, method: str, text: str) -> bool:
+    """Whether it is slow again and again: another process can make it slow once."""
+    return all(_seconds(found, method, text) > _SECONDS for _ in range(3))
+
+
+def _seconds(found: Found, method: str, text: str) -> float:
+    started = time.process_time()
+    if method == "sub":
+        found.pattern.sub("", text)
+    elif method == "finditer":
+        list(found.pattern.finditer(text))
+    else:
+        getattr(found.pattern, method)(text)
+    return time.process_time() - started
