@@ -263,3 +263,11 @@ async def test_a_round_in_which_only_another_step_leads_tells_of_no_new_plan():
     events = [event async for event in stream(build_graph(config), given)]
     plans = [event.plan for event in events if event.type == "plan_updated"]
     assert [plan.completed_steps for plan in plans] == [(1,)]
+
+
+async def test_a_revision_that_is_too_large_for_a_models_is_asked_for_again_and_changes_nothing():
+    huge = REVISED + "".join(f"- [ ] {n}. More of it @a\n" for n in range(5, 6_000))
+    seen = await course([CHANGE + huge, CHANGE + huge, COMPLETE], updates=[huge, huge])
+    assert "items and headings; at most 5,000 are read" in seen.complaints
+    assert len(seen.plan.steps) == 4
+    assert "Fetch B elsewhere" not in seen.work

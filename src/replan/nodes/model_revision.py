@@ -7,7 +7,7 @@ from replan.errors import Mistake
 from replan.nodes.plan_texts import assigned
 from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
-from replan.plan.document import PlanDocument
+from replan.plan.document import PlanDocument, too_large
 from replan.plan.merging import matched, taken_over
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.services import Services
@@ -16,6 +16,7 @@ from replan.replies.naming import Names
 from replan.replies.plans import problems_of
 from replan.state.placing import refusals_of, told_with_place
 from replan.state.results import ActionType, FeedbackResult
+from replan.texts.bounds import MODEL_PLAN
 
 SUGGESTION = "Plan updated from execution feedback."
 MOST_NAMED = 20
@@ -54,6 +55,8 @@ def revision_of(
         services: Whom the team has.
         said: What the reply says beside the document.
     """
+    if beyond := too_large(text, MODEL_PLAN):
+        return Revision(old, [str(mistake) for mistake in beyond])
     text = crossed_out(text)
     document = PlanDocument.recover(text, known=old.by_id)
     if not document.plan.steps:
