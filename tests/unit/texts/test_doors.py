@@ -31,7 +31,7 @@ from replan.state.questions import given_answers, read_decision
 from replan.texts.bounds import ANSWER, MODEL_PLAN, PLAN, STEP_ATTRIBUTES, STEP_LINE
 
 # A line is to be read in 10 ms; the rest is for slow machines, and for doors that read it often.
-_SECONDS = 0.2
+_SECONDS = 0.6
 _TEAM = ("a", "writer")
 _LINES = {
     "blanks before a bad word": f"- [ ] 1. Do it @a (depends{' ' * 9_000}x)\n",
@@ -231,7 +231,7 @@ def test_a_text_of_many_parts_is_read_in_time_that_grows_with_it(
     least = _least_seconds(lambda: _DOORS[door](long))
 
     # The time of what looks at each part for each other part would be sixteen times as long.
-    assert least < 10 * max(_least_seconds(lambda: _DOORS[door](short)), 0.02)
+    assert least < 13 * max(_least_seconds(lambda: _DOORS[door](short)), 0.02)
 
 
 def test_a_file_that_is_larger_than_any_plan_is_not_read(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pumping import Found, patterns_of, pumped
 from replan.texts.bounds import STEP_LINE
 
 # A pattern is to end in 10 ms; the rest is for slow machines and for many tests at a time.
-_SECONDS = 0.05
+_SECONDS = 0.15
 _SHORT, _MEDIUM = 25, 400
 _SLOWEST = 4
 
