@@ -11,7 +11,9 @@ from replan.plan.lines import is_blank
 from replan.plan.model import Value
 from replan.plan.reading import Block, Reading, read_document
 
-Kind = Literal["dependency", "name", "nested_task", "other_heading", "other_list"]
+Kind = Literal[
+    "dependency", "name", "nested_task", "other_heading", "other_list", "retries", "timeout"
+]
 
 _MEANING: dict[Kind, str] = {
     "dependency": "looks like a dependency and was read as text; write (after 1, 2)",
@@ -23,6 +25,9 @@ _MEANING: dict[Kind, str] = {
     "write it without brackets if it is none",
     "other_list": "looks like a task, stands below another heading and was read as text; "
     "give it a number if it is a step",
+    "retries": "does not count: only a person's document gives retries to work that is "
+    "declared unsafe",
+    "timeout": "does not count: a model's plan gives a step no more than `step_timeout`",
 }
 
 
