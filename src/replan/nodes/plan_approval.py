@@ -124,10 +124,10 @@ class _Gate:
             if decision.action != "edit":
                 return _Decided(decision, self.plan)
             draft = decision.plan
-            if refused is not None:
-                raise InputError(str(refused))
-            team, now = self.services.team, self.services.clock()
-            return _Decided(decision, changed_by_person(self.plan, draft, team, now))
+            if refused is None:
+                team, now = self.services.team, self.services.clock()
+                return _Decided(decision, changed_by_person(self.plan, draft, team, now))
+            problem = str(refused)
         except (InputError, PlanDocumentError) as error:
             # It may quote half of a character, which no storage takes.
             problem = str(error).encode("utf-8", "replace").decode()
