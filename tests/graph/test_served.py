@@ -1,0 +1,56 @@
+"""What a client of a server asks for only tightens what the team has."""
+
+import pytest
+
+from replan import Host, Limits, MultiAgentConfig, RunSettings, Specialist, build_graph
+from replan.state.tightening import tightened
+from replan.testing import ScriptedModel
+
+PLAN = {"plan": "- [ ] 1. Look @a\n"}
+DONE = "---\nverdict: complete\n---\nDone."
+LOOSE = RunSettings(approval="never", limits=Limits(max_model_calls=10**9, max_rounds=2))
+
+
+async def settled(*, served):
+    with ScriptedModel({"feedback": DONE}) as model:
+        team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
+        limits = Limits(max_model_calls=7)
+        host = Host(tool_calling_model=model)
+        config = MultiAgentConfig(host=host, specialists=team, limits=limits, approval="revisions")
+        return await build_graph(config, served=served).ainvoke(PLAN, context=LOOSE)
+
+
+async def test_a_client_of_a_server_loosens_nothing_and_is_told():
+    state = await settled(served=True)
+    assert state["settings"].approval == "revisions"
+    assert state["settings"].limits == Limits(max_model_calls=7, max_rounds=2)
+    assert state["warnings"] == [
+        "approval='never' is looser than the team's, so approval='revisions' holds.",
+        "max_model_calls=1000000000 is looser than the team's, so max_model_calls=7 holds.",
+    ]
+
+
+async def test_code_may_loosen_what_the_team_has():
+    state = await settled(served=False)
+    assert state["settings"].approval == "never"
+    assert state["settings"].limits.max_model_calls == 10**9
+    assert state["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("team", "asked", "holds"),
+    [
+        ({"approval": "plan"}, {"approval": "revisions"}, {"approval": "always"}),
+        ({"approval": "always"}, {"approval": "plan"}, {"approval": "always"}),
+        ({"on_doubt": "fail"}, {"on_doubt": "ask"}, {"on_doubt": "fail"}),
+        ({"on_doubt": "ask"}, {"on_doubt": "fail"}, {"on_doubt": "fail"}),
+        ({"round_scope": "ready"}, {"round_scope": "plan"}, {"round_scope": "ready"}),
+        ({"allow_dynamic_update": False}, {"allow_dynamic_update": True}, {}),
+        ({"limits": Limits(max_tokens=9)}, {"limits": Limits(max_tokens=None)}, {}),
+        ({}, {"limits": Limits(max_tokens=5)}, {"limits": Limits(max_tokens=5)}),
+    ],
+)
+def test_the_tighter_one_of_two_settings_holds(team, asked, holds):
+    known = RunSettings(**team)
+    taken = known.overridden_by(tightened(known, RunSettings(**asked)))
+    assert taken == known.replace(**holds)
