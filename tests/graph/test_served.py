@@ -1,6 +1,7 @@
 """What a client of a server asks for only tightens what the team has."""
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from replan import Host, Limits, MultiAgentConfig, RunSettings, Specialist, build_graph
 from replan.state.tightening import tightened
@@ -28,6 +29,27 @@ async def test_a_client_of_a_server_loosens_nothing_and_is_told():
         "approval='never' is looser than the team's, so approval='revisions' holds.",
         "max_model_calls=1000000000 is looser than the team's, so max_model_calls=7 holds.",
     ]
+
+
+@pytest.mark.parametrize(("served", "tries"), [(True, 1), (False, 3)])
+async def test_a_clients_edit_of_the_state_loosens_nothing(served, tries):
+    made = []
+
+    def work(context):
+        made.append(context.attempt)
+        raise ConnectionError("gone")
+
+    thread = {"configurable": {"thread_id": "t"}}
+    with ScriptedModel({"feedback": DONE}) as model:
+        team = [Specialist(name="a", intended_use="Works.", run=work)]
+        host, limits = Host(tool_calling_model=model), Limits(step_retries=0)
+        config = MultiAgentConfig(host=host, specialists=team, limits=limits)
+        graph = build_graph(config, checkpointer=InMemorySaver(), served=served)
+        await graph.ainvoke(PLAN, thread, interrupt_before=["plan_execution"])
+        edited = {"settings": RunSettings(limits=Limits(step_retries=2))}
+        await graph.aupdate_state(thread, edited)
+        await graph.ainvoke(None, thread)
+    assert len(made) == tries
 
 
 async def test_code_may_loosen_what_the_team_has():

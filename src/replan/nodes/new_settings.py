@@ -37,6 +37,13 @@ def refused_in(runtime: Runtime[RunSettings], services: Services) -> list[str]:
     return [*refused(context, taken)]
 
 
+def within_team(state: EnhancedState, services: Services) -> EnhancedState:
+    """The state, with no looser settings than the team's where clients of a server may edit it."""
+    if not services.is_served or "settings" not in state:
+        return state
+    return {**state, "settings": tightened(services.settings, settings_of(state))}
+
+
 def resumed_with(
     state: EnhancedState, asked: RunSettings | None, config: RunnableConfig
 ) -> EnhancedState:
@@ -80,6 +87,7 @@ async def _settled(
     wanted: frozenset[str],
     services: Services,
 ) -> EnhancedState:
+    state = within_team(state, services)
     changes = resumed_with(state, asked_in(runtime, services), config)
     given = {"runtime": runtime, "config": config}
     asked = {name: value for name, value in given.items() if name in wanted}
