@@ -6,6 +6,7 @@ import logging
 import os
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -77,6 +78,7 @@ def build_graph(
     checkpointer: Any = None,
     base_url: str | None = None,
     models: ModelProvider | None = None,
+    served: bool = False,
 ) -> Graph:
     """Compile the host graph of a team.
 
@@ -87,6 +89,8 @@ def build_graph(
             then, or lives in memory. None on a server, which brings its own.
         base_url: The OpenAI-compatible server of models that are given by name.
         models: Builds models from names, in the place of the server and the environment.
+        served: Whether settings come from outside of the process, as on LangGraph's server: they
+            may tighten what the team has, its defaults included, and loosen nothing.
 
     Raises:
         ConfigurationError: Names the field, the value and the mend.
@@ -94,6 +98,7 @@ def build_graph(
     config.check()
     provider = models or models_from_environment(base_url)
     services = services_of(config, provider, storage and storage.journal)
+    services = replace(services, is_served=served)
     check_prices(config.limits, services)
     graph = host_graph(services)
     if checkpointer is None and storage is not None:
@@ -180,7 +185,7 @@ def _unpriced(config: MultiAgentConfig, chats: Chats) -> dict[str, str]:
     }
 
 
-def local_graph(
+def local_graph(  # noqa: PLR0913 - what the environment leaves open
     *,
     directory: Path,
     out: Path | None = None,
@@ -188,6 +193,7 @@ def local_graph(
     base_url: str | None = None,
     environment: Mapping[str, str] = os.environ,
     storage: Storage | None = None,
+    served: bool = False,
 ) -> Graph:
     """Compile the host graph of the local team, whose specialists need no model.
 
@@ -198,13 +204,14 @@ def local_graph(
         base_url: An OpenAI-compatible server.
         environment: Where the model's key stands.
         storage: Keeps threads and journal.
+        served: Whether settings come from outside of the process.
 
     Raises:
         ConfigurationError: The model is unknown or its key is missing.
     """
     config = local_config(directory=directory, out=out, model=model)
     models = models_from_environment(base_url, environment)
-    return build_graph(config, storage=storage, models=models)
+    return build_graph(config, storage=storage, models=models, served=served)
 
 
 def local_config(
@@ -279,6 +286,7 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
     base_url: str | None = None,
     environment: Mapping[str, str] = os.environ,
     storage: Storage | None = None,
+    served: bool = False,
 ) -> Graph:
     """Compile the host graph of a team file.
 
@@ -290,6 +298,7 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
         base_url: An OpenAI-compatible server for models that have none of their own.
         environment: Where the models' keys stand.
         storage: Keeps threads and journal.
+        served: Whether settings come from outside of the process.
 
     Raises:
         TeamFileError: The file has mistakes, or a model's key is missing.
@@ -298,4 +307,4 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
 
     team = read_team_file(path, environment, directory=directory, out=out)
     team = team.with_model(model, base_url)
-    return build_graph(team.config, storage=storage, models=team.models)
+    return build_graph(team.config, storage=storage, models=team.models, served=served)

@@ -30,10 +30,13 @@ class Value(BaseModel):
     def replace(self, **changes: Any) -> Self:
         """Give a copy with some fields changed, validated like a new value.
 
+        What was left out stays left out, since settings that are merged ask for what was set.
+
         Raises:
             pydantic.ValidationError: A name is no field, or a value does not fit its field.
         """
-        return type(self)(**{**self.__dict__, **changes})
+        kept = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**kept, **changes})
 
     @classmethod
     def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:

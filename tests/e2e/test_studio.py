@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk import get_client
 
@@ -29,6 +30,18 @@ async def test_the_drawing_shows_every_node_and_specialist(url):
         names = {node["id"] for node in drawing["nodes"]}
         assert {"think", "plan_execution", "result_collector", "feedback", "plan_update"} <= names
         assert {"specialist_data_analyst", "specialist_librarian", "specialist_writer"} <= names
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [("https://smith.langchain.com", 200), ("http://evil.example", 400)]
+)
+async def test_only_pages_of_studio_may_call_the_server_from_a_browser(url, origin, status):
+    asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+    async with httpx.AsyncClient(base_url=url) as client:
+        answer = await client.options("/threads", headers=asked)
+    assert answer.status_code == status
+    allowed = answer.headers.get("access-control-allow-origin")
+    assert allowed == (origin if status == 200 else None)
 
 
 async def test_the_schemas_are_the_states_and_the_settings_are_a_form(url):

@@ -15,6 +15,7 @@ from replan import (
     StepStatus,
     ask_user,
     build_graph,
+    open_storage,
     run,
     stream,
     waiting_for,
@@ -280,6 +281,56 @@ async def test_a_decision_outlives_a_process_that_is_killed_before_it_is_used():
         state = await run(graph, None, config=CONFIG)
     assert ran == [(1, "One"), (2, "Mine")]
     assert state["outcome"] == "completed"
+
+
+def office_of(model, *names, ran):
+    def work(context):
+        ran.append(context)
+        return "done"
+
+    team = [Specialist(name=name, intended_use="Works.", run=work) for name in names]
+    host = Host(tool_calling_model=model)
+    return MultiAgentConfig(host=host, specialists=team, approval="always")
+
+
+@pytest.mark.parametrize(
+    ("newest", "outcome", "done"),
+    [
+        ("reject", "rejected", []),
+        ("approve", "completed", ["Look"]),
+        ("- [ ] 1. Look twice @worker\n", "completed", ["Look twice"]),
+    ],
+)
+async def test_a_refused_edit_does_not_run_after_a_newer_word(newest, outcome, done):
+    """The team has changed in between, so that what was refused could be taken."""
+    ran, saver = [], InMemorySaver()
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        small = build_graph(office_of(model, "worker", ran=ran), checkpointer=saver)
+        await run(small, {"plan": "- [ ] 1. Look @worker\n"}, config=CONFIG)
+        refused = await decide(small, "- [ ] 1. Delete everything @cleaner\n")
+        assert "Nobody is called 'cleaner'" in waiting_for(refused).problem
+        team = office_of(model, "worker", "cleaner", ran=ran)
+        large = build_graph(team, checkpointer=saver)
+        state = await decide(large, newest)
+    assert state["outcome"] == outcome
+    assert [context.task_description for context in ran] == done
+
+
+async def test_a_refused_edit_does_not_run_without_a_newer_word(tmp_path):
+    ran, edit = [], "- [ ] 1. Delete everything @cleaner\n"
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        async with open_storage(tmp_path / "runs.db") as storage:
+            small = build_graph(office_of(model, "worker", ran=ran), storage=storage)
+            await run(small, {"plan": "- [ ] 1. Look @worker\n"}, config=CONFIG)
+            await decide(small, edit)
+        async with open_storage(tmp_path / "runs.db") as storage:
+            large = build_graph(office_of(model, "worker", "cleaner", ran=ran), storage=storage)
+            state = await run(large, None, config=CONFIG)
+            assert "Nobody is called 'cleaner'" in waiting_for(state).problem
+            assert waiting_for(state).draft == edit
+            assert ran == []
+            state = await decide(large, edit)
+    assert [context.task_description for context in ran] == ["Delete everything"]
 
 
 async def test_the_events_tell_of_the_request_once_and_of_a_person_s_change():

@@ -26,6 +26,7 @@ from replan import (
     stream,
     waiting_for,
 )
+from replan.ports.questions import ask
 from replan.testing import ScriptedModel, always
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -618,6 +619,22 @@ async def test_answers_that_are_handed_in_go_to_their_places():
         state = await answer(graph, "one")
     assert state["current_specialist_results"]["1/a"].text == "one two"
     assert state["answers"] is None
+
+
+@pytest.mark.parametrize("kind", ["approval", "in doubt"])
+async def test_an_answer_that_is_handed_in_settles_plain_questions_only(kind):
+    def work(context):
+        word = ask("Pay 9999 to somebody?", kind=kind, details={"tool": "pay"})
+        return f"{word} {ask_user('Which colour?')}"
+
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(work, model, InMemorySaver())
+        answers = {"1/a/1": "yes", "1/a/2": "blue"}
+        state = await run(graph, given(ONE) | {"answers": answers}, config=CONFIG)
+        assert [(q.key, q.kind) for q in waiting_for(state)] == [("1/a/3", kind)]
+        state = await answer(graph, {"1/a/3": "reject"})
+    said = {"approval": "{'action': 'reject'} blue", "in doubt": "reject blue"}
+    assert state["current_specialist_results"]["1/a"].text == said[kind]
 
 
 @pytest.mark.parametrize(

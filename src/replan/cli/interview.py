@@ -77,6 +77,7 @@ class Interview:
 
     async def _ask(self, ask: Ask) -> None:
         self._turn(is_talking=True)
+        self._desk.keyboard.clear()
         try:
             given = await answer(ask, self._desk)
             await self._note(ask, given)

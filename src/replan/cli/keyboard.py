@@ -5,11 +5,16 @@ import os
 import threading
 from contextlib import suppress
 
+try:
+    import termios
+except ImportError:  # Windows
+    termios = None
+
 _MOST = 65536
 
 
 class Keyboard:
-    """One line at a time from a terminal; whoever no longer waits for it loses nothing.
+    """One line at a time from a terminal.
 
     A thread reads, since a terminal cannot be awaited everywhere. It dies with the process, and it
     reads only while a line is asked for: an editor that is opened meanwhile has the keys alone.
@@ -24,6 +29,13 @@ class Keyboard:
         self._descriptor = descriptor
         self._coming: asyncio.Future[str | None] | None = None
 
+    def clear(self) -> None:
+        """Drop what was typed before anybody could see what is asked next."""
+        if self._coming is not None and self._coming.done():
+            self._coming = None
+        if termios is not None and os.isatty(self._descriptor):
+            termios.tcflush(self._descriptor, termios.TCIFLUSH)
+
     async def line(self) -> str | None:
         """Give the next line; none if the person ends the input (Ctrl-D)."""
         if self._coming is None:
@@ -31,7 +43,7 @@ class Keyboard:
             threading.Thread(
                 target=self._read, args=(self._coming,), name="replan-keyboard", daemon=True
             ).start()
-        # A line that comes after its question was withdrawn answers the next one.
+        # The reader of a question that was withdrawn reads for the next one.
         line = await asyncio.shield(self._coming)
         self._coming = None
         return line

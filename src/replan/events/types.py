@@ -72,7 +72,7 @@ class PlanCreated(BaseEvent):
 
 
 class PlanDoubtful(BaseEvent):
-    """A plan has what looks like a dependency, a name or a task, and was read as something else."""
+    """A plan has what was read as something else than it looks like, or what does not count."""
 
     type: Literal["plan_doubtful"] = "plan_doubtful"
     overlooked: tuple[Overlooked, ...]

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from replan.errors import Mistake
+from replan.nodes.model_bounds import bounded
 from replan.nodes.plan_texts import assigned
 from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.document import PlanDocument, too_large
 from replan.plan.merging import matched, taken_over
 from replan.plan.model import PlanStep, TaskPlan
+from replan.plan.overlooked import Overlooked
 from replan.ports.services import Services
 from replan.replies.dropping import crossed_out, taken_away
 from replan.replies.naming import Names
@@ -31,11 +33,13 @@ class Revision:
         plan: The plan after it; the old one if nothing could be taken.
         complaints: What could not be taken, and why.
         left_out: The complaint about the steps that it leaves out without a word, or empty.
+        withheld: What it asks for that only a person may give.
     """
 
     plan: TaskPlan
     complaints: list[str] = field(default_factory=list[str])
     left_out: str = ""
+    withheld: tuple[Overlooked, ...] = ()
 
     @property
     def problems(self) -> list[str]:
@@ -44,7 +48,13 @@ class Revision:
 
 
 def revision_of(
-    old: TaskPlan, text: str, judged: FeedbackResult, services: Services, *, said: str = ""
+    old: TaskPlan,
+    text: str,
+    judged: FeedbackResult,
+    services: Services,
+    *,
+    step_timeout: float,
+    said: str = "",
 ) -> Revision:
     """Apply what is valid of a model's revised plan document.
 
@@ -53,6 +63,7 @@ def revision_of(
         text: The document.
         judged: The judgement that asks for the revision.
         services: Whom the team has.
+        step_timeout: Seconds that one attempt of a step may take.
         said: What the reply says beside the document.
     """
     if beyond := too_large(text, MODEL_PLAN):
@@ -65,7 +76,7 @@ def revision_of(
     spoken = (judged.feedback, judged.plan_update_suggestion, said, text)
     gone = taken_away(old.steps, wanted.steps, spoken)
     merged, unsaid = taken_over(old, wanted, gone)
-    new = assigned(merged, services.team)
+    new, withheld = bounded(assigned(merged, services.team), services, step_timeout, old)
     plan, refusals = apply_valid(
         old,
         difference(old, new),
@@ -82,8 +93,8 @@ def revision_of(
     strangers = [told_with_place(each, document) for each in refusals_of(fresh, services.team)]
     complaints = [*map(str, problems), *map(str, refusals), *strangers]
     if plan.version == old.version and not complaints and not unsaid and _wants_another(judged):
-        complaints = [NOTHING_NEW]
-    return Revision(plan, complaints, _complaint_about(unsaid))
+        complaints = [NOTHING_NEW, *map(str, withheld)]
+    return Revision(plan, complaints, _complaint_about(unsaid), withheld)
 
 
 NOTHING_NEW = (

@@ -12,15 +12,36 @@ from replan.nodes.run_start import rounds_within
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
+from replan.state.tightening import refused, tightened
 
 Node = Callable[..., Awaitable[Any]]
 """A node of the graph: an async function of the state that gives what it changes of it."""
 
 
-def asked_in(runtime: Runtime[RunSettings]) -> RunSettings | None:
-    """The settings that came with the call; a graph around this one may have another context."""
+def asked_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings | None:
+    """The settings that came with the call; a graph around this one may have another context.
+
+    What came from outside of the process only tightens what the team has.
+    """
     context = cast("object", runtime.context)
-    return context if isinstance(context, RunSettings) else None
+    if not isinstance(context, RunSettings):
+        return None
+    return tightened(services.settings, context) if services.is_served else context
+
+
+def refused_in(runtime: Runtime[RunSettings], services: Services) -> list[str]:
+    """What the call asked for that only the team may loosen, a sentence each."""
+    context, taken = cast("object", runtime.context), asked_in(runtime, services)
+    if taken is None or not isinstance(context, RunSettings):
+        return []
+    return [*refused(context, taken)]
+
+
+def within_team(state: EnhancedState, services: Services) -> EnhancedState:
+    """The state, with no looser settings than the team's where clients of a server may edit it."""
+    if not services.is_served or "settings" not in state:
+        return state
+    return {**state, "settings": tightened(services.settings, settings_of(state))}
 
 
 def resumed_with(
@@ -66,7 +87,8 @@ async def _settled(
     wanted: frozenset[str],
     services: Services,
 ) -> EnhancedState:
-    changes = resumed_with(state, asked_in(runtime), config)
+    state = within_team(state, services)
+    changes = resumed_with(state, asked_in(runtime, services), config)
     given = {"runtime": runtime, "config": config}
     asked = {name: value for name, value in given.items() if name in wanted}
     update: EnhancedState = await node({**state, **changes}, services=services, **asked)

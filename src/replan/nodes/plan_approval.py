@@ -2,9 +2,12 @@
 
 import hashlib
 from dataclasses import dataclass
+from itertools import count
 
+from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, interrupt
+from pydantic import JsonValue
 
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import LimitReached, PlanUpdated
@@ -41,15 +44,12 @@ async def plan_approval(
         raise InputError("No plan in the state waits for a decision.")
     run_id = state.get("run_id", "")
     key = decision_key(plan, state.get("current_round", 1))
-    # A decision that came just before the process was killed: LangGraph has forgotten it.
-    noted = (await services.journal.notes(run_id, key)).get(key)
     # The history stands beside the plan while the run goes on, so that it is stored once.
     history = tuple(state.get("plan_history", []))
     plan = plan.replace(update_history=history)
-    decided = _decided(approval, plan, noted, services)
-    if noted is None:
-        value = decided.decision.model_dump(mode="json", exclude_defaults=True)
-        await services.journal.note(run_id, key, value)
+    info = runtime.execution_info
+    asked_at = "" if info is None else info.checkpoint_id
+    decided = await _Gate(approval, plan, services, run_id, key, asked_at).decided()
     update: EnhancedState = {"approval": None, "decision": decided.decision.replace(plan="")}
     if decided.decision.action == "reject":
         return {**update, **await _rejected(decided.decision, state, runtime, services)}
@@ -66,20 +66,73 @@ def decision_key(plan: TaskPlan, current_round: int) -> str:
     return f"decision/{plan.version}/{current_round}/{document}"
 
 
-def _decided(approval: Approval, plan: TaskPlan, noted: object, services: Services) -> _Decided:
-    """Ask until there is a decision that can be taken; what was given is never lost in between."""
-    while True:
-        given, draft = interrupt(approval.model_dump(mode="json")) if noted is None else noted, ""
+@dataclass
+class _Gate:
+    """Where the words of a person about a plan come in, one after the other.
+
+    Attributes:
+        approval: What is asked; with the problem of the last word, if it could not be taken.
+        plan: The plan.
+        services: Who is on the team, and where words are on record.
+        run_id: The run.
+        key: Under which key the decision is on record.
+        asked_at: The checkpoint at which the words are counted.
+    """
+
+    approval: Approval
+    plan: TaskPlan
+    services: Services
+    run_id: str
+    key: str
+    asked_at: str
+
+    async def decided(self) -> _Decided:
+        """Take the decision on record, else ask until the newest word can be taken."""
+        journal = self.services.journal
+        # A decision that came just before the process was killed: LangGraph has forgotten it.
+        noted = (await journal.notes(self.run_id, self.key)).get(self.key)
+        decided = None if noted is None else self._judged(noted)
+        if decided is None:
+            await journal.strike(self.run_id, self.key)
+            decided = await self._asked()
+            value = decided.decision.model_dump(mode="json", exclude_defaults=True)
+            await journal.note(self.run_id, self.key, value)
+        return decided
+
+    async def _asked(self) -> _Decided:
+        journal, place = self.services.journal, f"refused/{self.key}/{self.asked_at}/"
+        refused = await journal.notes(self.run_id, place)
+        newest, numbers = None, count(1)
+        while True:
+            try:
+                given = interrupt(self.approval.model_dump(mode="json"))
+            except GraphInterrupt:
+                if newest is None:
+                    raise
+                return newest
+            # Each resumption brings all words again, and only the last one still counts.
+            word = f"{place}{next(numbers)}"
+            newest = self._judged(given, refused.get(word))
+            if newest is None:
+                await journal.note(self.run_id, word, self.approval.problem)
+
+    def _judged(self, given: object, refused: JsonValue = None) -> _Decided | None:
+        """Judge a word; one that was refused stays refused, whatever the team has become."""
+        draft = ""
         try:
             decision = read_decision(given)
             if decision.action != "edit":
-                return _Decided(decision, plan)
+                return _Decided(decision, self.plan)
             draft = decision.plan
-            return _Decided(
-                decision, changed_by_person(plan, draft, services.team, services.clock())
-            )
+            if refused is None:
+                team, now = self.services.team, self.services.clock()
+                return _Decided(decision, changed_by_person(self.plan, draft, team, now))
+            problem = str(refused)
         except (InputError, PlanDocumentError) as error:
-            noted, approval = None, approval.replace(problem=str(error), draft=draft)
+            # It may quote half of a character, which no storage takes.
+            problem = str(error).encode("utf-8", "replace").decode()
+        self.approval = self.approval.replace(problem=problem, draft=draft)
+        return None
 
 
 async def _taken(

@@ -9,6 +9,7 @@ from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, Re
 from replan.nodes.approvals import approval_of, first_plan_waits
 from replan.nodes.cut_replies import with_end
 from replan.nodes.host_call import HostCall, host_call
+from replan.nodes.model_bounds import bounded
 from replan.nodes.plan_texts import (
     assigned,
     one_step_plan,
@@ -18,7 +19,7 @@ from replan.nodes.plan_texts import (
 from replan.plan.document import PlanDocument, looks_like_plan, too_large
 from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
-from replan.plan.overlooked import overlooked
+from replan.plan.overlooked import Overlooked, overlooked
 from replan.ports.services import Services
 from replan.prompts.conversation import request_text
 from replan.prompts.host import build_planning_prompt, request_messages
@@ -47,8 +48,10 @@ async def plan_creation(
     )
     plan, unreadable = state.get("current_plan"), list[UnreadableReply]()
     settings, handed_in = settings_of(state), plan is not None
+    withheld: tuple[Overlooked, ...] = ()
     if plan is None:
         plan, unreadable = await _planned(state, call)
+        plan, withheld = bounded(plan, services, settings.limits.step_timeout)
     now = services.clock()
     steps = tuple(step.replace(created_at=now, updated_at=now) for step in plan.steps)
     plan = plan.replace(
@@ -59,7 +62,7 @@ async def plan_creation(
         updated_at=now,
     )
     await call.emitter.emit(PlanCreated, plan=plan, markdown=plan.content)
-    if doubts := overlooked(plan.content):
+    if doubts := (*overlooked(plan.content), *withheld):
         await call.emitter.emit(PlanDoubtful, overlooked=doubts)
     approval = None
     if first_plan_waits(settings, handed_in=handed_in):

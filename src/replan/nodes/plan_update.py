@@ -15,7 +15,7 @@ from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.model_revision import Revision, revision_of
 from replan.nodes.rules import asks_for_revision
 from replan.plan.model import TaskPlan
-from replan.plan.overlooked import overlooked
+from replan.plan.overlooked import Overlooked, overlooked
 from replan.plan.progress import repeats_revision
 from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
@@ -65,8 +65,8 @@ async def plan_update(
         await call.emitter.emit(
             PlanUpdated, plan=new, markdown=new.content, changes=newest.changes, by=newest.by
         )
-        await _tell_doubts(old, new, call)
         update = _new_version(new, old, state)
+    await _tell_doubts(old, new, revision.withheld, call)
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
         approval = _approval(new, old, judged, revision.problems)
         await call.emitter.emit(ApprovalRequested, approval=approval)
@@ -95,11 +95,14 @@ async def _told(revision: Revision, old: TaskPlan, call: HostCall) -> list[Unrea
     return [record]
 
 
-async def _tell_doubts(old: TaskPlan, new: TaskPlan, call: HostCall) -> None:
-    """Tell what a revision's document may mean otherwise, and the old one did not have."""
+async def _tell_doubts(
+    old: TaskPlan, new: TaskPlan, withheld: Sequence[Overlooked], call: HostCall
+) -> None:
+    """Tell what a revision's document may mean otherwise, and what of it does not count."""
     known = {each.text for each in overlooked(old.content)}
-    doubts = tuple(each for each in overlooked(new.content) if each.text not in known)
-    if doubts:
+    found = () if new.version == old.version else overlooked(new.content)
+    fresh = (each for each in found if each.text not in known)
+    if doubts := (*fresh, *withheld):
         await call.emitter.emit(PlanDoubtful, overlooked=doubts)
 
 
@@ -115,6 +118,8 @@ async def _revised(
     if not text.strip() and (has_said or not wanted):
         return Revision(old)
 
+    seconds = settings_of(state).limits.step_timeout
+
     def prompt() -> list[BaseMessage]:
         return build_plan_update_prompt(judged, state, services.prompts)
 
@@ -124,7 +129,7 @@ async def _revised(
             text = read_plan(crossed_out(said), services.names).text
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
-    revision = _taken(old, text, judged, call, said)
+    revision = _taken(old, text, judged, call, said, seconds)
     # What a document says itself that it leaves out was asked about where it was read.
     is_known = has_said and judged.is_partial
     problems = revision.complaints if is_known else revision.problems
@@ -138,15 +143,22 @@ async def _revised(
     except (ModelCallError, LimitReachedError):
         return revision
     text = read_plan(crossed_out(said), services.names).text
-    second = _taken(old, text, judged, call, said)
+    second = _taken(old, text, judged, call, said, seconds)
     return second if second.plan.version != old.version else revision
 
 
-def _taken(old: TaskPlan, text: str, judged: FeedbackResult, call: HostCall, said: str) -> Revision:
+def _taken(
+    old: TaskPlan,
+    text: str,
+    judged: FeedbackResult,
+    call: HostCall,
+    said: str,
+    step_timeout: float,
+) -> Revision:
     """Apply what is valid of a reply; of one that was cut off nothing: its rest was not removed."""
     if call.end.cut:
         return Revision(old, [told(call.end)])
-    return revision_of(old, text, judged, call.services, said=said)
+    return revision_of(old, text, judged, call.services, step_timeout=step_timeout, said=said)
 
 
 def _new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:

@@ -6,7 +6,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.nodes.board import Boards
-from replan.nodes.new_settings import asked_in, resumed_with
+from replan.nodes.new_settings import asked_in, resumed_with, within_team
 from replan.nodes.superstep import Sent, read_state
 from replan.nodes.turn import Turn
 from replan.ports.services import Services
@@ -23,9 +23,9 @@ async def specialist(
     boards: Boards,
 ) -> EnhancedState:
     """Do one step at one specialist; without a result the step stays pending."""
-    kept = read_state(sent, config)
+    kept = within_team(read_state(sent, config), services)
     # What came with the call holds at once; the collector puts it into the state.
-    state: EnhancedState = {**kept, **resumed_with(kept, asked_in(runtime), config)}
+    state: EnhancedState = {**kept, **resumed_with(kept, asked_in(runtime, services), config)}
     turn = Turn.of(sent, state, services, boards, runtime, config)
     with turn.board.seat(turn.key):
         # All siblings of the super-step take their seats before anybody looks for one.

@@ -14,7 +14,7 @@ from replan.memory.conversation import conversation_of
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.cut_replies import unless_cut_thought
 from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.new_settings import asked_in
+from replan.nodes.new_settings import asked_in, refused_in
 from replan.nodes.repair import ask_readable
 from replan.nodes.run_start import start_run
 from replan.ports.services import Services
@@ -42,10 +42,11 @@ async def think(
     """
     info = runtime.execution_info
     began = services.new_id() if info is None else info.checkpoint_id
-    start = await start_run(state, asked_in(runtime), config, services, began=began)
+    start = await start_run(state, asked_in(runtime, services), config, services, began=began)
     call = host_call(
         "think", start.view, services=services, runtime=runtime, config=config, closing=True
     )
+    call.emitter.warnings.extend(refused_in(runtime, services))
     request = request_messages(start.view)
     asked = request_text(request)
     await call.emitter.emit(RunStarted, request=asked)

@@ -12,7 +12,9 @@ from replan.plan.lines import is_blank
 from replan.plan.model import PlanStep, Value
 from replan.plan.reading import Block, Reading, read_document
 
-Kind = Literal["dependency", "name", "nested_task", "other_heading", "other_list"]
+Kind = Literal[
+    "dependency", "name", "nested_task", "other_heading", "other_list", "retries", "timeout"
+]
 
 _LONGEST_LOOKED_AT = 2_000
 _MEANING: dict[Kind, str] = {
@@ -25,6 +27,9 @@ _MEANING: dict[Kind, str] = {
     "write it without brackets if it is none",
     "other_list": "looks like a task, stands below another heading and was read as text; "
     "give it a number if it is a step",
+    "retries": "does not count: only a person's document gives retries to work that is "
+    "declared unsafe",
+    "timeout": "does not count: a model's plan gives a step no more than `step_timeout`",
 }
 
 

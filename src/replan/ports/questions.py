@@ -91,7 +91,8 @@ class Asker:
         for question in self._known:
             if question.key not in self._taken and _identity(question) == wanted:
                 return question
-        for question in self._known:
+        # What was answered before it was asked may not be what a person would have let happen.
+        for question in self._known if kind == "question" else ():
             # An answer that was handed in before the question was: its place tells which it is.
             if not question.text and question.ordinal == len(self._taken) + 1:
                 return question

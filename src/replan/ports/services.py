@@ -39,6 +39,7 @@ class Services:
         prompts: The host's prompts, with the team's cards.
         journal: Where finished work is on record first.
         settings: What a run may do, where its request does not say.
+        is_served: Whether requests come from outside of the process, and may loosen nothing.
         hooks: The hooks of the callbacks.
         workspace: The folder that specialists may use, or none.
         clock: The time, with a zone.
@@ -55,6 +56,7 @@ class Services:
     prompts: HostPrompts
     journal: Journal
     settings: RunSettings
+    is_served: bool = False
     hooks: Hooks = field(default_factory=Hooks)
     workspace: Path | None = None
     clock: Callable[[], datetime]

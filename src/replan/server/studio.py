@@ -40,12 +40,13 @@ def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
     """
     team = os.environ.get(TEAM)
     if team:
-        return team_graph(Path(team), environment=os.environ)
+        return team_graph(Path(team), environment=os.environ, served=True)
     return local_graph(
         directory=Path(os.environ.get(DIRECTORY, ".")),
         out=Path(out) if (out := os.environ.get(OUT)) else None,
         model=os.environ.get(MODEL, "offline"),
         base_url=os.environ.get(BASE_URL) or None,
+        served=True,
     )
 
 

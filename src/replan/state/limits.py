@@ -1,8 +1,14 @@
 """What a run may spend and what it may set: resolved once, then kept in the state."""
 
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from replan.plan.model import Value
 from replan.state.questions import Approving
@@ -52,7 +58,20 @@ class Price(Value):
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
-class Budget(Value):
+class Asked(Value):
+    """What a run asks for: as JSON it says what was set, so that it asks for the same again."""
+
+    @model_serializer(mode="wrap")
+    def _what_was_set(  # noqa: ANN202 - what it gives would stand in the schema for the fields
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ):
+        written: dict[str, Any] = handler(self)
+        if info.mode != "json":
+            return written
+        return {name: value for name, value in written.items() if name in self.model_fields_set}
+
+
+class Budget(Asked):
     """What a part of a run may spend; what is left out is not bounded.
 
     Attributes:
@@ -79,7 +98,7 @@ class ClosingReserve(Value):
     seconds: float = 0.0
 
 
-class Limits(Value):
+class Limits(Asked):
     """The bounds of a run; reaching one ends the run with the best partial answer.
 
     Attributes:
@@ -152,7 +171,7 @@ class LimitHit(Value):
     usage: TokenCount = TokenCount()
 
 
-class RunSettings(Value):
+class RunSettings(Asked):
     """What one run may set; LangGraph Studio shows it as a form.
 
     Attributes:

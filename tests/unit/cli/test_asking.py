@@ -38,9 +38,23 @@ def person():
     somebody.close()
 
 
+class Screen(io.StringIO):
+    """What a person sees; who is to answer types a line as soon as a prompt stands there."""
+
+    def __init__(self, person):
+        super().__init__()
+        self.person, self.answers = person, []
+
+    def flush(self):
+        super().flush()
+        if self.answers and self.getvalue().endswith(": "):
+            line = self.answers.pop(0)
+            self.person.types(line) if line else self.person.leaves()
+
+
 @pytest.fixture
-def seen():
-    return io.StringIO()
+def seen(person):
+    return Screen(person)
 
 
 @pytest.fixture
@@ -208,13 +222,12 @@ class Talk:
         self.noted[asked.key] = given
 
 
-async def test_questions_are_asked_in_their_order_each_once(desk, person, seen):
+async def test_questions_are_asked_in_their_order_each_once(desk, seen):
     talk = Talk(desk)
     first, second = ask(), ask(key="2/writer/1", text="When?")
     talk.interview.add(first)
-    person.types("Because.")
+    seen.answers = ["Because.", "Now."]
     assert await talk.interview.answers_to([first, second]) == {"1/writer/1": "Because."}
-    person.types("Now.")
     assert await talk.interview.answers_to([second]) == {"2/writer/1": "Now."}
     await talk.interview.close()
     assert talk.noted == {"1/writer/1": "Because.", "2/writer/1": "Now."}
@@ -222,21 +235,45 @@ async def test_questions_are_asked_in_their_order_each_once(desk, person, seen):
     assert seen.getvalue().count("When?") == 1
 
 
-async def test_what_is_left_open_is_not_asked_again(desk, person):
+async def test_what_is_left_open_is_not_asked_again(desk, seen):
     talk = Talk(desk)
-    person.leaves()
+    seen.answers = [None, None]
     assert await talk.interview.answers_to([ask(), ask(key="2/writer/1")]) == {}
     assert await talk.interview.answers_to([ask()]) == {}
     await talk.interview.close()
     assert talk.turns == [True, False, True, False]
 
 
-async def test_an_answer_that_cannot_be_kept_is_an_error(desk, person):
+async def test_keys_that_were_typed_ahead_answer_no_question(desk, person, seen):
+    person.types("a")
+    person.types("a", "half a li")
+    seen.answers = ["r", "no"]
+    talk, asked = Talk(desk), ask("approval", key="1/writer/1", details=CALL)
+    given = await talk.interview.answers_to([asked])
+    assert given == {"1/writer/1": {"action": "reject", "reason": "no"}}
+    await talk.interview.close()
+
+
+async def test_a_line_for_a_withdrawn_question_answers_no_other_one(desk, person, seen):
+    keyboard = desk.keyboard
+    waiting = asyncio.create_task(keyboard.line())
+    await asyncio.sleep(0)  # let it begin
+    waiting.cancel()
+    person.types("a")
+    await keyboard._coming  # noqa: SLF001 - by then the line was read
+    seen.answers = ["r", "no"]
+    talk = Talk(desk)
+    given = await talk.interview.answers_to([ask("approval", details=CALL)])
+    assert given["1/writer/1"]["action"] == "reject"
+    await talk.interview.close()
+
+
+async def test_an_answer_that_cannot_be_kept_is_an_error(desk, seen):
     async def fail(*_):
         raise StorageError("runs.db", "It is full.", "Free some space.")
 
     talk = Talk(desk, fail)
-    person.types("Because.")
+    seen.answers = ["Because."]
     with pytest.raises(StorageError):
         await talk.interview.answers_to([ask()])
     with pytest.raises(StorageError):
