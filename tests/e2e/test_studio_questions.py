@@ -74,11 +74,12 @@ async def test_questions_are_shown_and_answered_one_by_one_in_any_order(url):
         await resume(client, thread, {"2/asker/1": "large"})
         (left,) = waiting_for(await interrupted(client, thread))
         assert left.key == "1/asker/1"
-        # New limits hold from there on.
-        new = {"limits": {"max_stalls": 7}}
+        # New limits hold from there on, where they are no looser than the team's.
+        new = {"limits": {"step_retries": 1, "max_model_calls": 1_000_000}}
         state = await resume(client, thread, "blue", context=new)
     assert state["outcome"] == "completed"
-    assert state["settings"]["limits"]["max_stalls"] == 7
+    assert state["settings"]["limits"]["step_retries"] == 1
+    assert state["settings"]["limits"]["max_model_calls"] == 200
     texts = {
         key: result["result"]["content"]
         for key, result in state["current_specialist_results"].items()
