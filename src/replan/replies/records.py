@@ -1,6 +1,6 @@
 """Steps that came as records, from JSON, YAML, XML or a table, written as a plan document."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from replan.plan import words
@@ -37,6 +37,11 @@ _WORD_OF = {squeezed(word): part for part in reversed(_PARTS) for word in words.
 }
 _CERTAIN = frozenset(("who", "after"))
 _LEAST_NAMED = ("owner", "role", "by", "who", "name")
+_NUMBERS = frozenset(
+    ("priority", "prio", "retries", "maxretries", "timeout", "duration", "estimate", "effort")
+)
+"""Keys whose numbers are no steps."""
+
 _MOST_STEPS = 2_000
 _DEEPEST = 6
 
@@ -57,12 +62,15 @@ def plan_text(value: object, names: Names) -> str | None:
         The document, or none if there are no steps in the value.
     """
     title, items = _items(value)
-    found = [_parted(item, names) for item in items[:_MOST_STEPS]]
+    items = items[:_MOST_STEPS]
+    found = [_parted(item, names) for item in items]
     parts = [each for each in found if each and each.get("task")]
     if not parts:
         return None
     own = [_label(each) for each in parts]
     labels = {label for label in own if label} or {str(at) for at in range(len(parts) + 1)}
+    if not any(each.get("after") for each in parts):
+        _take_order_column(items, found, labels)
     titles = {
         squeezed(as_text(each["task"])): label or str(at)
         for at, (each, label) in enumerate(zip(parts, own, strict=True), 1)
@@ -128,6 +136,34 @@ def _parted(item: object, names: Names) -> dict[str, object] | None:
     if "task" not in parts and "id" in parts and not as_text(parts["id"]).strip().isdigit():
         parts["task"] = parts.pop("id")  # `step: Do it`
     return parts
+
+
+def _take_order_column(
+    items: Sequence[object], found: Sequence[dict[str, object] | None], labels: set[str]
+) -> None:
+    """Take what stands under a key that nobody knows for the order, if it is all labels of steps.
+
+    All steps must have the key, as they have in a table; two keys that could be it say nothing.
+    """
+    rows: list[Record] = [cast("Record", each) if isinstance(each, dict) else {} for each in items]
+    keys = [key for key in rows[0] if part_of(key) is None and squeezed(key) not in _NUMBERS]
+    able = [
+        key
+        for key in keys
+        if all(key in row for row in rows) and _is_order([row[key] for row in rows], labels)
+    ]
+    for row, parts in zip(rows, found, strict=True):
+        if len(able) == 1 and parts is not None and row[able[0]] not in (None, "", []):
+            parts["after"] = row[able[0]]
+
+
+def _is_order(values: Iterable[object], labels: set[str]) -> bool:
+    """Whether values name nothing but steps, the first one none: it can wait for nobody."""
+    texts = [" ".join(_texts(value)).strip(" -—–") for value in values]
+    said = [text for text in texts if text and not _is_none(text)]
+    orders = [read_order(text, labels) for text in said]
+    has_only_refs = all(order is not None and order.refs for order in orders)
+    return bool(said) and has_only_refs and not (texts[0] and not _is_none(texts[0]))
 
 
 def _part(key: str, value: object, names: Names) -> str | None:

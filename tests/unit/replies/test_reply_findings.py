@@ -251,3 +251,16 @@ def test_a_plan_with_yaml_aliases_or_endless_depth_is_not_loaded() -> None:
     deep = "- " * 5_000 + "task: x"
     for text in (bomb, deep, "[" * 100_000, '{"steps": ' * 50_000):
         find_plan(text, TEAM, expected=True)
+
+
+@pytest.mark.parametrize("head", ["Prereq", "Comes once done", "先"])
+def test_a_column_of_nothing_but_labels_of_steps_is_their_order_whatever_its_name(head: str) -> None:
+    rows = f"| Step | What | Agent | {head} |\n|--|--|--|--|\n| 1 | Find A | researcher | - |\n"
+    found = steps(rows + "| 2 | Find B | coder | |\n| 3 | Compare | writer | 1, 2 |\n")
+    assert [step.dependencies for step in found] == [(), (), (1, 2)]
+
+
+def test_a_column_of_other_numbers_is_no_order() -> None:
+    rows = "| Step | What | Agent | Priority |\n|--|--|--|--|\n| 1 | Find A | researcher | |\n"
+    found = steps(rows + "| 2 | Find B | coder | 1 |\n")
+    assert [step.dependencies for step in found] == [(), ()]
