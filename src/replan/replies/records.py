@@ -131,8 +131,10 @@ def _parted(item: object, names: Names) -> dict[str, object] | None:
             parts[part] = value
         elif part in ("task", "brief"):
             rest.append(as_text(value))
+        elif part is None and isinstance(value, str) and value.strip():
+            rest.append(f"{key}: {value.strip()}")  # whoever does the step may know what it is
     if rest:
-        parts.setdefault("brief", "\n".join(rest))
+        parts["brief"] = "\n".join(filter(None, [as_text(parts.get("brief", "")), *rest]))
     if "task" not in parts and "id" in parts and not as_text(parts["id"]).strip().isdigit():
         parts["task"] = parts.pop("id")  # `step: Do it`
     return parts

@@ -254,7 +254,9 @@ def test_a_plan_with_yaml_aliases_or_endless_depth_is_not_loaded() -> None:
 
 
 @pytest.mark.parametrize("head", ["Prereq", "Comes once done", "先"])
-def test_a_column_of_nothing_but_labels_of_steps_is_their_order_whatever_its_name(head: str) -> None:
+def test_a_column_of_nothing_but_labels_of_steps_is_their_order_whatever_its_name(
+    head: str,
+) -> None:
     rows = f"| Step | What | Agent | {head} |\n|--|--|--|--|\n| 1 | Find A | researcher | - |\n"
     found = steps(rows + "| 2 | Find B | coder | |\n| 3 | Compare | writer | 1, 2 |\n")
     assert [step.dependencies for step in found] == [(), (), (1, 2)]
@@ -264,3 +266,11 @@ def test_a_column_of_other_numbers_is_no_order() -> None:
     rows = "| Step | What | Agent | Priority |\n|--|--|--|--|\n| 1 | Find A | researcher | |\n"
     found = steps(rows + "| 2 | Find B | coder | 1 |\n")
     assert [step.dependencies for step in found] == [(), ()]
+
+
+def test_a_column_that_nobody_knows_is_handed_to_whoever_does_the_step() -> None:
+    rows = (
+        "| Step | What | Agent | Remark |\n|--|--|--|--|\n| 1 | Find A | researcher | of 2024 |\n"
+    )
+    found = steps(rows + "| 2 | Find B | coder | |\n")
+    assert [step.brief for step in found] == ["Remark: of 2024", ""]
