@@ -129,15 +129,21 @@ def _parted(item: object, names: Names) -> dict[str, object] | None:
         part = None if value in (None, "", []) else _part(key, value, names)
         if part is not None and part not in parts:
             parts[part] = value
-        elif part in ("task", "brief"):
-            rest.append(as_text(value))
-        elif part is None and isinstance(value, str) and value.strip():
-            rest.append(f"{key}: {value.strip()}")  # whoever does the step may know what it is
+        elif further := _further(part, key, value):
+            rest.append(further)
     if rest:
         parts["brief"] = "\n".join(filter(None, [as_text(parts.get("brief", "")), *rest]))
     if "task" not in parts and "id" in parts and not as_text(parts["id"]).strip().isdigit():
         parts["task"] = parts.pop("id")  # `step: Do it`
     return parts
+
+
+def _further(part: str | None, key: str, value: object) -> str:
+    """What a field says beside the others; whoever does the step may know what a key means."""
+    if part in ("task", "brief"):
+        return as_text(value)
+    is_unknown = part is None and isinstance(value, str) and value.strip()
+    return f"{key}: {as_text(value).strip()}" if is_unknown else ""
 
 
 def _take_order_column(
