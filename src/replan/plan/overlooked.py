@@ -191,7 +191,9 @@ def _waiting() -> re.Pattern[str]:
 @cache
 def _waiting_line() -> re.Pattern[str]:
     """A line of details such as `Needs: the two above`."""
-    return re.compile(rf"[\s*+\-_]*(?:{_waiting_words()})[*_]*\s*[:：]", re.IGNORECASE)
+    return re.compile(
+        rf"[\s*+\-_]*(?:{_waiting_words()})(?:\s\w{{1,20}}){{0,2}}[*_]*\s*[:：]", re.IGNORECASE
+    )
 
 
 @cache

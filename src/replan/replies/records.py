@@ -142,8 +142,8 @@ def _further(part: str | None, key: str, value: object) -> str:
     """What a field says beside the others; whoever does the step may know what a key means."""
     if part in ("task", "brief"):
         return as_text(value)
-    is_unknown = part is None and isinstance(value, str) and value.strip()
-    return f"{key}: {as_text(value).strip()}" if is_unknown else ""
+    text = value.strip() if isinstance(value, str) else ""
+    return "" if part is not None or _is_none(text.strip("-—–")) else f"{key}: {text}"
 
 
 def _take_order_column(

@@ -92,6 +92,11 @@ def test_a_line_of_details_that_names_what_it_waits_for_is_told():
     assert kinds(text) == [(3, "dependency")]
 
 
+def test_a_line_of_details_about_what_is_waited_for_is_told_in_other_words_too():
+    text = "- [ ] 1. First @a\n- [ ] 2. Second @a\n\n  Waiting on output of: the first\n"
+    assert kinds(text) == [(4, "dependency")]
+
+
 def test_a_check_list_below_another_heading_is_told():
     text = "# Plan\n\n- [ ] 1. Do it @a\n\n## Notes\n\n- [ ] maybe: later\n"
     assert kinds(text) == [(7, "other_list")]
