@@ -1,4 +1,4 @@
-"""A fence around a whole document, which models like to write."""
+"""Code fences: one around a whole document, which models like to write, and those within."""
 
 import re
 from collections.abc import Sequence
@@ -6,6 +6,24 @@ from collections.abc import Sequence
 _OUTER_FENCE = re.compile(
     r"(?:`{3,}+|~{3,}+)[ \t]*+(?:markdown|md|plan|text|txt)?[ \t]*+", re.IGNORECASE
 )
+_FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)")
+
+
+def outside_fences(lines: Sequence[str]) -> list[bool]:
+    """Tell for each line whether it stands outside of all code fences."""
+    outside: list[bool] = []
+    mark = ""
+    for line in lines:
+        found = _FENCE.match(line)
+        if found and not mark:
+            mark = found[1]
+            outside.append(False)
+        elif found and found[1].startswith(mark) and not line.strip().strip(mark[0]):
+            mark = ""
+            outside.append(False)
+        else:
+            outside.append(not mark)
+    return outside
 
 
 def fenced_window(texts: Sequence[str]) -> range | None:

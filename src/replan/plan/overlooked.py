@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Literal
 
 from replan.plan import words
+from replan.plan.fence import outside_fences
 from replan.plan.lines import is_blank
 from replan.plan.model import PlanStep, Value
 from replan.plan.reading import Block, Reading, read_document
@@ -83,14 +84,12 @@ def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
     """What the lines below a step's own may mean; those in fences are somebody's code."""
     if not block.step.brief:
         return
-    fence = ""
-    for at in range(block.item.start + block.head, block.item.end):
-        line = reading.lines[at].text
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        elif not fence and _shows(line, block.step.brief):
-            yield from _in_detail(line, at + 1, block.step.id)
+    start = block.item.start + block.head
+    lines = [line.text for line in reading.lines[start : block.item.end]]
+    outside = outside_fences(lines)
+    for at, line in enumerate(lines):
+        if outside[at] and _shows(line, block.step.brief):
+            yield from _in_detail(line, start + at + 1, block.step.id)
 
 
 def _in_detail(line: str, at: int, step: int) -> Iterator[Overlooked]:
@@ -121,13 +120,11 @@ def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
 def _beside(reading: Reading) -> Iterator[Overlooked]:
     """Tasks of a check list that is no list of steps."""
     inside = {at for each in reading.blocks for at in range(each.item.start, each.item.end)}
-    fence = ""
-    for at, line in enumerate(reading.lines if reading.blocks else ()):
-        mark = _FENCE.match(line.text)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        elif not fence and at not in inside and _TASK.match(line.text):
-            yield Overlooked(line=at + 1, kind="other_list", step=0, text=line.text.strip())
+    lines = [line.text for line in reading.lines if reading.blocks]
+    outside = outside_fences(lines)
+    for at, line in enumerate(lines):
+        if outside[at] and at not in inside and _TASK.match(line):
+            yield Overlooked(line=at + 1, kind="other_list", step=0, text=line.strip())
 
 
 def _all(blocks: Sequence[Block], what: Literal["numbered", "named"]) -> bool:
@@ -214,5 +211,4 @@ _DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CODE = re.compile(r"`[^`]*`")
 _NAME = re.compile(rf"(?<![\w.+\-@/])@{words.NAME}")
 _TASK = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[ ~xX!-]\](?:\s|$)")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r"[ ]{0,3}#{1,6}[ \t]")

@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from replan.plan.fence import outside_fences
 from replan.plan.lines import dedent, trim_blank
 from replan.replies.entries import Entry, labels_of, step_lines
 from replan.replies.naming import Names, squeezed
-from replan.replies.openings import Opening, opening_of, outside_fences
+from replan.replies.openings import Opening, opening_of
 from replan.replies.order_phrases import read_order
 from replan.replies.step_fields import is_field, is_order_of, reads_as_field, take_field
 from replan.replies.step_line import Line, read_line, without_comments

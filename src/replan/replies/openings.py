@@ -47,7 +47,6 @@ _LABELS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("letter", r"(?P<label>[A-Za-z]|[IVX]{1,5})[.):：](?=\s)\s*+"),
     )
 )
-_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 
 
 class Opening(NamedTuple):
@@ -108,20 +107,3 @@ def _label(written: str) -> str:
 
 def _value(sign: str) -> int:
     return int(unicodedata.numeric(sign[0], 0))
-
-
-def outside_fences(lines: list[str]) -> list[bool]:
-    """Tell for each line whether it stands outside of all code fences."""
-    outside: list[bool] = []
-    mark = ""
-    for line in lines:
-        found = _FENCE.match(line)
-        if found and not mark:
-            mark = found[1]
-            outside.append(False)
-        elif found and found[1].startswith(mark) and not line.strip().strip(mark[0]):
-            mark = ""
-            outside.append(False)
-        else:
-            outside.append(not mark)
-    return outside

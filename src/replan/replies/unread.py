@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from replan.errors import Mistake
+from replan.plan.fence import outside_fences
 from replan.plan.overlooked import sequence_word
 from replan.plan.reading import Block, read_document
 from replan.replies.naming import Names, squeezed
-from replan.replies.openings import opening_of, outside_fences
+from replan.replies.openings import opening_of
 from replan.replies.order_phrases import keyword_places
 from replan.replies.step_fields import is_order_of, reads_as_field
 from replan.replies.step_line import read_line
