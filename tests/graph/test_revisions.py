@@ -168,6 +168,11 @@ async def test_a_plan_that_may_not_change_stays():
     state = await run_plan(lambda c: "done", replies, allow_dynamic_update=False)
     assert state["current_plan"].total_steps == 2
     assert state["current_plan"].version == 1
+    assert state["outcome"] == "completed"
+    assert state["final_answer"].text == (
+        "The answer.\n\n**Not done:**\n\n"
+        "- 3. Three: proposed by the host and not done, the plan must not be revised"
+    )
 
 
 async def test_a_model_that_is_down_at_the_end_does_not_cost_the_results():

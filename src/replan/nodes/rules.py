@@ -152,9 +152,9 @@ def cut_off_by(feedback_result: FeedbackResult, state: EnhancedState) -> str:
 
 
 def proposed_in(state: EnhancedState) -> str:
-    """One line for each change that the host asked for last, and that a limit kept back."""
+    """One line for each change that the host asked for last, and that was not to be."""
     judged, limit = state.get("current_feedback_result"), state.get("limit_reached", "")
-    if judged is None or judged.by == "person" or not limit:
+    if judged is None or judged.by == "person" or (may_be_revised(state) and not limit):
         return ""
     done = state.get("current_plan") or TaskPlan()
     asked = PlanDocument.recover(judged.revised_plan).plan.steps
@@ -164,7 +164,8 @@ def proposed_in(state: EnhancedState) -> str:
         for step in asked
         if not step.is_finished and (step.id, step.description) not in known
     ] or [judged.plan_update_suggestion or ("a revision of the plan" if asked else "")]
-    why = f"proposed by the host and not done, the limit {limit} was reached"
+    kept = f"the limit {limit} was reached" if limit else "the plan must not be revised"
+    why = f"proposed by the host and not done, {kept}"
     return "\n".join(f"- {line}: {why}" for line in lines[:MOST_MISSING] if line)
 
 
