@@ -138,6 +138,7 @@ class Chat:
     def __init__(self, model: BaseChatModel, name: str = "", retries: int = 0) -> None:
         self.model = model
         self.names = names_of(model, name)
+        self._model_name = names_of(model)[0]
         self.retries = retries
         self._can_stream = True
         self._sends_whole = True
@@ -239,7 +240,7 @@ class Chat:
         tools = () if toolset is None else toolset.tools
         field, own = _bound_of(self.model)
         request = Request(
-            model=names_of(self.model)[0],
+            model=self._model_name,
             names=self.names,
             messages=messages,
             tools=tools,

@@ -46,7 +46,8 @@ def makes_langchain_stream(config: RunnableConfig) -> bool:
 
 def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
     """The callbacks of a configuration, or of what runs right now."""
-    callbacks = ensure_config(config).get("callbacks") or []
+    given = config.get("callbacks")
+    callbacks = (ensure_config().get("callbacks") if given is None else given) or []
     return callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
 
 
