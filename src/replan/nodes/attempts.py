@@ -86,7 +86,7 @@ class Tries:
     tried: Sequence[LedgerEntry] = ()
     before: SpecialistResult | None = None
     on_doubt: OnDoubt = "ask"
-    used: TokenCount = field(default_factory=TokenCount)
+    used: TokenCount = TokenCount()
     number: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -277,7 +277,7 @@ class Tries:
         return self.specialist.card.name
 
     async def _call(self, meter: Meter) -> SpecialistResult:
-        context = self.context.replace(attempt=self.number)
+        self.context = context = self.context.replace(attempt=self.number)
         key = {"idempotency_key": context.idempotency_key}
         merged = merge_configs(self.config, {"callbacks": [meter], "metadata": key})
         # Last, since merging takes in what stands in the surroundings.

@@ -7,7 +7,7 @@ the round. Truth is the journal and the state: a board that is lost is only fill
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from typing import Literal
@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from replan.events.emitter import Counter
 from replan.plan.model import PlanStep
 from replan.ports.journal import Journal, LedgerEntry
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import SpecialistResult
 from replan.steps.on_record import OnRecord
 
@@ -73,16 +73,18 @@ class Board:
     """The seats of one round: one for each step at each specialist that was sent.
 
     Attributes:
+        state: What the round began with, read once for all its tasks.
         slots: Bounds the steps that run at the same time.
         counter: The numbers of the round's events.
         questions: The numbers of the run's next questions.
         ended: What came of steps of the round, worked out once for all that wait for them.
     """
 
-    def __init__(self, slots: int, newest_event: int, asked: int = 0) -> None:
-        self.slots = Slots(slots)
-        self.counter = Counter(newest_event)
-        self.questions = count(asked + 1)
+    def __init__(self, state: EnhancedState) -> None:
+        self.state = state
+        self.slots = Slots(settings_of(state).limits.max_parallel_steps)
+        self.counter = Counter(state.get("event_seq", 0))
+        self.questions = count(len(state.get("questions", {})) + 1)
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._recorded: OnRecord | None = None
@@ -164,11 +166,11 @@ class Boards:
         self._boards: WeakValueDictionary[tuple[str, str], Board] = WeakValueDictionary()
 
     def join(
-        self, run_id: str, checkpoint_id: str, slots: int, newest_event: int, asked: int = 0
+        self, run_id: str, checkpoint_id: str, read_state: Callable[[], EnhancedState]
     ) -> Board:
-        """Give the round's board; the first task of the round makes it."""
+        """Give the round's board; the first task of the round makes it, and reads the state."""
         board = self._boards.get((run_id, checkpoint_id))
         if board is None:
-            board = Board(slots, newest_event, asked)
+            board = Board(read_state())
             self._boards[run_id, checkpoint_id] = board
         return board

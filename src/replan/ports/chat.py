@@ -85,7 +85,7 @@ class Toolset:
     checker: ToolCallChecker = holds_tool_call
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
     """A request to a model, before it is made.
 
