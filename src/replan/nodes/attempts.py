@@ -28,7 +28,7 @@ from replan.ports.failures import can_pass, describe
 from replan.ports.journal import ACTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
 from replan.ports.pauses import pause_if_busy
-from replan.ports.questions import Asker, Waiting, heard
+from replan.ports.questions import Asker, Waiting
 from replan.ports.retries import with_retries
 from replan.ports.services import Services
 from replan.ports.specialist import SpecialistPort
@@ -211,7 +211,7 @@ class Tries:
         meter, asker = self._meter(), self.questions.asker()
         started = time.monotonic()
         try:
-            with heard(asker):
+            with asker:
                 result = await self._within_limits(meter)
         except Waiting:
             result = None

@@ -7,8 +7,8 @@ the round. Truth is the journal and the state: a board that is lost is only fill
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 from weakref import WeakValueDictionary
@@ -37,16 +37,12 @@ class Slots:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._arrivals = 0
 
-    @asynccontextmanager
-    async def take(self, priority: int) -> AsyncGenerator[None]:
+    def take(self, priority: int) -> "_Place":
         """Hold a place; wait for one by priority, then by arrival."""
-        await self._acquire(priority)
-        try:
-            yield
-        finally:
-            self._release()
+        return _Place(self, priority)
 
-    async def _acquire(self, priority: int) -> None:
+    async def acquire(self, priority: int) -> None:
+        """Wait for a place."""
         if self._free:
             self._free -= 1
             return
@@ -57,16 +53,31 @@ class Slots:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._release()
+                self.release()
             raise
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Give a place to the next who waits."""
         while self._waiting:
             turn = heapq.heappop(self._waiting)[2]
             if not turn.done():
                 turn.set_result(None)
                 return
         self._free += 1
+
+
+@dataclass(slots=True)
+class _Place:
+    """A place as a context, which each step that runs holds: a generator would take more."""
+
+    slots: Slots
+    priority: int
+
+    async def __aenter__(self) -> None:
+        await self.slots.acquire(self.priority)
+
+    async def __aexit__(self, *_: object) -> None:
+        self.slots.release()
 
 
 class Board:
@@ -94,20 +105,23 @@ class Board:
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
 
-    @contextmanager
-    def seat(self, key: str) -> Generator[None]:
+    def seat(self, key: str) -> "_Seat":
         """Take a seat; leaving it publishes nothing if nothing was published, so nobody hangs."""
+        return _Seat(self, key)
+
+    def sit(self, key: str) -> None:
+        """Take a seat."""
         self._seats[key] = asyncio.get_running_loop().create_future()
         self._seated += 1
-        try:
-            yield
-        finally:
-            self.publish(key, None)
-            self._seated -= 1
-            if not self._seated:
-                # Whoever comes back to the same round, after a question, must read anew.
-                self._recorded = self._ledger = None
-                self.ended.clear()
+
+    def leave(self, key: str) -> None:
+        """Leave a seat."""
+        self.publish(key, None)
+        self._seated -= 1
+        if not self._seated:
+            # Whoever comes back to the same round, after a question, must read anew.
+            self._recorded = self._ledger = None
+            self.ended.clear()
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Show what came of a seat; the first word counts."""
@@ -156,6 +170,18 @@ class Board:
         if is_first:
             self._seats[key].set_result(outcome)
         return is_first
+
+
+@dataclass(slots=True)
+class _Seat:
+    board: Board
+    key: str
+
+    def __enter__(self) -> None:
+        self.board.sit(self.key)
+
+    def __exit__(self, *_: object) -> None:
+        self.board.leave(self.key)
 
 
 class Boards:
