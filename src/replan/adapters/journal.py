@@ -62,9 +62,7 @@ class _Begun:
     @property
     def entry(self) -> LedgerEntry:
         fields = {name: getattr(self.attempt, name) for name in Attempt.model_fields}
-        return LedgerEntry(
-            **fields, ended_at=self.ended_at, outcome=self.outcome, error=self.error
-        )
+        return LedgerEntry(**fields, ended_at=self.ended_at, outcome=self.outcome, error=self.error)
 
 
 @dataclass

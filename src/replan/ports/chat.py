@@ -24,7 +24,8 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.ports.failures import broke_off, describe, is_busy
-from replan.ports.listening import handlers_of, has_listener, makes_langchain_stream
+from replan.ports.handlers import handlers_of
+from replan.ports.listening import has_listener, makes_langchain_stream
 from replan.ports.pauses import error_raised, pause_if_busy
 from replan.ports.reply_end import StreamEnds, check_unbroken
 from replan.ports.retries import with_retries
