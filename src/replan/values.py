@@ -35,7 +35,8 @@ class Value(BaseModel):
         Raises:
             pydantic.ValidationError: A name is no field, or a value does not fit its field.
         """
-        kept = {name: getattr(self, name) for name in self.model_fields_set}
+        fields = self.__dict__
+        kept = {name: fields[name] for name in self.model_fields_set}
         return type(self)(**{**kept, **changes})
 
     @classmethod

@@ -39,15 +39,36 @@ class _Scope:
 
     @property
     def charged(self) -> Spending:
-        return sum(self.reserved.values(), self.settled)
+        amounts = [self.settled, *self.reserved.values()]
+        return Spending(
+            calls=sum(each.calls for each in amounts),
+            tokens=sum(each.tokens for each in amounts),
+            cost=sum(each.cost for each in amounts),
+        )
+
+
+@dataclass(slots=True)
+class _Begun:
+    attempt: Attempt
+    ended_at: datetime | None = None
+    outcome: AttemptOutcome = "in doubt"
+    error: str = ""
+
+    def end(self, outcome: AttemptOutcome, at: datetime, error: str) -> None:
+        """Say how it ended, unless that is known."""
+        if self.outcome in UNKNOWN_ENDS:
+            self.outcome, self.ended_at, self.error = outcome, at, error
+
+    @property
+    def entry(self) -> LedgerEntry:
+        fields = {name: getattr(self.attempt, name) for name in Attempt.model_fields}
+        return LedgerEntry(**fields, ended_at=self.ended_at, outcome=self.outcome, error=self.error)
 
 
 @dataclass
 class _Run:
     scopes: dict[str, _Scope] = field(default_factory=dict[str, _Scope])
-    attempts: dict[tuple[str, int], LedgerEntry] = field(
-        default_factory=dict[tuple[str, int], LedgerEntry]
-    )
+    attempts: dict[tuple[str, int], _Begun] = field(default_factory=dict[tuple[str, int], _Begun])
     results: dict[str, SpecialistResult] = field(default_factory=dict[str, SpecialistResult])
     notes: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
@@ -102,20 +123,19 @@ class MemoryJournal:
 
     async def started(self, attempt: Attempt) -> None:
         """Record that a try begins."""
-        attempts = self._run(attempt.run_id).attempts
-        attempts.setdefault((attempt.key, attempt.number), LedgerEntry(**dict(attempt)))
+        self._begun(attempt)
 
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
     ) -> None:
         """Record how a try ended that brought no final result."""
-        self._end(attempt, outcome, at, error)
+        self._begun(attempt).end(outcome, at, error)
 
     async def finished(
         self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
     ) -> None:
         """Record the final result of a step at a specialist, and its try's end."""
-        self._end(attempt, "failed" if result.is_failed else "done", at, result.error)
+        self._begun(attempt).end("failed" if result.is_failed else "done", at, result.error)
         self._run(attempt.run_id).results.setdefault(key or attempt.key, result)
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
@@ -124,7 +144,7 @@ class MemoryJournal:
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
         """Every try of a run, in the order in which they began."""
-        return list(self._seen(run_id).attempts.values())
+        return [begun.entry for begun in self._seen(run_id).attempts.values()]
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
         """Record a value under a key; the first word counts, and is given back."""
@@ -154,13 +174,9 @@ class MemoryJournal:
         self._closed_size -= len(self._closed.pop(run_id, b""))
         self._given_up.discard(run_id)
 
-    def _end(self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) -> None:
+    def _begun(self, attempt: Attempt) -> _Begun:
         attempts = self._run(attempt.run_id).attempts
-        begun = attempts.get((attempt.key, attempt.number), LedgerEntry(**dict(attempt)))
-        if begun.outcome in UNKNOWN_ENDS:
-            attempts[attempt.key, attempt.number] = begun.replace(
-                ended_at=at, outcome=outcome, error=error
-            )
+        return attempts.setdefault((attempt.key, attempt.number), _Begun(attempt))
 
     def _seen(self, run_id: str) -> _Run:
         """The rows of a run to be read; none if it is not known.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs, var_child_runnable_config
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
@@ -25,10 +25,11 @@ from replan.nodes.tried import done_before, failures, left_in_doubt, newest_numb
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
 from replan.ports.failures import can_pass, describe
+from replan.ports.handlers import with_handlers
 from replan.ports.journal import ACTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
 from replan.ports.pauses import pause_if_busy
-from replan.ports.questions import Asker, Waiting, heard
+from replan.ports.questions import Asker, Waiting
 from replan.ports.retries import with_retries
 from replan.ports.services import Services
 from replan.ports.specialist import SpecialistPort
@@ -53,6 +54,9 @@ LONGEST_RESULT = 200_000
 
 LONGEST_ERROR = 2_000
 """Characters of an error that the state keeps."""
+
+
+_NOTHING = TokenCount()
 
 
 @dataclass
@@ -86,7 +90,7 @@ class Tries:
     tried: Sequence[LedgerEntry] = ()
     before: SpecialistResult | None = None
     on_doubt: OnDoubt = "ask"
-    used: TokenCount = field(default_factory=TokenCount)
+    used: TokenCount = _NOTHING
     number: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -126,7 +130,7 @@ class Tries:
                 specialist=self.name,
                 usage=self.used,
             )
-        return await self._finish(result.replace(usage=self.used))
+        return await self._finish(result)
 
     async def _doubts(self) -> list[LedgerEntry]:
         """The tries because of which the work may not be done unasked: cut off, or done before."""
@@ -211,7 +215,7 @@ class Tries:
         meter, asker = self._meter(), self.questions.asker()
         started = time.monotonic()
         try:
-            with heard(asker):
+            with asker:
                 result = await self._within_limits(meter)
         except Waiting:
             result = None
@@ -277,11 +281,11 @@ class Tries:
         return self.specialist.card.name
 
     async def _call(self, meter: Meter) -> SpecialistResult:
-        context = self.context.replace(attempt=self.number)
+        if self.context.attempt != self.number:
+            self.context = self.context.replace(attempt=self.number)
+        context = self.context
         key = {"idempotency_key": context.idempotency_key}
-        merged = merge_configs(self.config, {"callbacks": [meter], "metadata": key})
-        # Last, since merging takes in what stands in the surroundings.
-        config = to_its_end(merged)
+        config = to_its_end(with_handlers(self.config, [meter], metadata=key))
         # What runs without being handed the configuration finds it here.
         token = var_child_runnable_config.set(config)
         try:
@@ -314,6 +318,7 @@ class Tries:
             round=self.context.round,
             retry_count=self._failures,
             duration=result.duration or seconds,
+            usage=self.used,
             confidence=0.0 if failed else result.confidence,
             error=within_budget(
                 result.error or (result.text or "no reason given" if failed else ""),

@@ -7,8 +7,8 @@ the round. Truth is the journal and the state: a board that is lost is only fill
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 from weakref import WeakValueDictionary
@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from replan.events.emitter import Counter
 from replan.plan.model import PlanStep
 from replan.ports.journal import Journal, LedgerEntry
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import SpecialistResult
 from replan.steps.on_record import OnRecord
 
@@ -37,16 +37,12 @@ class Slots:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._arrivals = 0
 
-    @asynccontextmanager
-    async def take(self, priority: int) -> AsyncGenerator[None]:
+    def take(self, priority: int) -> "_Place":
         """Hold a place; wait for one by priority, then by arrival."""
-        await self._acquire(priority)
-        try:
-            yield
-        finally:
-            self._release()
+        return _Place(self, priority)
 
-    async def _acquire(self, priority: int) -> None:
+    async def acquire(self, priority: int) -> None:
+        """Wait for a place."""
         if self._free:
             self._free -= 1
             return
@@ -57,10 +53,11 @@ class Slots:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._release()
+                self.release()
             raise
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Give a place to the next who waits."""
         while self._waiting:
             turn = heapq.heappop(self._waiting)[2]
             if not turn.done():
@@ -69,20 +66,36 @@ class Slots:
         self._free += 1
 
 
+@dataclass(slots=True)
+class _Place:
+    """A place as a context, which each step that runs holds: a generator would take more."""
+
+    slots: Slots
+    priority: int
+
+    async def __aenter__(self) -> None:
+        await self.slots.acquire(self.priority)
+
+    async def __aexit__(self, *_: object) -> None:
+        self.slots.release()
+
+
 class Board:
     """The seats of one round: one for each step at each specialist that was sent.
 
     Attributes:
+        state: What the round began with, read once for all its tasks.
         slots: Bounds the steps that run at the same time.
         counter: The numbers of the round's events.
         questions: The numbers of the run's next questions.
         ended: What came of steps of the round, worked out once for all that wait for them.
     """
 
-    def __init__(self, slots: int, newest_event: int, asked: int = 0) -> None:
-        self.slots = Slots(slots)
-        self.counter = Counter(newest_event)
-        self.questions = count(asked + 1)
+    def __init__(self, state: EnhancedState) -> None:
+        self.state = state
+        self.slots = Slots(settings_of(state).limits.max_parallel_steps)
+        self.counter = Counter(state.get("event_seq", 0))
+        self.questions = count(len(state.get("questions", {})) + 1)
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._recorded: OnRecord | None = None
@@ -92,20 +105,23 @@ class Board:
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
 
-    @contextmanager
-    def seat(self, key: str) -> Generator[None]:
+    def seat(self, key: str) -> "_Seat":
         """Take a seat; leaving it publishes nothing if nothing was published, so nobody hangs."""
+        return _Seat(self, key)
+
+    def sit(self, key: str) -> None:
+        """Take a seat."""
         self._seats[key] = asyncio.get_running_loop().create_future()
         self._seated += 1
-        try:
-            yield
-        finally:
-            self.publish(key, None)
-            self._seated -= 1
-            if not self._seated:
-                # Whoever comes back to the same round, after a question, must read anew.
-                self._recorded = self._ledger = None
-                self.ended.clear()
+
+    def leave(self, key: str) -> None:
+        """Leave a seat."""
+        self.publish(key, None)
+        self._seated -= 1
+        if not self._seated:
+            # Whoever comes back to the same round, after a question, must read anew.
+            self._recorded = self._ledger = None
+            self.ended.clear()
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Show what came of a seat; the first word counts."""
@@ -156,6 +172,18 @@ class Board:
         return is_first
 
 
+@dataclass(slots=True)
+class _Seat:
+    board: Board
+    key: str
+
+    def __enter__(self) -> None:
+        self.board.sit(self.key)
+
+    def __exit__(self, *_: object) -> None:
+        self.board.leave(self.key)
+
+
 class Boards:
     """The boards of the rounds that run in this process, one by run and checkpoint."""
 
@@ -164,11 +192,11 @@ class Boards:
         self._boards: WeakValueDictionary[tuple[str, str], Board] = WeakValueDictionary()
 
     def join(
-        self, run_id: str, checkpoint_id: str, slots: int, newest_event: int, asked: int = 0
+        self, run_id: str, checkpoint_id: str, read_state: Callable[[], EnhancedState]
     ) -> Board:
-        """Give the round's board; the first task of the round makes it."""
+        """Give the round's board; the first task of the round makes it, and reads the state."""
         board = self._boards.get((run_id, checkpoint_id))
         if board is None:
-            board = Board(slots, newest_event, asked)
+            board = Board(read_state())
             self._boards[run_id, checkpoint_id] = board
         return board

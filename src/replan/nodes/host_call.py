@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -24,6 +23,7 @@ from replan.ports.account import Account
 from replan.ports.asking import Scope
 from replan.ports.chat import Chat
 from replan.ports.failures import can_pass, describe
+from replan.ports.handlers import with_handlers
 from replan.ports.listening import has_listener, stream_is_heard
 from replan.ports.pauses import error_raised, pause_if_busy
 from replan.ports.reply_end import WHOLE, ReplyEnd, end_of
@@ -82,7 +82,7 @@ class HostCall:
         meter = Meter(
             account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
         )
-        config = merge_configs(self.config, {"callbacks": [meter], "tags": ["nostream"]})
+        config = with_handlers(self.config, [meter], tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
             if answer is not None:

@@ -107,13 +107,18 @@ async def start_run(
         "event_seq": 0,
         "usage": Usage(),
     }
-    update |= {
-        "messages": given,
-        # Told from a person's edit of the plan that stands there.
-        "current_plan": Overwrite(plan),
-        "execution_history": await _unsettled(state, services),
+    # Told from a person's edit of the plan that stands there.
+    update["current_plan"] = Overwrite(plan)
+    added = {"messages": given, "execution_history": await _unsettled(state, services)}
+    return Start({**_changed(update, state), **added}, view, plan, reruns)
+
+
+def _changed(update: Mapping[str, Any], state: EnhancedState) -> dict[str, Any]:
+    """What the state does not hold already: on a new thread, most of what is reset is empty."""
+    news = {
+        key: value.value if isinstance(value, Overwrite) else value for key, value in update.items()
     }
-    return Start(update, view, plan, reruns)
+    return {key: update[key] for key, new in news.items() if key not in state or state[key] != new}
 
 
 def check_input(given: Any, services: Services) -> None:

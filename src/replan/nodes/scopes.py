@@ -1,5 +1,7 @@
 """What a call or a try is charged to: the run, and the budgets of its specialist and its step."""
 
+from dataclasses import replace
+
 from replan.errors import UnpricedModelError
 from replan.ports.account import RUN
 from replan.ports.asking import Scope
@@ -23,7 +25,7 @@ def run_scope(limits: Limits, services: Services, *, closing: bool) -> Scope:
         most = max(price.of(CLOSING_TOKENS, CLOSING_TOKENS) for price in prices)
         least = max(price.of(LEAST_CLOSING_REQUEST, LEAST_CLOSING_REPLY) for price in prices)
         least = min(least, (limits.max_cost or 0.0) / 2)
-        kept = kept.replace(cost=min(most, max(kept.cost, least)))
+        kept = replace(kept, cost=min(most, max(kept.cost, least)))
     return Scope(RUN, limits.whole, kept)
 
 

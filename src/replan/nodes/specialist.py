@@ -1,6 +1,7 @@
 """`specialist_<name>`: wait for what the step depends on, then do it, once and on record."""
 
 import asyncio
+from functools import partial
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -23,10 +24,13 @@ async def specialist(
     boards: Boards,
 ) -> EnhancedState:
     """Do one step at one specialist; without a result the step stays pending."""
-    kept = within_team(read_state(sent, config), services)
-    # What came with the call holds at once; the collector puts it into the state.
-    state: EnhancedState = {**kept, **resumed_with(kept, asked_in(runtime, services), config)}
-    turn = Turn.of(sent, state, services, boards, runtime, config)
+    info = runtime.execution_info
+    board = boards.join(
+        sent["run_id"],
+        "" if info is None else info.checkpoint_id,
+        partial(_state_of_round, sent, runtime, config, services),
+    )
+    turn = Turn.of(sent, board, services, runtime, config)
     with turn.board.seat(turn.key):
         # All siblings of the super-step take their seats before anybody looks for one.
         await asyncio.sleep(0)
@@ -41,3 +45,11 @@ async def specialist(
     if turn.limit is not None:
         update["limit_hits"] = {turn.key: turn.limit}
     return update
+
+
+def _state_of_round(
+    sent: Sent, runtime: Runtime[RunSettings], config: RunnableConfig, services: Services
+) -> EnhancedState:
+    kept = within_team(read_state(sent, config), services)
+    # What came with the call holds at once; the collector puts it into the state.
+    return {**kept, **resumed_with(kept, asked_in(runtime, services), config)}

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from replan.events.emitter import Emitter
 from replan.events.types import SpecialistCompleted, SpecialistParked
 from replan.nodes.attempts import Tries
-from replan.nodes.board import Board, Boards, Outcome
+from replan.nodes.board import Board, Outcome
 from replan.nodes.contexts import context_of
 from replan.nodes.rules import round_results
 from replan.nodes.step_questions import StepQuestions
@@ -55,22 +55,14 @@ class Turn:
     def of(
         cls,
         sent: Sent,
-        state: EnhancedState,
+        board: Board,
         services: Services,
-        boards: Boards,
         runtime: Runtime[RunSettings],
         config: RunnableConfig,
     ) -> Self:
-        """Join the round's board for what was sent."""
+        """Take what was sent to the round's board."""
+        state = board.state
         plan = state.get("current_plan") or TaskPlan()
-        info = runtime.execution_info
-        board = boards.join(
-            state.get("run_id", ""),
-            "" if info is None else info.checkpoint_id,
-            settings_of(state).limits.max_parallel_steps,
-            state.get("event_seq", 0),
-            len(state.get("questions", {})),
-        )
         return cls(
             step=plan.step(sent["step_id"]),
             specialist=sent["specialist"],

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 from replan.plan.body import write_body, write_quotes
 from replan.plan.lines import Line, indent_of, is_blank
@@ -12,12 +13,12 @@ from replan.plan.reading import Block
 from replan.plan.rendering import MARKS, under
 from replan.plan.title import write_title
 
-_IN_TITLE = (
+_in_title = attrgetter(
     *("description", "assigned_to", "joined_by", "dependencies", "condition"),
     *("optional", "priority", "max_retries", "timeout", "writes"),
 )
-_IN_BODY = ("brief", "parameters")
-_IN_QUOTES = ("result", "feedback")
+_in_body = attrgetter("brief", "parameters")
+_in_quotes = attrgetter("result", "feedback")
 
 
 class BlockEditor:
@@ -38,9 +39,9 @@ class BlockEditor:
         """
         item = block.item
         lines = list(self._lines[item.start : item.end])
-        if anew or _differs(block.step, step, _IN_BODY):
+        if anew or _in_body(block.step) != _in_body(step):
             return [self._title(block, step, lines[0]), *self._under(write_body(step), block)]
-        if _differs(block.step, step, _IN_TITLE):
+        if _in_title(block.step) != _in_title(step):
             title = self._title(block, step, lines[0])
             if block.body.key_lines:
                 # The attributes now all stand in the title, so the key lines must go.
@@ -48,7 +49,7 @@ class BlockEditor:
             lines[: block.head] = [title]
         else:
             lines[0] = self._marked(block, step, lines[0])
-        if _differs(block.step, step, _IN_QUOTES):
+        if _in_quotes(block.step) != _in_quotes(step):
             lines = self._requoted(block, step, lines)
         return lines
 
@@ -127,10 +128,6 @@ class BlockEditor:
 
     def _lines_of(self, texts: Sequence[str]) -> list[Line]:
         return [Line(text, self._end) for text in texts]
-
-
-def _differs(one: PlanStep, two: PlanStep, names: Sequence[str]) -> bool:
-    return any(getattr(one, name) != getattr(two, name) for name in names)
 
 
 def _mark(step: PlanStep) -> str:

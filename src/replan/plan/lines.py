@@ -30,7 +30,7 @@ def split_lines(text: str) -> list[Line]:
 
 def unify_line_ends(text: str) -> str:
     r"""Give the text with every line end written as `\n`."""
-    return _LINE_END.sub("\n", text)
+    return _LINE_END.sub("\n", text) if "\r" in text else text
 
 
 def usual_line_end(lines: Sequence[Line]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from operator import attrgetter
 
 from pydantic import JsonValue
 
@@ -27,6 +28,8 @@ VISIBLE = (
     "writes",
 )
 """The fields of a step that stand in a document."""
+
+_AS_THEY_ARE = attrgetter(*(name for name in VISIBLE if name not in ("status", "parameters")))
 
 
 def normalised(plan: TaskPlan) -> TaskPlan:
@@ -64,12 +67,12 @@ def normalised_step(step: PlanStep) -> PlanStep:
 def visible(step: PlanStep) -> tuple[object, ...]:
     """Give what a document shows of a step, for comparing; executing shows as pending."""
     is_running = step.status is StepStatus.EXECUTING
-    shown = {
-        "status": StepStatus.PENDING if is_running else step.status,
+    return (
+        *_AS_THEY_ARE(step),
+        StepStatus.PENDING if is_running else step.status,
         # Python holds 1, 1.0 and True to be equal, a document does not.
-        "parameters": json.dumps(step.parameters, sort_keys=True) if step.parameters else "",
-    }
-    return tuple(shown[name] if name in shown else getattr(step, name) for name in VISIBLE)
+        json.dumps(step.parameters, sort_keys=True) if step.parameters else "",
+    )
 
 
 def _finite(value: JsonValue) -> JsonValue:

@@ -16,7 +16,7 @@ _LIMITS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Scope:
     """A part of a run that has bounds of its own.
 
@@ -57,7 +57,7 @@ class Scope:
         return LimitReachedError(name, getattr(self.budget, name), self.name)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
     """A call that wants to be made.
 
@@ -95,7 +95,7 @@ class Ask:
         return 0.0 if self.price is None else self.price.of(input_tokens, output_tokens)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Permit:
     """Leave to make a call.
 

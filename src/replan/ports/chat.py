@@ -3,9 +3,9 @@
 import inspect
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -24,7 +24,8 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.ports.failures import broke_off, describe, is_busy
-from replan.ports.listening import handlers_of, has_listener, makes_langchain_stream
+from replan.ports.handlers import handlers_of
+from replan.ports.listening import has_listener, makes_langchain_stream
 from replan.ports.pauses import error_raised, pause_if_busy
 from replan.ports.reply_end import StreamEnds, check_unbroken
 from replan.ports.retries import with_retries
@@ -85,7 +86,7 @@ class Toolset:
     checker: ToolCallChecker = holds_tool_call
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
     """A request to a model, before it is made.
 
@@ -129,8 +130,12 @@ class Chat:
     Attributes:
         model: The model.
         names: What it is called: by the one who configured it, by its provider, and by its class.
+        provider_name: What its provider calls it.
         retries: Further calls of one reply, while its server is busy or cannot be reached.
         turns: Turns, of the model and of tools, that one reply may take one after another.
+        can_stream: Whether its server has not refused to stream.
+        sends_whole: Whether its server has not dropped a whole reply.
+        ends: How its server ends streams.
     """
 
     turns = 1
@@ -138,10 +143,11 @@ class Chat:
     def __init__(self, model: BaseChatModel, name: str = "", retries: int = 0) -> None:
         self.model = model
         self.names = names_of(model, name)
+        self.provider_name = names_of(model)[0]
         self.retries = retries
-        self._can_stream = True
-        self._sends_whole = True
-        self._ends = StreamEnds()
+        self.can_stream = True
+        self.sends_whole = True
+        self.ends = StreamEnds()
 
     async def reply(
         self,
@@ -163,112 +169,135 @@ class Chat:
             ConfigurationError: The checker of the tools failed.
             Exception: Whatever the model's client raises.
         """
-        chunks: list[AIMessageChunk] = []
         is_heard = on_text is not None or has_listener(config)
-        is_refused, is_unreadable = not self._can_stream, False
+        asked = _Asked(
+            self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
+        )
+        return await with_retries(asked.attempt, asked.retrying)
 
-        async def streamed() -> AIMessage:
-            async with self._allowed(messages, config, toolset, {}) as model:
-                stream = model.astream(list(messages), config)
-                await _read(stream, chunks, on_text and _whole_characters(on_text), toolset)
-            return self._joined(chunks)
 
-        async def once() -> AIMessage:
-            nonlocal is_refused, is_unreadable
-            in_pieces = is_heard or is_unreadable or not self._sends_whole
-            if in_pieces and not is_refused and not self._ends.is_in_doubt:
-                try:
-                    return await streamed()
-                except Exception as error:
-                    if chunks or is_unreadable or not _may_be_refusal(error):
-                        raise
-                is_refused = True
-            in_one = is_refused or self._ends.is_in_doubt
+@dataclass(slots=True)
+class _Asked:
+    """A reply that is asked for: what goes out, and what its attempts have shown so far.
+
+    Attributes:
+        is_refused: Whether its server does not stream.
+        is_unreadable: Whether LangChain makes no message of the whole reply.
+        chunks: The pieces that came.
+    """
+
+    chat: Chat
+    messages: Sequence[BaseMessage]
+    config: RunnableConfig
+    on_text: OnText | None
+    toolset: Toolset | None
+    is_heard: bool
+    is_refused: bool
+    is_unreadable: bool = False
+    chunks: list[AIMessageChunk] = field(default_factory=list[AIMessageChunk])
+
+    async def attempt(self) -> AIMessage:
+        """Ask once."""
+        chat = self.chat
+        in_pieces = self.is_heard or self.is_unreadable or not chat.sends_whole
+        if in_pieces and not self.is_refused and not chat.ends.is_in_doubt:
             try:
-                message = await self._whole(messages, config, toolset, in_one=in_one)
-            except ValidationError:
-                if is_refused:
+                return await self._streamed()
+            except Exception as error:
+                if self.chunks or self.is_unreadable or not _may_be_refusal(error):
                     raise
-                # LangChain makes no message of a tool call whose arguments are no object. Of the
-                # pieces of such a call, one can be made that says so.
-                is_unreadable = True
-                return await streamed()
-            # A refusal of streaming looks like any other bad request, so the whole call decides.
-            self._can_stream = not is_refused
-            return _shown(message, on_text)
+            self.is_refused = True
+        try:
+            message = await self._whole(in_one=self.is_refused or chat.ends.is_in_doubt)
+        except ValidationError:
+            if self.is_refused:
+                raise
+            # LangChain makes no message of a tool call whose arguments are no object. Of the
+            # pieces of such a call, one can be made that says so.
+            self.is_unreadable = True
+            return await self._streamed()
+        # A refusal of streaming looks like any other bad request, so the whole call decides.
+        chat.can_stream = not self.is_refused
+        return _shown(message, self.on_text)
 
-        return await with_retries(once, lambda: _retrying(chunks, self.retries + 1))
+    def retrying(self) -> AsyncRetrying:
+        """More attempts while the server is busy."""
+        return AsyncRetrying(
+            # Of a reply that has begun, nobody may see the beginning twice.
+            retry=retry_if_exception(lambda error: not self.chunks and is_busy(error)),
+            stop=stop_after_attempt(self.chat.retries + 1),
+            wait=_pause,
+            reraise=True,
+        )
 
-    async def _whole(
-        self,
-        messages: Sequence[BaseMessage],
-        config: RunnableConfig,
-        toolset: Toolset | None,
-        *,
-        in_one: bool,
-    ) -> AIMessage:
+    async def _streamed(self) -> AIMessage:
+        on_text = self.on_text and _whole_characters(self.on_text)
+        async with AsyncExitStack() as stack:
+            model = await self._allowed(stack, {})
+            stream = model.astream(list(self.messages), self.config)
+            await _read(stream, self.chunks, on_text, self.toolset)
+        return self._joined()
+
+    async def _whole(self, *, in_one: bool) -> AIMessage:
         """Ask for a reply in one piece; with `in_one` also where LangChain would stream it."""
+        chat, config = self.chat, self.config
         streams_all_the_same = in_one and makes_langchain_stream(config)
         changes = {"disable_streaming": True} if streams_all_the_same else {}
-        async with self._allowed(messages, config, toolset, changes) as model:
+        async with AsyncExitStack() as stack:
+            model = await self._allowed(stack, changes)
             try:
-                message: AIMessage = _well_formed(await model.ainvoke(list(messages), config))
+                message = _well_formed(await model.ainvoke(list(self.messages), config))
             except Exception as error:
                 # Something on the way ends connections on which nothing comes for long.
-                self._sends_whole = self._sends_whole and not broke_off(error)
-                if isinstance(error, _UNREAD) and hasattr(self.model, "root_async_client"):
+                chat.sends_whole = chat.sends_whole and not broke_off(error)
+                if isinstance(error, _UNREAD) and hasattr(chat.model, "root_async_client"):
                     raise ValueError(f"the server sent no reply ({describe(error)})") from error
                 raise
         _check_length(len(message.text))
         check_unbroken(message)
-        self._ends.take_whole()
+        chat.ends.take_whole()
         return message
 
-    @asynccontextmanager
     async def _allowed(
-        self,
-        messages: Sequence[BaseMessage],
-        config: RunnableConfig,
-        toolset: Toolset | None,
-        changes: Mapping[str, Any],
-    ) -> AsyncGenerator[Runnable[Any, AIMessage]]:
+        self, stack: AsyncExitStack, changes: Mapping[str, Any]
+    ) -> Runnable[Any, AIMessage]:
         """Ask for leave to make one call, and give the model with `changes` to its fields.
 
         One of them says how long its reply may be.
         """
-        tools = () if toolset is None else toolset.tools
-        field, own = _bound_of(self.model)
+        chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
+        length, own = _bound_of(chat.model)
         request = Request(
-            model=names_of(self.model)[0],
-            names=self.names,
-            messages=messages,
+            model=chat.provider_name,
+            names=chat.names,
+            messages=self.messages,
             tools=tools,
             most_output=own,
-            cuttable=field is not None,
+            cuttable=length is not None,
         )
-        async with AsyncExitStack() as stack:
-            allowed = [
-                await stack.enter_async_context(one.allowed(request)) for one in allowances(config)
-            ]
-            most = min((one for one in allowed if one is not None), default=None)
-            if field is not None and most is not None:
-                changes = {**changes, field: most}
-            model = self.model.model_copy(update=changes) if changes else self.model
-            yield model if toolset is None else model.bind_tools(tools)
+        allowed = [
+            await stack.enter_async_context(one.allowed(request)) for one in allowances(self.config)
+        ]
+        most = min((one for one in allowed if one is not None), default=None)
+        if length is not None and most is not None:
+            changes = {**changes, length: most}
+        model = chat.model.model_copy(update=changes) if changes else chat.model
+        return model if self.toolset is None else model.bind_tools(tools)
 
-    def _joined(self, chunks: list[AIMessageChunk]) -> AIMessage:
+    def _joined(self) -> AIMessage:
         """Join the pieces of a stream.
 
         Raises:
             ConnectionError: It broke off, as its end says or its silence.
         """
+        chunks = self.chunks
         if not chunks:
             return AIMessage("")
         if not isinstance(cast("object", chunks[0]), BaseMessageChunk):
             # A model that was told not to stream gives its whole message as the only piece.
             return _well_formed(cast("AIMessage", chunks[0]))
         whole = chunks[0] if len(chunks) == 1 else chunks[0] + chunks[1:]
-        self._ends.take(whole)
+        self.chat.ends.take(whole)
         check_unbroken(whole)
         message = message_chunk_to_message(whole)
         if not isinstance(message, AIMessage):
@@ -276,16 +305,6 @@ class Chat:
         if not whole.tool_call_chunks:
             return _well_formed(message)
         return _well_formed(message.model_copy(update=_calls(whole.tool_call_chunks)))
-
-
-def _retrying(chunks: Sequence[AIMessageChunk], most: int) -> AsyncRetrying:
-    return AsyncRetrying(
-        # Of a reply that has begun, nobody may see the beginning twice.
-        retry=retry_if_exception(lambda error: not chunks and is_busy(error)),
-        stop=stop_after_attempt(most),
-        wait=_pause,
-        reraise=True,
-    )
 
 
 def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:

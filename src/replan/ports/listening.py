@@ -4,10 +4,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, BaseCallbackManager
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config, merge_configs
+from langchain_core.runnables.config import merge_configs
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
+
+from replan.ports.handlers import handlers_of
 
 # LangChain copies what does not begin like this into the metadata, which checkpoints keep.
 _UNHEARD = "__replan_tokens_unheard"
@@ -42,12 +44,6 @@ def has_listener(config: RunnableConfig) -> bool:
 def makes_langchain_stream(config: RunnableConfig) -> bool:
     """Whether a callback is of the kind for which LangChain streams a call for the whole, too."""
     return any(_is_fed_by_streams(handler) for handler in handlers_of(config))
-
-
-def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
-    """The callbacks of a configuration, or of what runs right now."""
-    callbacks = ensure_config(config).get("callbacks") or []
-    return callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
 
 
 def _listens(handler: BaseCallbackHandler) -> bool:

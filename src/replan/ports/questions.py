@@ -5,9 +5,8 @@ So a step that is done again up to its question gets the answer, wherever the an
 """
 
 import threading
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar, Token
 from itertools import count
 
 from langgraph.errors import GraphBubbleUp
@@ -27,6 +26,8 @@ class Waiting(GraphBubbleUp):
 
 class Asker:
     """What one try of a step knows of its questions, and which of them nobody has answered.
+
+    What runs in it as a context can ask.
 
     Attributes:
         asked: The questions that this try waits for.
@@ -59,6 +60,15 @@ class Asker:
         self._is_over = False
         # Tools that are called at once ask from several threads.
         self._guard = threading.Lock()
+        self._before: Token[Asker | None] | None = None
+
+    def __enter__(self) -> None:
+        self._before = _asker.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            _asker.reset(self._before)
+        self.close()
 
     def ask(self, text: str, kind: QuestionKind, details: JsonValue) -> JsonValue:
         """Give the answer to a question.
@@ -149,17 +159,6 @@ def path_of_step() -> str:
     """The step that runs this code, as the beginning of a question's key; empty outside of one."""
     asker = _asker.get()
     return "" if asker is None else f"{asker.path}/"
-
-
-@contextmanager
-def heard(asker: Asker) -> Generator[None]:
-    """Let what runs in here ask."""
-    token = _asker.set(asker)
-    try:
-        yield
-    finally:
-        _asker.reset(token)
-        asker.close()
 
 
 _asker: ContextVar[Asker | None] = ContextVar("replan_asker", default=None)

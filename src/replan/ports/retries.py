@@ -27,20 +27,28 @@ async def with_retries(
     Raises:
         Exception: What the newest attempt raised.
     """
+    failed, results = None, list[T]()
     try:
         result = await attempt()
     except Exception as error:  # noqa: BLE001 - the loop gets it as its own first attempt's
-        failed, first = error, list[T]()
+        failed = error
     else:
         if is_wanted(result):
             return result
-        failed, first = None, [result]
+        results.append(result)
+    return await retrying()(_after_first(attempt, failed, results))
+
+
+def _after_first(
+    attempt: Callable[[], Awaitable[T]], failed: Exception | None, results: list[T]
+) -> Callable[[], Awaitable[T]]:
+    """Attempts of which the first one was made: it failed, or it has a result."""
 
     async def once() -> T:
         nonlocal failed
         if failed is not None:
             error, failed = failed, None
             raise error
-        return first.pop() if first else await attempt()
+        return results.pop() if results else await attempt()
 
-    return await retrying()(once)
+    return once

@@ -7,10 +7,9 @@ a tool did is not done again. All of it stands in the journal, under the key of 
 import asyncio
 import hashlib
 import json
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Literal, cast
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
+from typing import Literal, Self, cast
 
 from pydantic import JsonValue
 
@@ -39,6 +38,8 @@ class ToolRun(Value):
 class Transcript:
     """The record of the tool loop of one step at one specialist, or of the host's answer.
 
+    The loop that runs in it as a context finds it.
+
     Attributes:
         key: The idempotency key of the work that the loop does.
         on_doubt: What becomes of an unsafe call that was cut off: a person is asked, the step
@@ -56,6 +57,7 @@ class Transcript:
         self._run_id = run_id
         self._notes: dict[str, JsonValue] | None = None
         self._loading = asyncio.Lock()
+        self._before: Token[Transcript] | None = None
 
     async def reply(self, number: int) -> JsonValue:
         """What the model said the so-manieth time; none if that is not on record."""
@@ -113,15 +115,17 @@ class Transcript:
             await self._strike(self._replies)
             await self._strike(self._calls)
 
-    @contextmanager
-    def at_work(self, attempt: int) -> Generator[None]:
-        """Let the loop that runs inside find its record."""
+    def at_work(self, attempt: int) -> Self:
+        """Go on to a try, whose loop is to run in it."""
         self.attempt = attempt
-        token = _AT_WORK.set(self)
-        try:
-            yield
-        finally:
-            _AT_WORK.reset(token)
+        return self
+
+    def __enter__(self) -> None:
+        self._before = _AT_WORK.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            _AT_WORK.reset(self._before)
 
     @property
     def _replies(self) -> str:

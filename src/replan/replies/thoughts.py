@@ -30,6 +30,8 @@ _KINDS = tuple(
     for opened, closed in _MARKS
 )
 _CLOSE = re.compile("|".join(closed for _, closed in _MARKS[:4]), re.IGNORECASE)
+# Most texts have none of them, and one character is found faster than many words are tried.
+_CLOSE_BEGINS = re.compile(r"[<&◁\[]")
 _OPEN = re.compile("|".join(opened for opened, _ in _MARKS[:4]), re.IGNORECASE)
 _ANY = re.compile(rf"(?m)^[ \t]*(?:{_LEFT}|◁|\[|```|~~~)")
 _PIPED = r"<[|｜][^<>\s|｜]{1,40}[|｜]>"
@@ -77,7 +79,9 @@ def speaks_of_thought(text: str, end: int) -> bool:
 
 def closes_thought(text: str, at: int = 0, end: int | None = None) -> re.Match[str] | None:
     """Find the first mark that closes thoughts."""
-    return _CLOSE.search(text, at, len(text) if end is None else end)
+    end = len(text) if end is None else end
+    first = _CLOSE_BEGINS.search(text, at, end)
+    return _CLOSE.search(text, first.start(), end) if first else None
 
 
 def without_tokens(text: str) -> str:

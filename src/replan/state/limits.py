@@ -1,5 +1,6 @@
 """What a run may spend and what it may set: resolved once, then kept in the state."""
 
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from pydantic import (
@@ -89,7 +90,8 @@ class Budget(Asked):
     max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
-class ClosingReserve(Value):
+@dataclass(frozen=True, slots=True)
+class ClosingReserve:
     """What of a run's limits only a call that can answer may use."""
 
     calls: int = 0

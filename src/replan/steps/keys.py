@@ -64,9 +64,11 @@ def former_key(run_id: str, step: PlanStep, specialist: str) -> str:
     return _digest(*asked, step.dependencies)
 
 
+_encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
+
+
 def _digest(*parts: object) -> str:
-    text = json.dumps(parts, ensure_ascii=True, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(_encode(parts).encode()).hexdigest()[:32]
 
 
 def _digest_of_text(text: str) -> str:

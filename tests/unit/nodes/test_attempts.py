@@ -45,7 +45,7 @@ def tries(services):
             specialist="a",
             round=1,
             most=9,
-            board=Board(1, 0),
+            board=Board({}),
             services=live,
             known=(),
         )

@@ -120,7 +120,7 @@ def test_no_place_is_lost_or_made_whoever_is_cancelled_and_when(count, actions):
 
 
 async def test_a_result_reaches_all_who_wait_for_its_seat_and_who_asks_later():
-    board = Board(1, 0)
+    board = Board({})
     with board.seat("1/a"):
         waiting = [asyncio.ensure_future(board.outcome("1/a")) for _ in range(2)]
         await settle()
@@ -131,7 +131,7 @@ async def test_a_result_reaches_all_who_wait_for_its_seat_and_who_asks_later():
 
 
 async def test_a_seat_that_is_left_without_a_word_lets_nobody_hang():
-    board = Board(1, 0)
+    board = Board({})
 
     async def fail():
         with board.seat("1/a"):
@@ -146,7 +146,7 @@ async def test_a_seat_that_is_left_without_a_word_lets_nobody_hang():
 
 
 async def test_the_first_word_on_a_seat_counts():
-    board = Board(1, 0)
+    board = Board({})
     with board.seat("1/a"):
         board.publish("1/a", "skipped")
         board.publish("1/a", RESULT)
@@ -155,11 +155,11 @@ async def test_the_first_word_on_a_seat_counts():
 
 
 async def test_nothing_comes_of_a_seat_that_nobody_took():
-    assert await Board(1, 0).outcome("9/a") is None
+    assert await Board({}).outcome("9/a") is None
 
 
 async def test_a_waiter_that_is_cancelled_does_not_take_the_result_from_the_others():
-    board = Board(1, 0)
+    board = Board({})
     with board.seat("1/a"):
         cancelled, waiting = (asyncio.ensure_future(board.outcome("1/a")) for _ in range(2))
         await settle()
@@ -179,24 +179,31 @@ async def test_the_journal_is_read_once_a_round_however_many_ask():
             await asyncio.sleep(0)
             return await super().results(run_id)
 
-    journal, board = Counting(), Board(1, 0)
+    journal, board = Counting(), Board({})
     await asyncio.gather(*(board.recall(journal, {"run_id": "r"}) for _ in range(9)))
     assert journal.read == 1
 
 
+def state():
+    return {"event_seq": 7}
+
+
 def test_the_tasks_of_a_round_share_a_board_and_other_rounds_and_runs_have_their_own():
+    def unread():
+        raise AssertionError("the state of a round is read once")
+
     boards = Boards()
-    board = boards.join("r", "c", 4, 7)
-    assert boards.join("r", "c", 1, 0) is board
+    board = boards.join("r", "c", state)
+    assert boards.join("r", "c", unread) is board
     assert board.counter.value == 7
-    others = [boards.join("r", "d", 4, 7), boards.join("s", "c", 4, 7)]
+    others = [boards.join("r", "d", state), boards.join("s", "c", state)]
     assert len({id(each) for each in (board, *others)}) == 3
 
 
 def test_a_board_is_gone_when_the_last_task_of_its_round_is():
     boards = Boards()
-    board = boards.join("r", "c", 4, 7)
+    board = boards.join("r", "c", state)
     board.counter.value = 99
     del board
     gc.collect()
-    assert boards.join("r", "c", 4, 7).counter.value == 7
+    assert boards.join("r", "c", state).counter.value == 7

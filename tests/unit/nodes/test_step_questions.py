@@ -45,8 +45,7 @@ class Story:
         self.emitter = Emitter(self.events.append, Hooks().of("r"), "r", 3, Counter())
 
     async def of(self, given):
-        board = Board(1, 0, len(given["questions"]))
-        return await StepQuestions.of(1, "a", given, board, self.services)
+        return await StepQuestions.of(1, "a", given, Board(given), self.services)
 
     async def asks(self, given, *texts):
         questions = await self.of(given)

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from langgraph.errors import GraphBubbleUp
 
 from replan import Question, QuestionError, ask_user
-from replan.ports.questions import Asker, Waiting, ask, heard
+from replan.ports.questions import Asker, Waiting, ask
 
 WORDS = st.sampled_from(["Which?", "Why?", "More?", "When?"])
 
@@ -29,7 +29,7 @@ def open_question(text, number, **fields):
 
 def test_a_question_without_an_answer_unwinds_the_step():
     one = asker()
-    with heard(one), pytest.raises(Waiting) as raised:
+    with one, pytest.raises(Waiting) as raised:
         ask_user("Which?")
     assert isinstance(raised.value, GraphBubbleUp)
     assert one.asked == [raised.value.question] == [open_question("Which?", 1)]
@@ -70,10 +70,10 @@ def test_what_a_tool_is_approved_for_does_not_approve_another_call_of_it():
         open_question("May it?", 1, kind="approval", details=first, answer={"action": "approve"})
     ]
     one = asker(known)
-    with pytest.raises(Waiting), heard(one):
+    with pytest.raises(Waiting), one:
         ask("May it?", kind="approval", details=first | {"arguments": {"to": "y"}})
     one = asker(known)
-    with heard(one):
+    with one:
         assert ask("May it?", kind="approval", details=first) == {"action": "approve"}
 
 

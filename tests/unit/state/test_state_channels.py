@@ -131,13 +131,22 @@ def test_a_value_can_be_taken_back_by_overwriting_with_none(whole):
     assert channel.get() is None
 
 
-def test_a_copy_does_not_share_its_container():
-    channel = a_list()
-    channel.update([[step(1)]])
+@pytest.mark.parametrize(
+    ("make", "first", "second"),
+    [
+        (a_list, [step(1)], [step(2)]),
+        (a_mapping, {"1/a": step(1)}, {"2/a": step(2)}),
+        (a_value, Usage(calls=1), Usage(calls=2)),
+    ],
+)
+def test_a_write_to_a_copy_leaves_the_channel_as_it_was(make, first, second):
+    channel = make()
+    channel.update([first])
     twin = channel.copy()
-    twin.get().append(step(2))
-    assert channel.get() == [step(1)]
-    assert twin.key == "work"
+    twin.update([second])
+    assert channel.get() == first
+    assert twin.get() != first
+    assert (twin.key, twin.snapshot_frequency) == (channel.key, channel.snapshot_frequency)
 
 
 def test_a_snapshot_of_plain_dicts_is_restored_as_values():
