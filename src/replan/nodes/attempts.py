@@ -20,7 +20,7 @@ from replan.nodes.doubts import result_by, verdict_on
 from replan.nodes.meter import Meter
 from replan.nodes.scopes import step_scopes
 from replan.nodes.step_questions import StepQuestions
-from replan.nodes.superstep import to_its_end
+from replan.nodes.superstep import as_the_caller_bounds, to_its_end
 from replan.nodes.tried import done_before, failures, left_in_doubt, newest_number
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
@@ -281,7 +281,7 @@ class Tries:
         key = {"idempotency_key": context.idempotency_key}
         merged = merge_configs(self.config, {"callbacks": meter.handlers, "metadata": key})
         # Last, since merging takes in what stands in the surroundings.
-        config = to_its_end(merged)
+        config = as_the_caller_bounds(to_its_end(merged))
         # What runs without being handed the configuration finds it here.
         token = var_child_runnable_config.set(config)
         try:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, CancelledError
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, nullcontext
@@ -155,7 +155,7 @@ class Meter:
             return
         try:
             await self._begin(call, self._handed_over() or await self._take(request()))
-        except BaseException as error:  # noqa: BLE001 - raised in a moment
+        except (Exception, CancelledError) as error:  # noqa: BLE001 - raised in a moment
             self._stopped[call] = error
 
     def begin_plain(self, call: UUID, request: Callable[[], Request]) -> None:

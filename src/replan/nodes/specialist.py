@@ -25,7 +25,7 @@ async def specialist(
     """Do one step at one specialist; without a result the step stays pending."""
     kept = within_team(read_state(sent, config), services)
     # What came with the call holds at once; the collector puts it into the state.
-    state: EnhancedState = {**kept, **resumed_with(kept, asked_in(runtime, services), config)}
+    state: EnhancedState = {**kept, **resumed_with(kept, asked_in(runtime, services))}
     turn = Turn.of(sent, state, services, boards, runtime, config)
     with turn.board.seat(turn.key):
         # All siblings of the super-step take their seats before anybody looks for one.

@@ -15,7 +15,7 @@ from replan.nodes.board import Board, Boards, Outcome
 from replan.nodes.contexts import context_of
 from replan.nodes.rules import round_results
 from replan.nodes.step_questions import StepQuestions
-from replan.nodes.superstep import Sent
+from replan.nodes.superstep import Sent, bounds_in
 from replan.nodes.tried import tries_of
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
@@ -64,10 +64,11 @@ class Turn:
         """Join the round's board for what was sent."""
         plan = state.get("current_plan") or TaskPlan()
         info = runtime.execution_info
+        at_once = settings_of(state).limits.max_parallel_steps
         board = boards.join(
             state.get("run_id", ""),
             "" if info is None else info.checkpoint_id,
-            settings_of(state).limits.max_parallel_steps,
+            min(at_once, bounds_in(config).max_concurrency or at_once),
             state.get("event_seq", 0),
             len(state.get("questions", {})),
         )
