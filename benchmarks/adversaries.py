@@ -33,7 +33,6 @@ from replan.app import models_from_environment, services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.nodes.measure import Measure, measure
-from replan.nodes.run_start import recursion_limit
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try, worst_case_calls
 from replan.prompts.sections import call_of
@@ -46,6 +45,12 @@ from replan.testing import ChatRequest, HttpFault, OpenAIServer, Reply, Reset
 TEAM = ("ann", "bob")
 PATIENCE = 0.1
 """Seconds that a try of a step may take; only those that hang take them."""
+
+SUPER_STEPS_PER_ROUND = 6
+"""Execution, specialists, collector, feedback, revision, approval."""
+
+SUPER_STEPS_AROUND = 7
+"""Thinking, the plan and its approval; answers of a person on the way in and out; the end."""
 
 MOST_ANSWERS = 12
 """How often a person answers before they go away."""
@@ -452,7 +457,7 @@ class Ended:
         found += [] if state.get("outcome") in outcomes else ["there is no outcome"]
         rounds = state.get("current_round", 0)
         found += [f"{rounds} rounds"] if rounds > limits.max_rounds + self.answers else []
-        most = recursion_limit(limits.max_rounds) + 1
+        most = SUPER_STEPS_PER_ROUND * limits.max_rounds + SUPER_STEPS_AROUND + 1
         found += [f"{self.super_steps} super-steps"] if self.super_steps > most else []
         used = state.get("usage", Usage()).calls
         # A call that runs out of time before it reaches the model was reserved all the same.
@@ -495,10 +500,7 @@ async def _play(one: Adversary) -> Ended:
 
 
 async def _played(graph: Any, given: Any, one: Adversary, ended: Ended) -> None:
-    options = {
-        "recursion_limit": recursion_limit(one.config.limits.max_rounds),
-        "configurable": {"thread_id": "t"},
-    }
+    options = {"configurable": {"thread_id": "t"}}
     is_judged, super_steps = False, 0
     async for mode, part in graph.astream(given, options, stream_mode=["updates", "values"]):
         if mode == "values":

@@ -26,7 +26,7 @@ from replan.events.hooks import Hooks
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
-from replan.nodes.run_start import check_input, recursion_limit
+from replan.nodes.run_start import check_input
 from replan.nodes.scopes import check_prices
 from replan.ports.chat import Chat
 from replan.ports.journal import Journal
@@ -110,7 +110,7 @@ def build_graph(
     )
     compiled.channels[START] = entrance = Entrance(partial(check_input, services=services))
     entrance.key = START
-    return compiled.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})
+    return compiled
 
 
 def services_of(

@@ -2,10 +2,14 @@
 
 A run that goes on keeps its name and its bounds, whoever forgot to give them again. The input that
 a run began with, given again under its name, goes on with it too: a queue may deliver a job twice.
+
+LangGraph's own bounds would end or starve a run: an error at some super-step, tasks that wait for
+places that others hold who wait for them. A run has bounds of its own in their place.
 """
 # LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
 # pyright: reportUnknownMemberType=false
 
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -13,7 +17,7 @@ from typing import Any, Self, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
@@ -22,9 +26,10 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.nodes.new_settings import resumed_with
-from replan.nodes.run_start import NOTHING_TO_DO, recursion_limit, rounds_within
+from replan.nodes.run_start import NOTHING_TO_DO
+from replan.nodes.superstep import CallerBounds, with_bounds
 from replan.state.channels import conversation
-from replan.state.enhanced import EnhancedState, rounds_of
+from replan.state.enhanced import EnhancedState
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
 from replan.state.waiting import resumption
@@ -87,7 +92,8 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         given = await _entering(self, Call(input, options.get("context"), config or {}))
         if given.input is not input:
             options["context"] = given.settings
-        parts = cast("Any", super().astream(given.input, given.config, **options))
+        bounded = _unbounded(given.config, self.config or {})
+        parts = cast("Any", super().astream(given.input, bounded, **options))
         async with aclosing(parts):
             async for part in parts:
                 yield part
@@ -117,7 +123,7 @@ async def prepared(graph: Graph, call: Call) -> Call:
         call = await _delivered(graph, call)
     if graph.checkpointer and isinstance(call.input, Command | None):
         return await _resumed(graph, call)
-    return _bounded(_named(call), 0)
+    return _named(call)
 
 
 async def _delivered(graph: Graph, call: Call) -> Call:
@@ -171,11 +177,10 @@ async def _resumed(graph: Graph, call: Call) -> Call:
     if _begins(snapshot):
         # It takes its name and its settings when it does.
         name = str((snapshot.metadata or {}).get("run_id") or call.name)
-        return _bounded(_named(replace(call, input=given, name=name)), 0)
+        return _named(replace(call, input=given, name=name))
     state = cast("EnhancedState", snapshot.values)
     call = _named(replace(call, name=state.get("run_id", "")))
-    call = _bounded(call, max(rounds_of(state), rounds_within(graph.config or {})))
-    update = dict(resumed_with(state, call.settings, call.config))
+    update = dict(resumed_with(state, call.settings))
     if update and given is None:
         given = Command(update=update)
     elif update and given is not None:
@@ -200,15 +205,15 @@ def _nameless(call: Call) -> Call:
     return replace(call, config={**call.config, "metadata": metadata}, name="")
 
 
-def _bounded(call: Call, rounds: int) -> Call:
-    """Leave LangGraph's super-steps room for so many rounds, or as many as the settings allow."""
-    asked = call.settings and call.settings.limits
-    if asked and "max_rounds" in asked.model_fields_set:
-        rounds = max(rounds, asked.max_rounds)
-    if not rounds:
-        return call
-    bound: RunnableConfig = {"recursion_limit": recursion_limit(rounds)}
-    return replace(call, config=merge_configs(bound, call.config))
+def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
+    """Take LangGraph's bounds out of its hands; the nodes find them as the caller gave them."""
+    given: list[RunnableConfig] = [config, own, var_child_runnable_config.get() or {}]
+    steps = next((each["recursion_limit"] for each in given if "recursion_limit" in each), None)
+    at_once = next(filter(None, (each.get("max_concurrency") for each in given)), None)
+    free: RunnableConfig = {**config, "recursion_limit": sys.maxsize}
+    if at_once:
+        free["max_concurrency"] = sys.maxsize
+    return with_bounds(free, CallerBounds(recursion_limit=steps, max_concurrency=at_once))
 
 
 def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:

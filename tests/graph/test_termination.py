@@ -23,7 +23,6 @@ from replan.app import models_from_environment, services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.nodes.measure import Measure, measure
-from replan.nodes.run_start import recursion_limit
 from replan.plan.preview import MOST_RETRIES
 from replan.testing import Hang, ScriptedModel, always
 
@@ -47,8 +46,7 @@ def team(model, *specialists, **options):
 def quick(config, **options):
     """Build a graph that does not wait between tries."""
     services = replace(services_of(config, models_from_environment()), retry_wait=0)
-    graph = host_graph(services).compile(**options)
-    return graph.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})
+    return host_graph(services).compile(**options)
 
 
 def worker(run, name="a"):

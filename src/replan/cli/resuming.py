@@ -98,7 +98,7 @@ async def _resumed(record: RunRecord, case: Case, wish: Wish) -> int:
     results = await results_on_record(state, case.storage.journal)
     made = [artifact for result in results for artifact in result.artifacts]
     session = new_session(case, made, is_known=True)
-    session.recall(past_events(state, results), _rounds(state, new))
+    session.recall(past_events(state, results))
     given = _given(snapshot, case.order, asks, answers)
     left = [ask for ask in asks if ask.key not in answers]
     return await finished(session.carry_on(given, left), case)
@@ -109,13 +109,6 @@ def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
     fields = {} if order is None else order.model_dump(exclude_unset=True)
     limits = {**fields.get("limits", {}), **new.limits.model_dump(exclude_unset=True)}
     return RunSettings.model_validate({**fields, "limits": limits})
-
-
-def _rounds(state: EnhancedState, new: RunSettings | None) -> int:
-    """The rounds that a run may take; 0 if it has not begun."""
-    known = state.get("max_rounds", 0)
-    asked = new.limits.max_rounds if new and "max_rounds" in new.limits.model_fields_set else known
-    return max(known, asked) if known else 0
 
 
 async def _snapshot_of(case: Case) -> StateSnapshot:

@@ -26,7 +26,6 @@ from replan.cli.stopping import Stop, heard
 from replan.cli.telling import Manner, Teller, rest_line, seconds
 from replan.errors import StorageError
 from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
-from replan.nodes.run_start import recursion_limit
 from replan.nodes.step_questions import ANSWERS
 from replan.plan.model import StepStatus
 from replan.ports.runs import RunOutcome
@@ -113,7 +112,6 @@ class Session:
         """
         self._run_id = case.run_id
         self._settings = case.order.settings
-        self._max_rounds = 0
         self._graph = case.ready.graph
         self._storage = case.storage
         self._site = case.site
@@ -130,14 +128,12 @@ class Session:
     def _resume(self) -> str:
         return self._site.resume(self._run_id) if self._site.place.outlives else ""
 
-    def recall(self, events: Sequence[Event], max_rounds: int) -> None:
+    def recall(self, events: Sequence[Event]) -> None:
         """Take what happened before this process, without telling it again.
 
         Args:
             events: What happened.
-            max_rounds: The rounds that the run may take, of all its processes.
         """
-        self._max_rounds = max_rounds
         for event in events:
             self._course = after(self._course, event, seconds())
             self._plan_file.follow(event)
@@ -187,8 +183,8 @@ class Session:
                 return
             snapshot = await cast("Any", self._graph).aget_state(config_of(self._run_id))
             self._asks = asks_of(snapshot.interrupts)
-            # The run has its settings by now; a question gives it a round more.
-            self._settings, self._max_rounds = None, snapshot.values.get("max_rounds", 0)
+            # The run has its settings by now.
+            self._settings = None
             given = await self._answered()
             if given is None:
                 return
@@ -198,7 +194,7 @@ class Session:
             self._graph,
             given,
             settings=self._settings,
-            config=config_of(self._run_id, self._max_rounds),
+            config=config_of(self._run_id),
             run_id=self._run_id,
             stop=stop,
             grace=self._site.grace,
@@ -321,15 +317,9 @@ class Session:
         return f"interrupted: {done} of {counted(total, 'step')} done{where}"
 
 
-def config_of(run_id: str, max_rounds: int = 0) -> RunnableConfig:
-    """What LangGraph is told of a run: its thread, and the bound that leaves room for its rounds.
-
-    Args:
-        run_id: The run.
-        max_rounds: The rounds that it may take; 0 where its settings or its graph say so.
-    """
-    config: RunnableConfig = {"configurable": {"thread_id": run_id}}
-    return config | {"recursion_limit": recursion_limit(max_rounds)} if max_rounds else config
+def config_of(run_id: str) -> RunnableConfig:
+    """What LangGraph is told of a run: its thread."""
+    return {"configurable": {"thread_id": run_id}}
 
 
 def _log(event: BaseEvent) -> None:

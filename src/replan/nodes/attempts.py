@@ -20,7 +20,7 @@ from replan.nodes.doubts import result_by, verdict_on
 from replan.nodes.meter import Meter
 from replan.nodes.scopes import step_scopes
 from replan.nodes.step_questions import StepQuestions
-from replan.nodes.superstep import to_its_end
+from replan.nodes.superstep import as_the_caller_bounds, to_its_end
 from replan.nodes.tried import done_before, failures, left_in_doubt, newest_number
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
@@ -285,7 +285,8 @@ class Tries:
             self.context = self.context.replace(attempt=self.number)
         context = self.context
         key = {"idempotency_key": context.idempotency_key}
-        config = to_its_end(with_handlers(self.config, [meter], metadata=key))
+        metered = with_handlers(self.config, meter.handlers, metadata=key)
+        config = as_the_caller_bounds(to_its_end(metered))
         # What runs without being handed the configuration finds it here.
         token = var_child_runnable_config.set(config)
         try:

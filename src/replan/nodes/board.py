@@ -91,9 +91,10 @@ class Board:
         ended: What came of steps of the round, worked out once for all that wait for them.
     """
 
-    def __init__(self, state: EnhancedState) -> None:
+    def __init__(self, state: EnhancedState, max_concurrency: int | None = None) -> None:
         self.state = state
-        self.slots = Slots(settings_of(state).limits.max_parallel_steps)
+        at_once = settings_of(state).limits.max_parallel_steps
+        self.slots = Slots(min(at_once, max_concurrency or at_once))
         self.counter = Counter(state.get("event_seq", 0))
         self.questions = count(len(state.get("questions", {})) + 1)
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
@@ -192,11 +193,15 @@ class Boards:
         self._boards: WeakValueDictionary[tuple[str, str], Board] = WeakValueDictionary()
 
     def join(
-        self, run_id: str, checkpoint_id: str, read_state: Callable[[], EnhancedState]
+        self,
+        run_id: str,
+        checkpoint_id: str,
+        read_state: Callable[[], EnhancedState],
+        max_concurrency: int | None = None,
     ) -> Board:
         """Give the round's board; the first task of the round makes it, and reads the state."""
         board = self._boards.get((run_id, checkpoint_id))
         if board is None:
-            board = Board(read_state())
+            board = Board(read_state(), max_concurrency)
             self._boards[run_id, checkpoint_id] = board
         return board

@@ -45,7 +45,7 @@ async def final_answer(
     cut = await call.tell_cut() or (limit if limit in CUTS else "")
     outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
     limit = limit or cut
-    if outcome == "completed" and (limit and proposed_in(state) or cut):
+    if outcome == "completed" and ((limit and proposed_in(state)) or cut):
         outcome = "partial"
     if outcome == "completed" and call.refused is not None:
         # All steps are done, or there are none yet; but nobody could make an answer of it.

@@ -1,6 +1,5 @@
 """How a node of the host asks a model: counted, hidden from the stream, retried if it can pass."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -82,7 +81,7 @@ class HostCall:
         meter = Meter(
             account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
         )
-        config = with_handlers(self.config, [meter], tags=["nostream"])
+        config = with_handlers(self.config, meter.handlers, tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
             if answer is not None:
@@ -103,8 +102,10 @@ class HostCall:
 
         async def reply() -> AIMessage:
             # A model that never answers, or never stops, must not hold the run for ever.
-            async with asyncio.timeout(self.seconds * chat.turns):
-                return await chat.reply(messages, config, on_text)
+            seconds = self.seconds * chat.turns
+            return await in_time(
+                lambda: chat.reply(messages, config, on_text), account, meter, seconds
+            )
 
         try:
             async with meter:

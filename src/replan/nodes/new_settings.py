@@ -8,7 +8,6 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from replan.nodes.run_start import rounds_within
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -44,15 +43,12 @@ def within_team(state: EnhancedState, services: Services) -> EnhancedState:
     return {**state, "settings": tightened(services.settings, settings_of(state))}
 
 
-def resumed_with(
-    state: EnhancedState, asked: RunSettings | None, config: RunnableConfig
-) -> EnhancedState:
+def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
     """What settings change in the state of a run that is under way; nothing if they are the same.
 
     Args:
         state: The run.
         asked: The new settings; fields that are left out stay as they are.
-        config: The caller's configuration; no more rounds are added than its bound has room for.
     """
     if asked is None:
         return {}
@@ -61,10 +57,7 @@ def resumed_with(
     if new == old:
         return {}
     # What a person's answers gave back stays on top.
-    known = rounds_of(state)
-    more = known + new.limits.max_rounds - old.limits.max_rounds
-    if more > known:
-        more = max(known, min(more, state.get("current_round", 0) + rounds_within(config)))
+    more = rounds_of(state) + new.limits.max_rounds - old.limits.max_rounds
     return {"settings": new, "max_rounds": max(1, more)}
 
 
@@ -88,7 +81,7 @@ async def _settled(
     services: Services,
 ) -> EnhancedState:
     state = within_team(state, services)
-    changes = resumed_with(state, asked_in(runtime, services), config)
+    changes = resumed_with(state, asked_in(runtime, services))
     given = {"runtime": runtime, "config": config}
     asked = {name: value for name, value in given.items() if name in wanted}
     update: EnhancedState = await node({**state, **changes}, services=services, **asked)

@@ -28,12 +28,6 @@ from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.usage import Usage
 
-SUPER_STEPS_PER_ROUND = 6
-"""Execution, specialists, collector, feedback, revision, approval."""
-
-SUPER_STEPS_AROUND = 7
-"""Thinking, the plan and its approval; answers of a person on the way in and out; the end."""
-
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
 """What is said of an input that says nothing."""
 
@@ -95,8 +89,7 @@ async def start_run(
         await note_kept(update["run_id"], kept.values(), services.journal)
     update["kept_results"] = Overwrite(kept)
     update["questions"] = Overwrite(given_answers(state.get("answers") or {}, services.clock()))
-    # A run ends by its own rules before LangGraph's bound would end it with an error.
-    update["max_rounds"] = min(settings.limits.max_rounds, rounds_within(config))
+    update["max_rounds"] = settings.limits.max_rounds
     view: EnhancedState = {
         **state,
         "messages": [*messages, *given],
@@ -152,17 +145,6 @@ def _is_blank(given: Any) -> bool:
         return newest is None
     (message,) = conversation([], [[newest]])
     return message.type == "human" and not str(message.content).strip()
-
-
-def recursion_limit(max_rounds: int) -> int:
-    """LangGraph's bound on super-steps that leaves room for this many rounds."""
-    return SUPER_STEPS_PER_ROUND * max_rounds + SUPER_STEPS_AROUND
-
-
-def rounds_within(config: RunnableConfig) -> int:
-    """The rounds that fit into the caller's recursion limit, at least one."""
-    bound = config.get("recursion_limit", recursion_limit(10))
-    return max(1, (bound - SUPER_STEPS_AROUND) // SUPER_STEPS_PER_ROUND)
 
 
 def read_handed_plan(

@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 
 from replan.nodes.board import Boards
 from replan.nodes.new_settings import asked_in, resumed_with, within_team
-from replan.nodes.superstep import Sent, read_state
+from replan.nodes.superstep import Sent, bounds_in, read_state
 from replan.nodes.turn import Turn
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState
@@ -29,6 +29,7 @@ async def specialist(
         sent["run_id"],
         "" if info is None else info.checkpoint_id,
         partial(_state_of_round, sent, runtime, config, services),
+        bounds_in(config).max_concurrency,
     )
     turn = Turn.of(sent, board, services, runtime, config)
     with turn.board.seat(turn.key):
@@ -52,4 +53,4 @@ def _state_of_round(
 ) -> EnhancedState:
     kept = within_team(read_state(sent, config), services)
     # What came with the call holds at once; the collector puts it into the state.
-    return {**kept, **resumed_with(kept, asked_in(runtime, services), config)}
+    return {**kept, **resumed_with(kept, asked_in(runtime, services))}

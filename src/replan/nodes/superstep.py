@@ -7,7 +7,7 @@ of LangGraph not have the key, the whole state is sent, and works as well.
 """
 
 from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -18,6 +18,8 @@ from replan.state.results import Assignment
 
 _READ = "__pregel_read"
 _RUNTIME = "__pregel_runtime"
+# LangChain copies what does not begin like this into the metadata, which checkpoints keep.
+_BOUNDS = "__replan_caller_bounds"
 _KEYS = (
     "messages",
     "run_id",
@@ -59,6 +61,30 @@ def read_state(sent: Sent, config: RunnableConfig) -> EnhancedState:
         return sent["state"]
     read = _configurable(config)[_READ]
     return cast(EnhancedState, read(list(_KEYS)))
+
+
+class CallerBounds(NamedTuple):
+    """LangGraph's bounds as the caller gave them; None where it did not."""
+
+    recursion_limit: int | None = None
+    max_concurrency: int | None = None
+
+
+def with_bounds(config: RunnableConfig, bounds: CallerBounds) -> RunnableConfig:
+    """Keep the caller's bounds in a configuration that has none."""
+    return {**config, "configurable": {**_configurable(config), _BOUNDS: bounds}}
+
+
+def bounds_in(config: RunnableConfig) -> CallerBounds:
+    """The caller's bounds."""
+    return _configurable(config).get(_BOUNDS) or CallerBounds()
+
+
+def as_the_caller_bounds(config: RunnableConfig) -> RunnableConfig:
+    """The configuration for what a step runs: LangGraph's bounds hold there as they were given."""
+    own = {key: value for key, value in config.items() if key not in CallerBounds._fields}
+    given = {key: value for key, value in bounds_in(config)._asdict().items() if value is not None}
+    return cast(RunnableConfig, {**own, **given})
 
 
 def to_its_end(config: RunnableConfig) -> RunnableConfig:

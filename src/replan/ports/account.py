@@ -4,12 +4,19 @@ The journal is the truth, and an account is its picture in the process that make
 knows what the journal cannot: which reservations belong to calls that are on their way. Those will
 be settled and make room, so who finds none waits for them; a reservation that a crash has left
 behind will never be settled, so it stays charged and nobody waits for it.
+
+Calls are made on several event loops and in threads, so its arithmetic stands under a lock, and who
+waits gets a future of no loop. Only the journal belongs to one loop, that of the run.
 """
 
 import asyncio
+import threading
+import time
+from asyncio import AbstractEventLoop
 from collections import OrderedDict
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from replan.errors import LimitReachedError
@@ -43,9 +50,18 @@ class _Charged:
 
 
 @dataclass(eq=False)
-class _Waiter:
+class Waiter:
+    """A call that waits for room.
+
+    Attributes:
+        ask: What it asks for.
+        error: What to say to it if it cannot wait.
+        turn: Done when it is served or refused.
+    """
+
     ask: Ask
-    turn: asyncio.Future[Permit | LimitReachedError]
+    error: LimitReachedError
+    turn: Future[Permit] = field(default_factory=Future[Permit])
 
     def is_behind(self, blocked: set[str]) -> bool:
         """Whether somebody waits already for what this one wants."""
@@ -55,7 +71,11 @@ class _Waiter:
 
 
 class Account:
-    """The account of one run in this process."""
+    """The account of one run in this process.
+
+    Attributes:
+        moved: When a call last ended or was given up, by the monotonic clock.
+    """
 
     def __init__(self, journal: Journal, run_id: str) -> None:
         self.run_id = run_id
@@ -64,14 +84,16 @@ class Account:
         self._clocks: dict[str, Stopwatch] = {}
         self._opening = asyncio.Lock()
         self._is_open = False
-        self._queue: list[_Waiter] = []
+        self._guard = threading.Lock()
+        self._queue: list[Waiter] = []
         self._seen: dict[str, Seen] = {}
+        self.moved = time.monotonic()
 
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing of it is at work: no call is on its way, and none waits to be made."""
         at_work = any(clock.is_running for clock in self._clocks.values())
-        calling = any(charged.on_way for charged in self._charged.values())
+        calling = any(charged.on_way for charged in list(self._charged.values()))
         return not (at_work or calling or self._queue)
 
     async def open(self) -> None:
@@ -86,37 +108,80 @@ class Account:
             await self._read()
             self._is_open = True
 
-    async def take(self, ask: Ask) -> Permit:
-        """Reserve a call; wait as long as calls that are on their way could make room for it.
+    async def take(
+        self, ask: Ask, waiting: Callable[[Waiter], AbstractContextManager[object]] = nullcontext
+    ) -> Permit:
+        """Reserve a call on the loop of the run; wait as long as others could make room for it.
+
+        Args:
+            ask: The call.
+            waiting: Makes a context that it waits in.
 
         Raises:
             LimitReachedError: Nothing that is on its way could make room.
         """
-        await self.open()
-        waiter = _Waiter(ask, asyncio.get_running_loop().create_future())
-        self._queue.append(waiter)
-        self._serve()
-        try:
-            offer = await waiter.turn
-        except asyncio.CancelledError:
-            self._leave(waiter)
-            raise
-        if isinstance(offer, LimitReachedError):
-            raise offer
-        await self.record(offer)
-        return offer
+        if not self._is_open:
+            await self.open()
+        permit = self.ask(ask)
+        if isinstance(permit, Waiter):
+            with self.in_line(permit), waiting(permit):
+                permit = await asyncio.wrap_future(permit.turn)
+        await self.record(permit)
+        return permit
 
-    def take_now(self, ask: Ask) -> Permit:
-        """Charge a call without waiting; the account must be open, and `record` is to follow.
+    def ask(self, ask: Ask) -> Permit | Waiter:
+        """Charge a call, or let it wait in line; the account must be open.
+
+        Who gets a permit puts it on record; who stops waiting leaves the line.
 
         Raises:
-            LimitReachedError: There is no room now.
+            LimitReachedError: Nothing that is on its way could make room.
         """
-        offer = self._offer(ask)
-        if isinstance(offer, Permit):
-            self._charge(offer)
-            return offer
-        raise offer.error if isinstance(offer, Blocked) else offer
+        with self._guard:
+            offer = self._offer(ask, others=len(self._queue))
+            if isinstance(offer, LimitReachedError):
+                raise offer
+            if isinstance(offer, Permit) and not self._queue:
+                self._charge(offer)
+                return offer
+            error = offer.error if isinstance(offer, Blocked) else ask.scopes[0].reached("tokens")
+            waiter = Waiter(ask, error)
+            self._queue.append(waiter)
+            self._serve()
+        return waiter.turn.result() if waiter.turn.done() else waiter
+
+    def turn_of(self, waiter: Waiter) -> Permit:
+        """Give the permit of somebody who waits no longer.
+
+        Raises:
+            LimitReachedError: There is none.
+        """
+        if waiter.turn.done():
+            return waiter.turn.result()
+        raise waiter.error
+
+    @contextmanager
+    def in_line(self, waiter: Waiter) -> Generator[None]:
+        """Take back what was asked for if the waiting is broken off."""
+        try:
+            yield
+        except BaseException:
+            self._leave(waiter)
+            raise
+
+    def dismiss(self, waiter: Waiter, error: Exception) -> None:
+        """Let somebody wait no longer, wherever it does."""
+        with self._guard:
+            if waiter in self._queue and waiter.turn.set_running_or_notify_cancel():
+                self._queue.remove(waiter)
+                waiter.turn.set_exception(error)
+                self._serve()
+
+    def awaited(self, waiter: Waiter) -> set[AbstractEventLoop | None]:
+        """The loops that must turn for others to make room; None: what a thread does by itself."""
+        with self._guard:
+            asked = waiter.ask
+            return {each.ask.loop for one in asked.scopes for each in self._others(one, asked)}
 
     async def record(self, permit: Permit) -> None:
         """Write a reservation that is charged here into the journal.
@@ -134,9 +199,9 @@ class Account:
             self.give_up(permit)
             raise
         if refused is not None:
-            self._free(permit)
+            with self._guard:
+                self._free(permit)
             await self._read()
-            self._serve()
             scope = next(scope for scope in scopes if scope.name == refused.scope)
             raise scope.reached(refused.kind)
 
@@ -162,10 +227,11 @@ class Account:
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
     ) -> None:
         """Settle a call here alone; `record_settled` is to follow."""
-        if counted is not None:
-            self._seen.setdefault(permit.ask.model, Seen()).add(permit, *counted)
-        self._free(permit, used)
-        self._serve()
+        with self._guard:
+            if counted is not None:
+                self._seen.setdefault(permit.ask.model, Seen()).add(permit, *counted)
+            self._free(permit, used)
+            self._serve()
 
     async def record_settled(self, permit: Permit, used: Spending) -> None:
         """Write what a call used into the journal."""
@@ -173,9 +239,11 @@ class Account:
 
     def give_up(self, permit: Permit) -> None:
         """Let nobody wait for a call that will not be settled; it stays charged in full."""
-        for scope in permit.ask.scopes:
-            self._of(scope).on_way.pop(permit.reservation.id, None)
-        self._serve()
+        with self._guard:
+            self.moved = time.monotonic()
+            for scope in permit.ask.scopes:
+                self._of(scope).on_way.pop(permit.reservation.id, None)
+            self._serve()
 
     async def charged(self) -> Spending:
         """All that the run is charged for."""
@@ -209,9 +277,11 @@ class Account:
 
     async def _read(self) -> None:
         spent = await self._journal.spent(self.run_id)
-        for name, amount in spent.items():
-            on_way = self._charged.get(name, _Charged()).on_way
-            self._charged[name] = _Charged(amount.calls, amount.tokens, amount.cost, on_way)
+        with self._guard:
+            for name, amount in spent.items():
+                on_way = self._charged.get(name, _Charged()).on_way
+                self._charged[name] = _Charged(amount.calls, amount.tokens, amount.cost, on_way)
+            self._serve()
 
     def _of(self, scope: Scope) -> _Charged:
         return self._charged.setdefault(scope.name, _Charged())
@@ -223,19 +293,22 @@ class Account:
             charged.on_way[permit.reservation.id] = permit
 
     def _free(self, permit: Permit, used: Spending | None = None) -> None:
+        self.moved = time.monotonic()
         for scope in permit.ask.scopes:
             charged = self._of(scope)
             if charged.on_way.pop(permit.reservation.id, None) is not None:
                 charged.add(permit.reservation.amount, -1)
                 charged.add(used or Spending())
 
-    def _leave(self, waiter: _Waiter) -> None:
-        """Take back what somebody asked for who waits no longer."""
-        if waiter in self._queue:
-            self._queue.remove(waiter)
-        elif not waiter.turn.cancelled() and isinstance(offer := waiter.turn.result(), Permit):
-            self._free(offer)
-        self._serve()
+    def _leave(self, waiter: Waiter) -> None:
+        with self._guard:
+            turn = waiter.turn
+            if waiter in self._queue:
+                self._queue.remove(waiter)
+                turn.cancel()
+            elif not turn.cancelled() and turn.exception() is None:
+                self._free(turn.result())
+            self._serve()
 
     def _serve(self) -> None:
         """Go through those who wait, in the order in which they came."""
@@ -243,16 +316,22 @@ class Account:
         for waiter in list(self._queue):
             if waiter.turn.done() or waiter.is_behind(blocked):
                 continue
-            offer = self._offer(waiter.ask)
+            offer = self._offer(waiter.ask, others=len(self._queue) - 1)
             if isinstance(offer, Blocked):
                 blocked.add(offer.tag)
-                continue
-            if isinstance(offer, Permit):
-                self._charge(offer)
-            self._queue.remove(waiter)
-            waiter.turn.set_result(offer)
+                waiter.error = offer.error
+            elif waiter.turn.set_running_or_notify_cancel():
+                self._queue.remove(waiter)
+                self._tell(waiter, offer)
 
-    def _offer(self, ask: Ask) -> Offer:
+    def _tell(self, waiter: Waiter, offer: Permit | LimitReachedError) -> None:
+        if isinstance(offer, Permit):
+            self._charge(offer)
+            waiter.turn.set_result(offer)
+        else:
+            waiter.turn.set_exception(offer)
+
+    def _offer(self, ask: Ask, *, others: int) -> Offer:
         for scope in ask.scopes:
             # A call that is on its way stays a call, so none of them makes room for another.
             if self._of(scope).calls + 1 > scope.most("calls"):
@@ -260,12 +339,12 @@ class Account:
         if not ask.limited:
             return unbounded(ask)
         rooms = [self._room(scope, ask) for scope in ask.limited]
-        others = [permit for one in ask.scopes for permit in self._others(one, ask)]
+        on_way = [permit for one in ask.scopes for permit in self._others(one, ask)]
         seen = self._seen.get(ask.model)
-        if seen is None and not ask.cuttable and any(p.ask.model == ask.model for p in others):
+        if seen is None and not ask.cuttable and any(p.ask.model == ask.model for p in on_way):
             # Nothing is known of replies that cannot be cut before the first one is there.
             return Blocked(_tag(ask), rooms[0].reached(ask))
-        return fit(ask, rooms, seen, crowded=bool(others) or len(self._queue) > 1)
+        return fit(ask, rooms, seen, crowded=bool(on_way or others))
 
     def _others(self, scope: Scope, ask: Ask) -> list[Permit]:
         """The calls that are on their way and do not wait for this one."""
@@ -294,15 +373,17 @@ class Accounts:
     """The accounts of the runs that this process works on, or lately did."""
 
     def __init__(self) -> None:
+        self._guard = threading.Lock()
         self._accounts: OrderedDict[str, Account] = OrderedDict()
 
     def of(self, journal: Journal, run_id: str) -> Account:
         """The account of a run."""
-        account = self._accounts.get(run_id)
-        if account is None:
-            account = self._accounts[run_id] = Account(journal, run_id)
-            self._make_room_for(run_id)
-        self._accounts.move_to_end(run_id)
+        with self._guard:
+            account = self._accounts.get(run_id)
+            if account is None:
+                account = self._accounts[run_id] = Account(journal, run_id)
+                self._make_room_for(run_id)
+            self._accounts.move_to_end(run_id)
         return account
 
     def _make_room_for(self, run_id: str) -> None:
@@ -314,4 +395,5 @@ class Accounts:
 
     def close(self, run_id: str) -> None:
         """Forget a run that is over."""
-        self._accounts.pop(run_id, None)
+        with self._guard:
+            self._accounts.pop(run_id, None)

@@ -1,6 +1,7 @@
 """What a model call is charged to, what it asks for, and the leave that it gets."""
 
 import math
+from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -72,6 +73,7 @@ class Ask:
         cuttable: Whether the server can be told to stop earlier.
         price: What it costs; none: nothing is known, and nothing bounds it.
         part_of: Calls that are on their way, and that this one is made inside of.
+        loop: The event loop that must turn for it to end; none where a thread waits for its reply.
     """
 
     id: str
@@ -84,6 +86,7 @@ class Ask:
     cuttable: bool = False
     price: Price | None = None
     part_of: frozenset[str] = frozenset()
+    loop: AbstractEventLoop | None = None
 
     @property
     def limited(self) -> list[Scope]:

@@ -1,5 +1,6 @@
 """A clock that runs while somebody is at work; work at the same time counts once."""
 
+import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ class Stopwatch:
         self._since = 0.0
         self._at_work = 0
         self._marked = 0.0
+        self._guard = threading.Lock()
 
     @property
     def seconds(self) -> float:
@@ -38,15 +40,17 @@ class Stopwatch:
     @contextmanager
     def running(self) -> Generator[None]:
         """Let it run."""
-        if not self._at_work:
-            self._since = time.monotonic()
-        self._at_work += 1
+        with self._guard:
+            if not self._at_work:
+                self._since = time.monotonic()
+            self._at_work += 1
         try:
             yield
         finally:
-            if self._at_work == 1:
-                self._before = self.seconds
-            self._at_work -= 1
+            with self._guard:
+                if self._at_work == 1:
+                    self._before = self.seconds
+                self._at_work -= 1
 
     def begin_at(self, seconds: float) -> None:
         """Go on from what is on record."""

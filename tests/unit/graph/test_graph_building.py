@@ -12,7 +12,6 @@ from replan import (
     ConfigurationError,
     FeedbackResult,
     Host,
-    Limits,
     MultiAgentConfig,
     Specialist,
     TaskComplexity,
@@ -26,7 +25,6 @@ from replan.graph.branches import (
     specialist_branch,
     specialist_node,
 )
-from replan.nodes.run_start import recursion_limit
 from replan.state.results import Assignment
 from replan.testing import ScriptedModel
 
@@ -55,10 +53,8 @@ def test_each_specialist_is_a_node_that_says_what_it_is_for():
     assert specialist_node("a") in nodes
 
 
-def test_a_graph_has_the_name_and_the_bound_of_its_configuration():
-    graph = build_graph(config(name="team", limits=Limits(max_rounds=4)))
-    assert graph.name == "team"
-    assert graph.config["recursion_limit"] == recursion_limit(4)
+def test_a_graph_has_the_name_of_its_configuration():
+    assert build_graph(config(name="team")).name == "team"
 
 
 THINKING = st.builds(

@@ -1,31 +1,17 @@
 """What a new input makes of a thread."""
 
 import pytest
-from hypothesis import given, strategies as st
 from langchain_core.messages import HumanMessage
 
 from replan import InputError, Limits, PlanDocumentError, RunSettings, SpecialistResult
 from replan.nodes.run_start import (
     read_handed_plan,
-    recursion_limit,
-    rounds_within,
     start_run,
 )
 from replan.ports.journal import Attempt
 
 ASKED = {"messages": [HumanMessage("Go.")]}
 PLAN = "# Two things\n\n- [ ] 1. One @a\n- [ ] 2. Two @B (after 1)\n"
-
-
-@given(st.integers(1, 10_000))
-def test_the_recursion_limit_of_some_rounds_has_room_for_just_these_rounds(rounds):
-    assert rounds_within({"recursion_limit": recursion_limit(rounds)}) == rounds
-    assert rounds_within({"recursion_limit": recursion_limit(rounds) - 1}) == max(1, rounds - 1)
-
-
-@given(st.integers(1, 9))
-def test_there_is_always_one_round(bound):
-    assert rounds_within({"recursion_limit": bound}) == 1
 
 
 async def test_a_run_gets_an_id_the_settings_and_the_thread_gets_nothing_twice(services):
@@ -38,17 +24,10 @@ async def test_a_run_gets_an_id_the_settings_and_the_thread_gets_nothing_twice(s
     assert [message.text for message in start.view["messages"]] == ["Go."]
 
 
-async def test_the_caller_may_ask_for_fewer_rounds_by_settings_or_recursion_limit(services):
+async def test_the_caller_may_ask_for_fewer_rounds(services):
     asked = RunSettings(limits=Limits(max_rounds=4))
-    start = await start_run(
-        ASKED, asked, {"recursion_limit": recursion_limit(9)}, services(), began="c"
-    )
-    assert start.update["max_rounds"] == 4
-    start = await start_run(
-        ASKED, asked, {"recursion_limit": recursion_limit(2)}, services(), began="c"
-    )
-    assert start.update["max_rounds"] == 2
-    assert start.update["settings"].limits.max_rounds == 4
+    start = await start_run(ASKED, asked, {}, services(), began="c")
+    assert start.update["max_rounds"] == start.update["settings"].limits.max_rounds == 4
 
 
 @pytest.mark.parametrize(

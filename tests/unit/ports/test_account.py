@@ -226,17 +226,21 @@ async def test_a_write_that_fails_is_heard_and_keeps_nobody_waiting(journal, met
         await asyncio.wait_for(spends.take(ask("3", 600, cuttable=True, input_tokens=900)), 5)
 
 
-async def test_synchronous_code_gets_what_is_there_or_nothing(spends, journal):
-    permit = spends.take_now(ask("1", 800))
+async def test_who_asks_and_does_not_wait_gets_what_is_there_or_learns_what_is_missing(
+    spends, journal
+):
+    permit = spends.ask(ask("1", 800))
+    waiter = spends.ask(ask("2", 800))
+    with pytest.raises(LimitReachedError), spends.in_line(waiter):
+        spends.turn_of(waiter)
     with pytest.raises(LimitReachedError):
-        spends.take_now(ask("2", 800))
-    with pytest.raises(LimitReachedError):
-        spends.take_now(ask("3", 800, run_scope(max_model_calls=1)))
+        spends.ask(ask("3", 800, run_scope(max_model_calls=1)))
     await spends.record(permit)
     spends.settle_now(permit, used(5))
     assert await tokens_of(journal) == 800
     await spends.record_settled(permit, used(5))
     assert await tokens_of(journal) == 5
+    assert spends.is_at_rest
 
 
 async def test_the_time_at_work_is_on_record_and_goes_on_from_there(journal, monkeypatch):

@@ -24,11 +24,12 @@ class Patience:
 
     Attributes:
         where: The database, without user name and password.
+        seconds: How long it is asked again.
     """
 
     def __init__(self, where: str, seconds: float) -> None:
         self.where = where
-        self._seconds = seconds
+        self.seconds = seconds
         self._running: set[asyncio.Task[Any]] = set()
         self._is_over = False
         self._at_work: set[asyncio.Future[None]] = set()
@@ -43,7 +44,7 @@ class Patience:
         """
         loop = AsyncRetrying(
             retry=retry_if_exception(_can_pass),
-            stop=stop_after_delay(self._seconds),
+            stop=stop_after_delay(self.seconds),
             wait=wait_exponential_jitter(multiplier=0.02, max=1.0, jitter=0.05),
             reraise=True,
         )

@@ -146,7 +146,6 @@ async def _postgres_storage(
                 where,
                 new_facts=lambda: new_facts(key, plain),
                 opened=lambda facts: opened_with(key, facts, plain, where),
-                saver_setup=postgres.PostgresSaver(pool, plain, insisting, holds).setup,
             )
 
         # An address that is wrong should not take as long to tell as a server that restarts.

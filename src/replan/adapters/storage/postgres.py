@@ -3,7 +3,8 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import math
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import Connection as SyncConnection, NullPool, func, inspect, select, text
@@ -25,6 +26,7 @@ from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.savers import WholeSaver
 from replan.adapters.storage.sealing import Hidden, SealedSerializer
 from replan.adapters.storage.secrecy import Facts
+from replan.adapters.storage.silence import HeardConnection
 from replan.errors import ConfigurationError, StorageError
 
 CONNECTIONS = 8
@@ -32,6 +34,7 @@ CONNECTIONS = 8
 
 _LOCK = int.from_bytes(b"Replan", "big")
 _CONNECT_TIMEOUT = 10
+_SILENCE = 10.0
 _POLL = 0.05
 
 Connection = psycopg.AsyncConnection[Any]
@@ -87,15 +90,23 @@ def shown(address: str) -> str:
 
 def holds_of(address: str, patience: Patience) -> AdvisoryHolds:
     """The threads that are worked on in a database."""
-    return AdvisoryHolds(lambda: _connect(address, autocommit=True), patience)
+    silence = _silence(patience.seconds)
+    return AdvisoryHolds(lambda: _connect(address, silence, autocommit=True), patience)
 
 
 @asynccontextmanager
 async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, AsyncEngine]]:
     """A pool for LangGraph's saver and an engine for our tables, on the same database."""
+    silence = _silence(patience)
+
+    async def bound(connection: HeardConnection) -> None:
+        connection.longest = silence
+
     async with AsyncExitStack() as stack:
         pool = AsyncConnectionPool(
-            address,
+            _bounded(address, silence),
+            connection_class=HeardConnection,
+            configure=bound,
             min_size=1,
             max_size=CONNECTIONS,
             open=False,
@@ -106,12 +117,13 @@ async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, 
                 "autocommit": True,
                 "prepare_threshold": 0,
                 "row_factory": dict_row,
-                "connect_timeout": _CONNECT_TIMEOUT,
             },
         )
         stack.push_async_callback(pool.close)
         await pool.open()
-        engine = _engine(address, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True)
+        engine = _engine(
+            address, silence, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True
+        )
         stack.push_async_callback(engine.dispose)
         yield pool, engine
 
@@ -122,7 +134,6 @@ async def prepare_database(
     *,
     new_facts: Callable[[], Facts],
     opened: Callable[[Facts], T],
-    saver_setup: Callable[[], Awaitable[None]],
 ) -> T:
     """Make our tables or upgrade them, in one transaction, then LangGraph's; one process at a time.
 
@@ -131,8 +142,6 @@ async def prepare_database(
         where: How it is called in errors.
         new_facts: What a new database is to keep about itself.
         opened: Opens it by what it keeps about itself, before anything is changed.
-        saver_setup: Makes or upgrades LangGraph's tables. Each of its changes is a transaction of
-            its own, which it can do again if it was killed in between.
 
     Returns:
         What `opened` gave.
@@ -151,7 +160,7 @@ async def prepare_database(
         formats.upgrade(connection, where)
         return found
 
-    engine = _engine(address, poolclass=NullPool)
+    engine = _engine(address, HeardConnection.longest, poolclass=NullPool)
     async with engine.connect() as connection:
         # Not waited for inside the server: LangGraph's setup builds indexes in a way that waits for
         # every open statement, so a process that waited there would stop the one it waits for.
@@ -160,21 +169,51 @@ async def prepare_database(
             await asyncio.sleep(_POLL)
         found = await connection.run_sync(prepared)
         await connection.commit()
-        await saver_setup()
+        await _set_up_saver(address)
         # The lock falls with the connection.
         return found
 
 
-def _engine(address: str, **options: Any) -> AsyncEngine:
+async def _set_up_saver(address: str) -> None:
+    """Make or upgrade LangGraph's tables.
+
+    Each change is a transaction of its own, which can be done again if it was killed in between.
+    """
+    connection = await _connect(
+        address, HeardConnection.longest, autocommit=True, prepare_threshold=0, row_factory=dict_row
+    )
+    async with connection:
+        await AsyncPostgresSaver(connection).setup()
+
+
+def _engine(address: str, silence: float, **options: Any) -> AsyncEngine:
     return create_async_engine(
-        "postgresql+psycopg://", async_creator=lambda: _connect(address), **options
+        "postgresql+psycopg://", async_creator=lambda: _connect(address, silence), **options
     )
 
 
-async def _connect(address: str, **options: Any) -> Connection:
-    return await psycopg.AsyncConnection.connect(
-        address, connect_timeout=_CONNECT_TIMEOUT, **options
-    )
+async def _connect(address: str, silence: float, **options: Any) -> Connection:
+    connection = await HeardConnection.connect(_bounded(address, silence), **options)
+    connection.longest = silence
+    return connection
+
+
+def _silence(patience: float) -> float:
+    """Seconds after which a connection on which nothing moves is taken for dead."""
+    return max(1.0, min(patience, _SILENCE))
+
+
+def _bounded(address: str, silence: float) -> str:
+    """An address that says how long to wait for a server, where it does not say so itself."""
+    usual: dict[str, Any] = {
+        "connect_timeout": min(_CONNECT_TIMEOUT, max(2, math.ceil(silence))),
+        # A connection that lies idle, such as the one that holds threads, is looked at, too.
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": int(1000 * silence),
+    }
+    return make_conninfo("", **{**usual, **conninfo_to_dict(address)})
 
 
 def _check_langgraphs_tables(connection: SyncConnection, where: str) -> None:

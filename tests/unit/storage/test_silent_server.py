@@ -1,0 +1,138 @@
+"""A PostgreSQL behind a network that swallows everything: nothing waits for it for ever."""
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from replan import (
+    Host,
+    MultiAgentConfig,
+    Specialist,
+    StorageError,
+    build_graph,
+    open_storage,
+    run,
+)
+from replan.testing import ScriptedModel, always
+
+PATIENCE = 1.0
+# What is left over: connecting anew, the writes that LangGraph makes beside, closing.
+SOON = 15 * PATIENCE
+
+
+class Network:
+    """A way to a server that can swallow what is sent, without a word to either side."""
+
+    def __init__(self, port):
+        self._port = port
+        self._passes = asyncio.Event()
+        self._passes.set()
+
+    def swallow(self):
+        self._passes.clear()
+
+    def heal(self):
+        self._passes.set()
+
+    async def carry(self, reader, writer):
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            await asyncio.gather(self._one_way(reader, back), self._one_way(there, writer))
+        except OSError:
+            pass
+        finally:
+            writer.close()
+            back.close()
+
+    async def _one_way(self, reader, writer):
+        while data := await reader.read(65_536):
+            await self._passes.wait()
+            writer.write(data)
+        writer.close()
+
+
+@asynccontextmanager
+async def network_before(database):
+    parts = conninfo_to_dict(database)
+    network = Network(int(parts["port"]))
+    server = await asyncio.start_server(network.carry, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        yield network, f"postgresql://{parts['user']}@127.0.0.1:{port}/{parts['dbname']}"
+        network.heal()
+
+
+def graph_of(storage, work):
+    model = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nDone.")})
+    team = [Specialist(name="a", intended_use="Works.", run=work)]
+    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+    return build_graph(config, storage=storage)
+
+
+PLAN = {"plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a (after 2)\n"}
+THREAD = {"configurable": {"thread_id": "t"}}
+
+
+async def test_a_run_whose_database_falls_silent_ends_with_an_error_and_goes_on_later(
+    postgres_database,
+):
+    done = []
+    async with network_before(postgres_database) as (network, address):
+
+        async def work(context):
+            done.append(context.plan_step.id)
+            if done == [1, 2]:
+                network.swallow()
+            return "done"
+
+        async with asyncio.timeout(60):
+            began = time.monotonic()
+            with pytest.raises(StorageError, match="cannot be reached"):
+                async with open_storage(address, patience=PATIENCE) as storage:
+                    await run(graph_of(storage, work), PLAN, config=THREAD)
+            assert time.monotonic() - began < SOON
+            network.heal()
+            async with open_storage(address, patience=PATIENCE) as storage:
+                state = await run(graph_of(storage, work), None, config=THREAD)
+    assert state["outcome"] == "completed"
+    # What the silence kept off the record was done once more, nothing else.
+    assert [done.count(step) for step in (1, 3)] == [1, 1]
+
+
+@pytest.mark.parametrize("call", ["holding", "notes", "aget_tuple"])
+async def test_no_connection_waits_for_a_server_that_fell_silent(postgres_database, call):
+    async with network_before(postgres_database) as (network, address), asyncio.timeout(60):
+        async with open_storage(address, patience=PATIENCE) as storage:
+
+            async def used():
+                match call:
+                    case "holding":
+                        async with storage.checkpointer.holding("t"):
+                            pass
+                    case "notes":
+                        await storage.journal.notes("r")
+                    case "aget_tuple":
+                        await storage.checkpointer.aget_tuple(THREAD)
+
+            await used()
+            network.swallow()
+            began = time.monotonic()
+            with pytest.raises(StorageError, match="cannot be reached"):
+                await used()
+            assert time.monotonic() - began < SOON
+            network.heal()
+            await used()
+
+
+async def test_an_address_may_say_itself_how_long_to_wait(postgres_database):
+    address = make_conninfo(postgres_database, connect_timeout=7)
+    parts = conninfo_to_dict(address)
+    url = f"postgresql://{parts['user']}@127.0.0.1:{parts['port']}/{parts['dbname']}"
+    async with open_storage(f"{url}?connect_timeout=7", patience=PATIENCE) as storage:
+        async with storage.checkpointer.conn.connection() as connection:
+            said = connection.info.get_parameters()
+    assert said["connect_timeout"] == "7"
+    assert said["tcp_user_timeout"] == "1000"
