@@ -29,9 +29,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from replan.secrets.masking import without_secrets
+
 
 class ReplanError(Exception):
-    """The root of all errors of this package."""
+    """The root of all errors of this package; no secret that is known stands in a message."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(ReplanError, ValueError):

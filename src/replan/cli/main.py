@@ -448,7 +448,9 @@ def _do(command: Callable[[], int]) -> None:
     from replan.cli.cells import harmless
     from replan.cli.logs import off_the_screen
     from replan.errors import ReplanError, UsageError
+    from replan.secrets.sources import learn_environment
 
+    learn_environment(os.environ)
     try:
         with off_the_screen():
             code = command()

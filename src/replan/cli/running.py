@@ -31,7 +31,7 @@ def carry_out(order: Order, site: Site) -> int:
 def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
     """Do what concerns kept runs; what goes wrong is one message and an exit code."""
     try:
-        with logging_to(site.log_file, site.environment):
+        with logging_to(site.log_file):
             return completed(work)
     except UsageError as error:
         code, complaint = WRONG_USE, str(error)

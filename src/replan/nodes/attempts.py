@@ -34,6 +34,8 @@ from replan.ports.services import Services
 from replan.ports.specialist import SpecialistPort
 from replan.ports.transcript import Transcript
 from replan.prompts.budget import within_budget
+from replan.secrets.masking import without_secrets
+from replan.secrets.records import with_masked_traceback
 from replan.state.limits import LimitHit, Limits, OnDoubt
 from replan.state.questions import Question
 from replan.state.results import (
@@ -47,6 +49,7 @@ from replan.steps.keys import Keys
 from replan.steps.on_record import key_of_result
 
 logger = logging.getLogger(__name__)
+logger.addFilter(with_masked_traceback)
 
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; what is larger belongs into a file."""
@@ -316,7 +319,9 @@ class Tries:
             duration=result.duration or seconds,
             confidence=0.0 if failed else result.confidence,
             error=within_budget(
-                result.error or (result.text or "no reason given" if failed else ""),
+                without_secrets(
+                    result.error or (result.text or "no reason given" if failed else "")
+                ),
                 LONGEST_ERROR,
             ),
         )
