@@ -242,8 +242,8 @@ class ModelCallError(ReplanError):
 class ReplyTooLongError(ReplanError):
     """A model's reply is longer than any answer is; the rest of it was not read."""
 
-    def __init__(self, longest: int) -> None:
-        super().__init__(f"the reply of the model is longer than {longest:,} characters")
+    def __init__(self, longest: int, unit: str = "characters") -> None:
+        super().__init__(f"the reply of the model is longer than {longest:,} {unit}")
 
 
 class LimitReachedError(ReplanError):

@@ -9,6 +9,7 @@ from replan.errors import (
     InDoubtError,
     LimitReachedError,
     ModelCallError,
+    ReplyTooLongError,
     StorageError,
     UsageError,
 )
@@ -25,6 +26,7 @@ _FAULTS = (
     AssertionError,
     UsageError,
     LimitReachedError,
+    ReplyTooLongError,
     StorageError,
     InDoubtError,
 )
@@ -51,8 +53,8 @@ def can_pass(error: BaseException) -> bool:
 
     It can after a broken connection, a timeout, a busy or failing server, and after anything that
     is not known; it cannot after a fault of the program or its settings, a refused request, a
-    reached limit, a storage that was waited for in vain, or a signal such as a cancellation or a
-    question to the user.
+    reply without an end, a reached limit, a storage that was waited for in vain, or a signal such
+    as a cancellation or a question to the user.
     """
     if not isinstance(error, Exception) or _is_signal(error):
         return False
@@ -61,7 +63,7 @@ def can_pass(error: BaseException) -> bool:
     if isinstance(error, ModelCallError) and error.__cause__ is not None:
         return can_pass(error.__cause__)
     status = status_of(error)
-    if status is not None and 400 <= status < 500:  # noqa: PLR2004 - HTTP's client errors
+    if status is not None and 300 <= status < 500:  # noqa: PLR2004 - redirects, client errors
         return status in _PASSING_STATUS
     return not isinstance(error, _FAULTS)
 
