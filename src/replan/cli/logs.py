@@ -16,6 +16,9 @@ _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"
 @contextmanager
 def off_the_screen() -> Generator[None]:
     """Keep what libraries log and warn of from the screen; a log file still gets it."""
+    if logging.lastResort is not None:
+        # Threads of libraries complain when nothing here listens any more.
+        logging.lastResort.setFormatter(_Masked())
     root, nowhere = logging.getLogger(), logging.NullHandler()
     root.addHandler(nowhere)
     logging.captureWarnings(capture=True)
@@ -59,6 +62,13 @@ def logging_to(path: Path | None) -> Generator[None]:
         root.removeHandler(others)
         logger.removeHandler(handler)
         handler.close()
+
+
+class _Masked(logging.Formatter):
+    """Writes a record without secrets, and nothing that steers a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return harmless(without_secrets(super().format(record)))
 
 
 class LineFormatter(logging.Formatter):

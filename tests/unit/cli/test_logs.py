@@ -63,6 +63,16 @@ def test_a_log_that_cannot_be_opened_is_wrong_use(tmp_path):
         raise AssertionError
 
 
+def test_what_is_logged_after_a_command_tells_no_secret(capfd, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    learn_environment(ENVIRONMENT)
+    logger = logging.getLogger("somebody.else")
+    with off_the_screen():
+        logger.warning("not now")
+    logger.warning("refused: plain-as-day, Authorization: Bearer abc123def456 \x1b[2J")
+    assert capfd.readouterr().err == "refused: ***, Authorization: Bearer *** \ufffd[2J\n"
+
+
 def test_what_others_warn_of_stands_in_the_log_and_not_on_the_screen(tmp_path, capfd):
     path = tmp_path / "run.log"
     logger = logging.getLogger("somebody.else")
