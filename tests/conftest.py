@@ -119,6 +119,15 @@ def postgres_server() -> "Iterator[PostgresServer]":
         yield server
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_known_to_be_secret() -> Iterator[None]:
+    """What one test hands in as a key is an ordinary word in all others."""
+    from replan.secrets.known import KNOWN  # noqa: PLC0415 - not before the environment is clean
+
+    yield
+    KNOWN.clear()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder where the terminal keeps its runs: nobody's own."""

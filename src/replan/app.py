@@ -36,6 +36,7 @@ from replan.ports.services import HostModels, Services
 from replan.ports.specialist import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
+from replan.secrets.sources import learn_environment, learn_model
 from replan.specialists.effects import effects_of_work
 from replan.specialists.foreign import call
 from replan.specialists.function import FunctionSpecialist
@@ -66,6 +67,7 @@ class Chats:
         key = model if isinstance(model, str) else id(model)
         if key not in self._chats:
             built = self._provider.chat_model(model) if isinstance(model, str) else model
+            learn_model(built)
             built, retries = without_own_retries(built)
             self._chats[key] = Chat(built, model if isinstance(model, str) else "", retries)
         return self._chats[key]
@@ -96,6 +98,7 @@ def build_graph(
         ConfigurationError: Names the field, the value and the mend.
     """
     config.check()
+    learn_environment(os.environ)
     provider = models or models_from_environment(base_url)
     services = services_of(config, provider, storage and storage.journal)
     services = replace(services, is_served=served)
@@ -238,6 +241,7 @@ def models_from_environment(
     base_url: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> ModelProvider:
     """Build models by name, with keys from the environment."""
+    learn_environment(environment)
     return LangChainModels(base_url=base_url, environment=environment)
 
 

@@ -29,9 +29,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from replan.secrets.masking import without_secrets
+
 
 class ReplanError(Exception):
-    """The root of all errors of this package."""
+    """The root of all errors of this package; no secret that is known stands in a message."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(ReplanError, ValueError):
@@ -237,8 +242,8 @@ class ModelCallError(ReplanError):
 class ReplyTooLongError(ReplanError):
     """A model's reply is longer than any answer is; the rest of it was not read."""
 
-    def __init__(self, longest: int) -> None:
-        super().__init__(f"the reply of the model is longer than {longest:,} characters")
+    def __init__(self, longest: int, unit: str = "characters") -> None:
+        super().__init__(f"the reply of the model is longer than {longest:,} {unit}")
 
 
 class LimitReachedError(ReplanError):

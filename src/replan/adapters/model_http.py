@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import openai
 
+from replan.adapters.reply_body import check_no_redirect, streamed, whole
 from replan.adapters.told_errors import told_status
 
 _CHAT = "/chat/completions"
@@ -47,12 +48,12 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
         """Send a request over the connections of the running loop."""
         client = await self._of_this_loop()
         if options.get("stream"):
-            return await client.send(request, **options)
+            return streamed(await _sent(client, request, options))
         # Nothing comes before a whole reply does. Whoever calls bounds the time of the call;
         # to bound the silence, too, would break off every long reply.
         timeout = request.extensions.get("timeout", {})
         request.extensions["timeout"] = {**timeout, "read": None}
-        response = await client.send(request, **options)
+        response = await whole(await _sent(client, request, options))
         if response.status_code == HTTPStatus.OK and request.url.path.endswith(_CHAT):
             # The client makes an error of it, with the server's words and its `Retry-After`.
             response.status_code = told_status(response.content) or response.status_code
@@ -76,6 +77,22 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
             # The first step makes the generator known to the loop; it does not wait.
             await anext(held[1])
         return held[0]
+
+
+async def _sent(client: _Client, request: Any, options: dict[str, Any]) -> httpx2.Response:
+    """Send a request, and give the reply before its body is read.
+
+    Raises:
+        ConfigurationError: The server redirects.
+    """
+    asked: dict[str, Any] = {**options, "stream": True, "follow_redirects": False}
+    response = await client.send(request, **asked)
+    try:
+        check_no_redirect(response)
+    except BaseException:
+        await response.aclose()
+        raise
+    return response
 
 
 async def _until_the_loop_ends(client: _Client) -> _Lifeline:

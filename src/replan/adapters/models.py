@@ -10,7 +10,8 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
 from replan.errors import ConfigurationError
-from replan.ports.failures import describe, mask_secrets
+from replan.ports.failures import describe
+from replan.secrets.masking import without_secrets
 
 if TYPE_CHECKING:
     from replan.adapters.model_http import LoopBoundClient
@@ -78,7 +79,7 @@ class LangChainModels:
 
     def __repr__(self) -> str:
         """Show where calls go, without keys or the credentials of an address."""
-        url = mask_secrets(self.base_url or "") or None
+        url = without_secrets(self.base_url or "") or None
         return f"{type(self).__name__}(base_url={url!r}, timeout={self.timeout:g})"
 
     def chat_model(self, name: str) -> BaseChatModel:
@@ -147,7 +148,7 @@ class LangChainModels:
         if url is not None and not url.startswith(("http://", "https://")):
             problem = "this is not the address of a server"
             mend = "Write it with http:// or https://, as in http://127.0.0.1:8000/v1."
-            raise ConfigurationError("base_url", mask_secrets(url), problem, mend)
+            raise ConfigurationError("base_url", without_secrets(url), problem, mend)
         return url
 
     def _key(self, name: str) -> SecretStr:

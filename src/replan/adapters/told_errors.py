@@ -23,7 +23,7 @@ def told_status(body: bytes) -> int | None:
     """
     try:
         said: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         # LangChain tells of what is no JSON, and shows it.
         return None
     whole = _fields(said)

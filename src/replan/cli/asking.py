@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TextIO
 
 from pydantic import JsonValue
+from rich.cells import cell_len
 
-from replan.cli.cells import harmless, one_line
+from replan.cli.cells import folded, harmless, one_line
 from replan.cli.keyboard import Keyboard
 from replan.cli.questions import (
     Ask,
@@ -28,6 +30,7 @@ from replan.errors import InputError, Mistake
 from replan.plan.document import PlanDocument
 
 _CHOICES = "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: "
+_MARK = "| "
 
 
 class Quit(Exception):  # noqa: N818 - nothing went wrong
@@ -91,9 +94,9 @@ async def answer(ask: Ask, desk: Desk) -> JsonValue:
 
 async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)} asks: " if ask.who else ""
-    desk.say(f"\n{who}{ask.text.strip()}\n")
+    desk.say(f"\n{_as_said(ask.text, who)}\n")
     if ask.details is not None:
-        desk.say(f"{_pretty(ask.details)}\n")
+        desk.say(f"{_as_said(_pretty(ask.details))}\n")
     while True:
         line = await desk.line("answer (Ctrl-D to leave it open): ")
         if line:
@@ -102,7 +105,7 @@ async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
 
 async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)}: " if ask.who else ""
-    desk.say(f"\n{who}{ask.text.strip()}\n{_pretty(ask.details)}\n")
+    desk.say(f"\n{_as_said(ask.text, who)}\n{_as_said(_pretty(ask.details))}\n")
     shown = draft = _pretty(_arguments(ask.details))
 
     async def edited() -> JsonValue:
@@ -116,9 +119,9 @@ async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
 
 async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
     """Ask for a word on a plan; the editor opens with what was written last."""
-    desk.say(f"\n{ask.text.strip()}\n\n")
+    desk.say(f"\n{_as_said(ask.text)}\n\n")
     for remark in (*ask.remarks, ask.problem):
-        desk.say(f"{remark}\n\n" if remark else "")
+        desk.say(f"{_as_said(remark)}\n\n" if remark else "")
     draft = ask.draft or ask.text
 
     async def edited() -> JsonValue:
@@ -198,6 +201,18 @@ def _arguments(details: JsonValue) -> JsonValue:
     if isinstance(details, dict) and "arguments" in details:
         return details["arguments"]
     return details
+
+
+def _as_said(text: str, before: str = "") -> str:
+    """What somebody else wrote, each line behind a mark, so that none looks like one of ours.
+
+    A line that has room behind what stands `before` it needs no mark.
+    """
+    text, width = text.strip(), get_terminal_size().columns
+    if "\n" not in text and cell_len(before + harmless(text)) < width:
+        return before + text
+    lines = folded(text, width - cell_len(_MARK) - 1)
+    return "\n".join([*filter(None, [before.rstrip()]), *(f"{_MARK}{line}" for line in lines)])
 
 
 def _pretty(value: JsonValue) -> str:

@@ -22,15 +22,29 @@ if TYPE_CHECKING:
 
 
 def check_plan(
-    path: Path, team_file: Path | None, environment: Mapping[str, str], *, as_json: bool
+    path: Path,
+    team_file: Path | None,
+    environment: Mapping[str, str],
+    *,
+    as_json: bool,
+    imports: bool = False,
 ) -> tuple[str, int]:
     """Give what is to be said of a plan document, and the exit code.
+
+    Args:
+        path: The plan document.
+        team_file: The team, if there is one.
+        environment: Where the keys of models stand.
+        as_json: Whether to say it as JSON.
+        imports: Whether to import what the team file names, which runs its code.
 
     Raises:
         UsageError: A file cannot be used.
     """
     document = PlanDocument.recover(read_plan_text(path))
-    team = Team(limits=Limits()) if team_file is None else _team_of(team_file, environment)
+    team = Team(limits=Limits())
+    if team_file is not None:
+        team = _team_of(team_file, environment, imports=imports)
     mistakes, reruns = document.mistakes, rerun_reasons(document.plan)
     plan = reopened(document.plan, reruns)
     code = WRONG_USE if mistakes or team.refusals(plan) else GOOD
@@ -56,7 +70,7 @@ def _record(mistake: Mistake) -> dict[str, JsonValue]:
     }
 
 
-def _team_of(path: Path, environment: Mapping[str, str]) -> Team:
+def _team_of(path: Path, environment: Mapping[str, str], *, imports: bool) -> Team:
     """Read a team file.
 
     Raises:
@@ -64,7 +78,7 @@ def _team_of(path: Path, environment: Mapping[str, str]) -> Team:
     """
     from replan.settings.team_file import read_team_file  # noqa: PLC0415 - it loads LangChain
 
-    team = read_team_file(path, environment)
+    team = read_team_file(path, environment, imports=imports)
     return team_of(team.config, retries=team.models.retries)
 
 

@@ -28,7 +28,7 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
     if team is None:
         graph = local_graph(directory=Path(), environment=environment)
     else:
-        config = read_team_file(team, environment).config
+        config = read_team_file(team, environment, imports=False).config
         graph = build_graph(config, models=_ForDrawing())
     drawing = graph.get_graph()
     return drawing.draw_ascii() if ascii_art else drawing.draw_mermaid()

@@ -1,23 +1,24 @@
 """Write the log of a run into a file: one line of text for each record, without secrets."""
 
+import copy
 import logging
-import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 from replan.cli.cells import harmless
 from replan.errors import InputError
-from replan.ports.failures import mask_secrets
+from replan.secrets.masking import without_secrets
 
-_SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential|dsn")
-_SHORTEST_SECRET = 6
 _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 @contextmanager
 def off_the_screen() -> Generator[None]:
     """Keep what libraries log and warn of from the screen; a log file still gets it."""
+    if logging.lastResort is not None:
+        # Threads of libraries complain when nothing here listens any more.
+        logging.lastResort.setFormatter(_Masked())
     root, nowhere = logging.getLogger(), logging.NullHandler()
     root.addHandler(nowhere)
     logging.captureWarnings(capture=True)
@@ -29,7 +30,7 @@ def off_the_screen() -> Generator[None]:
 
 
 @contextmanager
-def logging_to(path: Path | None, environment: Mapping[str, str]) -> Generator[None]:
+def logging_to(path: Path | None) -> Generator[None]:
     """Write what `replan` logs, from DEBUG on, and what others warn of, at the end of a file.
 
     Without a file, do nothing.
@@ -47,7 +48,7 @@ def logging_to(path: Path | None, environment: Mapping[str, str]) -> Generator[N
     others = logging.StreamHandler(handler.stream)
     others.addFilter(lambda record: record.name.partition(".")[0] != "replan")
     for each in (handler, others):
-        each.setFormatter(LineFormatter(_secrets(environment)))
+        each.setFormatter(LineFormatter())
     logger, root = logging.getLogger("replan"), logging.getLogger()
     level = logger.level
     logger.addHandler(handler)
@@ -63,16 +64,25 @@ def logging_to(path: Path | None, environment: Mapping[str, str]) -> Generator[N
         handler.close()
 
 
+class _Masked(logging.Formatter):
+    """Writes a record without secrets, and nothing that steers a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return harmless(without_secrets(super().format(record)))
+
+
 class LineFormatter(logging.Formatter):
     """Time, level, logger, message, and the record's own fields as `name=value`."""
 
-    def __init__(self, secrets: tuple[str, ...]) -> None:
+    def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record; a traceback stands in indented lines below it."""
-        return mask_secrets(self._without_secrets(super().format(record)))
+        whole = copy.copy(record)
+        # What somebody else wrote of the traceback is not indented.
+        whole.exc_text = None
+        return without_secrets(super().format(whole))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Write the record's line."""
@@ -87,18 +97,3 @@ class LineFormatter(logging.Formatter):
         """Write a traceback, indented."""
         lines = super().formatException(ei).splitlines()  # type: ignore[arg-type]
         return harmless("\n".join(f"    {line}" for line in lines))
-
-    def _without_secrets(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
-
-
-def _secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of variables that are named like secrets, the longest first."""
-    found = {
-        value
-        for name, value in environment.items()
-        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET
-    }
-    return tuple(sorted(found, key=len, reverse=True))

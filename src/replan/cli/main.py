@@ -337,6 +337,12 @@ def check(
             "--team", dir_okay=False, exists=True, help="A team file, whose names and limits count."
         ),
     ] = None,
+    imports: Annotated[
+        bool,
+        typer.Option(
+            "--import", help="Import what the team file names, as a run does: its code runs."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Tell the mistakes of a plan; or its steps, width, critical path and worst-case model calls.
@@ -347,7 +353,7 @@ def check(
     def checked() -> int:
         from replan.cli.checking import check_plan
 
-        text, code = check_plan(plan, team, os.environ, as_json=as_json)
+        text, code = check_plan(plan, team, os.environ, as_json=as_json, imports=imports)
         typer.echo(text, nl=False)
         return code
 
@@ -448,7 +454,9 @@ def _do(command: Callable[[], int]) -> None:
     from replan.cli.cells import harmless
     from replan.cli.logs import off_the_screen
     from replan.errors import ReplanError, UsageError
+    from replan.secrets.sources import learn_environment
 
+    learn_environment(os.environ)
     try:
         with off_the_screen():
             code = command()

@@ -1,5 +1,7 @@
 """What is worth a line of its own, wherever a run is told."""
 
+from collections.abc import Mapping
+
 from replan.cli.cells import one_line
 from replan.events.types import (
     Event,
@@ -13,6 +15,12 @@ from replan.events.types import (
     StepsRouted,
     ThinkingCompleted,
 )
+from replan.secrets.masking import without_secrets
+
+_TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2")
+_ON = "true"
+_ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_LANGSMITH = "https://api.smith.langchain.com"
 
 
 def notice(event: Event) -> str:
@@ -28,6 +36,18 @@ def notice(event: Event) -> str:
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
             return _trouble(event)
+
+
+def tracing_notice(environment: Mapping[str, str]) -> str:
+    """The line that says that another service gets all texts of a run, or an empty text."""
+    names = [name for name in _TRACING if environment.get(name, "").casefold() == _ON]
+    if not names:
+        return ""
+    where = next(filter(None, map(environment.get, _ENDPOINTS)), _LANGSMITH)
+    return (
+        f"tracing is on ({names[0]}): prompts, results and answers go to "
+        f"{one_line(without_secrets(where))}; {names[0]}=false turns it off"
+    )
 
 
 def _trouble(event: Event) -> str:

@@ -13,6 +13,7 @@ from replan.cli.holding import holding
 from replan.cli.keeping import now, opened, short
 from replan.cli.leaving import completed
 from replan.cli.logs import logging_to
+from replan.cli.notices import tracing_notice
 from replan.cli.orders import Order, kept, prepared
 from replan.cli.plan_file import PlanFile
 from replan.cli.session import Case, Session, Site
@@ -31,7 +32,7 @@ def carry_out(order: Order, site: Site) -> int:
 def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
     """Do what concerns kept runs; what goes wrong is one message and an exit code."""
     try:
-        with logging_to(site.log_file, site.environment):
+        with logging_to(site.log_file):
             return completed(work)
     except UsageError as error:
         code, complaint = WRONG_USE, str(error)
@@ -98,6 +99,9 @@ def new_session(case: Case, made: Sequence[Artifact] = (), *, is_known: bool = F
         clock=seconds,
         made=made,
     )
+    if traced := tracing_notice(site.environment):
+        site.errors.write(f"{traced}\n")
+        site.errors.flush()
     if site.tells_all:
         if site.place.outlives:
             site.errors.write(f"run {short(case.run_id)}\n")

@@ -16,7 +16,7 @@ from replan.cli.questions import Ask
 from replan.events.types import Event
 from replan.state.results import Artifact
 
-_STEERING = re.compile("[\x7f-\x9f\u2028\u2029]")
+_STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _POOR_TERMINALS = ("dumb", "unknown")
 
 

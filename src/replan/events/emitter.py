@@ -6,6 +6,7 @@ from typing import Any
 
 from replan.events.hooks import RunHooks
 from replan.events.log import log
+from replan.events.masking import without_known
 from replan.events.types import BaseEvent, TaskCompleted
 from replan.events.warnings import warnings_in
 
@@ -45,7 +46,8 @@ class Emitter:
     def stream(self, kind: type[BaseEvent], **fields: Any) -> None:
         """Number an event and tell of it at once: the stream first, then the callbacks."""
         self.counter.value += 1
-        event = kind(seq=self.counter.value, run_id=self.run_id, round=self.round, **fields)
+        told = without_known(kind, fields)
+        event = kind(seq=self.counter.value, run_id=self.run_id, round=self.round, **told)
         self.warnings.extend(warnings_in(event))
         self.write(event)
         log(event)

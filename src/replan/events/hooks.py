@@ -15,8 +15,10 @@ from weakref import WeakValueDictionary
 
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.types import AnswerToken, BaseEvent, SpecialistToken
+from replan.secrets.records import with_masked_traceback
 
 logger = logging.getLogger(__name__)
+logger.addFilter(with_masked_traceback)
 
 SECONDS = 10.0
 """How long one hook may take before it is left alone."""

@@ -3,10 +3,13 @@
 from replan.events.types import (
     BaseEvent,
     LimitReached,
+    PlanCreated,
     PlanDoubtful,
+    PlanUpdated,
     ReplyUnreadable,
     StepsRouted,
 )
+from replan.secrets.known import KNOWN
 from replan.state.cuts import CUTS
 
 
@@ -26,4 +29,16 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:
         case LimitReached(limit=limit) if limit in CUTS:
             return (f"The answer is not whole: {CUTS[limit]}.",)
         case _:
-            return ()
+            return told_secret("The plan", _new_plan_in(event))
+
+
+def _new_plan_in(event: BaseEvent) -> str:
+    is_new = isinstance(event, PlanCreated) or (isinstance(event, PlanUpdated) and event.changes)
+    return event.markdown if is_new else ""
+
+
+def told_secret(what: str, text: str) -> tuple[str, ...]:
+    """The warning of a text that is kept and told as it is, if it holds a known secret value."""
+    if not KNOWN.stand_in(text):
+        return ()
+    return (f"{what} holds a secret value of this process, and is kept and shown as it is.",)

@@ -35,6 +35,8 @@ from replan.ports.services import Services
 from replan.ports.specialist import SpecialistPort
 from replan.ports.transcript import Transcript
 from replan.prompts.budget import within_budget
+from replan.secrets.masking import without_secrets
+from replan.secrets.records import with_masked_traceback
 from replan.state.limits import LimitHit, Limits, OnDoubt
 from replan.state.questions import Question
 from replan.state.results import (
@@ -48,6 +50,7 @@ from replan.steps.keys import Keys
 from replan.steps.on_record import key_of_result
 
 logger = logging.getLogger(__name__)
+logger.addFilter(with_masked_traceback)
 
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; what is larger belongs into a file."""
@@ -322,7 +325,9 @@ class Tries:
             usage=self.used,
             confidence=0.0 if failed else result.confidence,
             error=within_budget(
-                result.error or (result.text or "no reason given" if failed else ""),
+                without_secrets(
+                    result.error or (result.text or "no reason given" if failed else "")
+                ),
                 LONGEST_ERROR,
             ),
         )

@@ -5,6 +5,7 @@ from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
 from replan.events.types import TaskCompleted
+from replan.events.warnings import told_secret
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import host_call
 from replan.ports.services import Services
@@ -57,7 +58,8 @@ async def direct_answer(
         outcome = "partial"
     usage = await call.usage(state)
     await call.close()
-    warnings = (*state.get("warnings", []), *call.emitter.warnings)
+    new = [*call.emitter.warnings, *told_secret("The answer", answer.text)]
+    warnings = (*state.get("warnings", []), *new)
     await call.emitter.emit(
         TaskCompleted, outcome=outcome, answer=answer, usage=usage, warnings=warnings
     )
@@ -69,5 +71,6 @@ async def direct_answer(
         "outcome": outcome,
         "limit_reached": limit,
         "usage": usage,
+        "warnings": new,
         "event_seq": call.emitter.counter.value,
     }

@@ -6,6 +6,7 @@ from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.types import TaskCompleted
+from replan.events.warnings import told_secret
 from replan.nodes.answer_stream import AnswerStream, show
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.rules import is_rejected, missing_from, outcome_of, proposed_in
@@ -52,7 +53,8 @@ async def final_answer(
         outcome = "partial" if plan.completed_steps else "failed"
     usage = await call.usage(state)
     await call.close()
-    warnings = (*state.get("warnings", []), *call.emitter.warnings)
+    new = [*call.emitter.warnings, *told_secret("The answer", answer.text)]
+    warnings = (*state.get("warnings", []), *new)
     await call.emitter.emit(
         TaskCompleted, outcome=outcome, answer=answer, usage=usage, warnings=warnings
     )
@@ -67,6 +69,7 @@ async def final_answer(
         "outcome": outcome,
         "limit_reached": limit,
         "usage": usage,
+        "warnings": new,
         "event_seq": call.emitter.counter.value,
     }
 

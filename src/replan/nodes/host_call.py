@@ -28,6 +28,7 @@ from replan.ports.pauses import error_raised, pause_if_busy
 from replan.ports.reply_end import WHOLE, ReplyEnd, end_of
 from replan.ports.retries import with_retries
 from replan.ports.services import Services
+from replan.prompts.budget import within_budget
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node
 from replan.state.enhanced import EnhancedState, settings_of
@@ -162,9 +163,8 @@ class HostCall:
         """Show the model its reply and what is wrong with it, and give its second reply."""
         if answer is not None:
             answer.restart()
-        return await self.ask(
-            chat, [*messages, AIMessage(reply or "(empty)"), HumanMessage(complaint)], answer
-        )
+        shown = within_budget(reply, RESULTS_BUDGET) or "(empty)"
+        return await self.ask(chat, [*messages, AIMessage(shown), HumanMessage(complaint)], answer)
 
     async def tell_limit(self, limit: str, value: float) -> None:
         """Tell that a limit of the run is reached."""

@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from replan.events.types import PlanUpdated
+from replan.events.warnings import told_secret
 from replan.nodes.host_call import emitter_of
 from replan.nodes.rules import (
     asked_questions,
@@ -59,8 +60,17 @@ async def result_collector(
         "generations": after_round(state.get("generations", {}), before, plan),
         "stalls": _stalls(before, plan, state),
         "usage": state.get("usage", Usage()).plus(*used),
+        "warnings": [*emitter.warnings, *_about_secrets(results)],
         "event_seq": emitter.counter.value,
     }
+
+
+def _about_secrets(results: dict[str, SpecialistResult]) -> list[str]:
+    return [
+        warning
+        for result in results.values()
+        for warning in told_secret(f"The result of step {result.step_id}", result.text)
+    ]
 
 
 def _stalls(before: TaskPlan, after: TaskPlan, state: EnhancedState) -> int:

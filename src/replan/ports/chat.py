@@ -48,6 +48,9 @@ LONG_REPLY = 16_384
 LONGEST_REPLY = 2_000_000
 """Characters of a reply's text; one that goes on beyond them is broken off."""
 
+# What a piece counts for at least: it takes a thousand times the memory of its text.
+_LEAST_PIECE = 10
+
 # What models call the bound of a reply.
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 
@@ -352,7 +355,7 @@ async def _read(
         nonlocal length
         # For each token: `text` takes seven times as long where the content is a text anyway.
         text = chunk.content if isinstance(chunk.content, str) else chunk.text
-        length += len(text)
+        length += max(len(text), _LEAST_PIECE)
         _check_length(length)
         chunks.append(chunk)
         return text

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Iterator, Set as AbstractSet
 from typing import Any, cast
 
@@ -10,9 +9,12 @@ from replan.errors import (
     InDoubtError,
     LimitReachedError,
     ModelCallError,
+    ReplyTooLongError,
     StorageError,
     UsageError,
 )
+from replan.secrets.known import KNOWN
+from replan.secrets.masking import without_secrets
 
 _PASSING_STATUS = frozenset({408, 409, 425, 429})
 _FAULTS = (
@@ -24,6 +26,7 @@ _FAULTS = (
     AssertionError,
     UsageError,
     LimitReachedError,
+    ReplyTooLongError,
     StorageError,
     InDoubtError,
 )
@@ -43,33 +46,6 @@ _NOT_IMPLEMENTED = 501
 _LONGEST = 500
 _READ_AT_MOST = 8_000
 _DEEPEST = 10
-_MASK = "***"
-_VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s,;&\"']+)"
-_NAMED = r"(?:api[_-]?key|secret|passw(?:or)?d|pwd|credentials?|token)"
-_SECRETS = (
-    # A user name in an address is often a token, so it goes with the password.
-    (re.compile(r"(?<=://)[^\s/@]+(?=@)"), _MASK),
-    (re.compile(r"(?i)(\bbearer\s+)[\w.~+/=-]{6,}"), rf"\1{_MASK}"),
-    (
-        re.compile(rf"(?i)(authorization[\"']?\s*[=:]\s*[\"']?(?:basic\s+)?)(?!bearer){_VALUE}"),
-        rf"\1{_MASK}",
-    ),
-    (re.compile(rf"(?i)({_NAMED}[\"']?\s*[=:]\s*){_VALUE}"), rf"\1{_MASK}"),
-    # Servers like to repeat what they refuse: "Incorrect API key provided: ...".
-    (
-        re.compile(rf"(?i)(\b(?:api[ _-]?)?key(?:\s+[a-z]+){{0,2}}[\"']?\s*[=:]\s*){_VALUE}"),
-        rf"\1{_MASK}",
-    ),
-    (
-        re.compile(
-            r"(?i)(?<![a-z0-9])(?:sk|pk|rk|gsk|hf|ghp|gho|ghs|github_pat|glpat|xox[a-z]|lsv2)"
-            r"[-_][\w*-]{6,}"
-        ),
-        _MASK,
-    ),
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{20,}"), _MASK),
-    (re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+)*"), _MASK),
-)
 
 
 def can_pass(error: BaseException) -> bool:
@@ -77,8 +53,8 @@ def can_pass(error: BaseException) -> bool:
 
     It can after a broken connection, a timeout, a busy or failing server, and after anything that
     is not known; it cannot after a fault of the program or its settings, a refused request, a
-    reached limit, a storage that was waited for in vain, or a signal such as a cancellation or a
-    question to the user.
+    reply without an end, a reached limit, a storage that was waited for in vain, or a signal such
+    as a cancellation or a question to the user.
     """
     if not isinstance(error, Exception) or _is_signal(error):
         return False
@@ -87,7 +63,7 @@ def can_pass(error: BaseException) -> bool:
     if isinstance(error, ModelCallError) and error.__cause__ is not None:
         return can_pass(error.__cause__)
     status = status_of(error)
-    if status is not None and 400 <= status < 500:  # noqa: PLR2004 - HTTP's client errors
+    if status is not None and 300 <= status < 500:  # noqa: PLR2004 - redirects, client errors
         return status in _PASSING_STATUS
     return not isinstance(error, _FAULTS)
 
@@ -159,13 +135,6 @@ def describe(error: BaseException) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def mask_secrets(text: str) -> str:
-    """Replace what looks like a key, a token or a password in an address by `***`."""
-    for pattern, instead in _SECRETS:
-        text = pattern.sub(instead, text)
-    return text
-
-
 def status_of(error: BaseException) -> int | None:
     """The HTTP status that an error carries, as the common HTTP clients attach it."""
     # Read by attribute, so that no client has to be imported: openai, anthropic and httpx have
@@ -202,14 +171,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _said(error: BaseException) -> str:
     name = type(error).__name__
-    message = " ".join(mask_secrets(_message(error)).split())
+    message = " ".join(without_secrets(_message(error)).split())
     return f"{name}: {message}" if message else name
 
 
 def _message(error: BaseException) -> str:
     try:
         text, words = str(error), _body_of(error)
-        return (f"{text} - {words}" if words not in text else text)[:_READ_AT_MOST]
+        text = f"{text} - {words}" if words not in text else text
+        # A known value that the cut divides would not be found any more.
+        return KNOWN.masked(text)[:_READ_AT_MOST]
     except Exception:  # noqa: BLE001 - a foreign class; to describe it must never fail
         return "(its message cannot be read)"
 

@@ -6,6 +6,7 @@ The data (request, plan, results) is marked, stands in one message of the user's
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from langchain_core.messages import (
     AIMessage,
@@ -18,7 +19,6 @@ from langchain_core.messages import (
 from replan.memory.conversation import conversation_of, split_at_request
 from replan.plan.model import TaskPlan
 from replan.plan.rendering import render_for_model
-from replan.plan.seal import unsealed
 from replan.prompts.budget import within_budget
 from replan.prompts.conversation import instructions_in, request_sections
 from replan.prompts.sections import Call, Node, call_tag, section
@@ -93,17 +93,17 @@ def build_thinking_prompt(
         complex_body="the plan." if host.merged_planning else "empty.",
     )
     text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host))
-    return [_system("think", host, *text, _unfinished(state)), *messages]
+    return [_system("think", host, *text), *_with_data(messages, _unfinished(state))]
 
 
 def build_direct_answer_prompt(
     thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
     """Ask for the answer to a simple request."""
-    thought = f"Your judgement so far: {thinking_result.reasoning}"
-    known = (thought,) if thinking_result.reasoning else ()
-    system = _system("direct_answer", host, load("direct_answer"), *known)
-    return [system, *conversation_of(state)]
+    thought = section("feedback", thinking_result.reasoning)
+    known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
+    system = _system("direct_answer", host, load("direct_answer"))
+    return [system, *_with_data(conversation_of(state), known)]
 
 
 def build_planning_prompt(
@@ -224,9 +224,28 @@ def _unfinished(state: EnhancedState) -> str:
     plan = state.get("current_plan")
     if plan is None or state.get("is_completed"):
         return ""
-    return "Earlier work on this conversation did not come to its end:\n" + section(
-        "plan", unsealed(plan.content)
-    )
+    document = within_budget(render_for_model(plan).strip(), RESULTS_BUDGET)
+    note = "Earlier work on this conversation did not come to its end. Its plan, as data:"
+    return f"{note}\n{section('plan', document)}"
+
+
+def _with_data(messages: Sequence[AnyMessage], data: str) -> list[AnyMessage]:
+    """Put marked data before the request, in the same message: some servers insist on turns.
+
+    What tools, models and people wrote stands in no message of the system.
+    """
+    earlier, request = split_at_request(messages)
+    at = next((at for at, message in enumerate(request) if message.type == "human"), None)
+    if not data or at is None:
+        return [*messages]
+    asked = request[at]
+    content: Any = asked.content
+    if isinstance(content, str):
+        content = f"{data}\n\n{section('request', content)}"
+    else:
+        content = [{"type": "text", "text": data}, *content]
+    request[at] = asked.model_copy(update={"content": content})
+    return [*earlier, *request]
 
 
 def _data(

@@ -8,7 +8,8 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from replan.errors import FieldMistake
-from replan.settings.secrets import MASK, MEND, names_secret, shown
+from replan.secrets.known import MASK
+from replan.settings.secrets import MEND, names_secret, shown
 from replan.settings.sections import HostSection, ModelSection, SpecialistSection, TeamSection
 from replan.settings.yaml_source import Where, YamlSource, field_path
 from replan.state.limits import Budget, Limits, Price

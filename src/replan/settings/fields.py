@@ -15,7 +15,7 @@ from pydantic import (
 
 from replan.errors import ConfigurationError
 from replan.settings.prompt_files import prompt_text
-from replan.settings.references import imported
+from replan.settings.references import imported, named
 from replan.settings.secrets import MEND as SECRET_MEND
 from replan.settings.surroundings import Surroundings, as_sentence, refused
 
@@ -91,7 +91,8 @@ def _prompt(given: object, info: ValidationInfo) -> object:
 def _imported(given: object, info: ValidationInfo) -> Any:
     if not isinstance(given, str):
         raise refused("wrong_type", "This must be text.", "Write module:function.")
-    return imported(given, _around(info).folder)
+    around = _around(info)
+    return imported(given, around.folder) if around.imports else named(given, around.folder)
 
 
 def _function(given: object, info: ValidationInfo) -> Any:

@@ -2,10 +2,11 @@
 
 import importlib
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,10 +29,7 @@ def imported(reference: str, folder: Path) -> Any:
     Raises:
         PydanticCustomError: There is no such thing, or its module cannot be imported.
     """
-    module_name, colon, attribute = reference.partition(":")
-    parts = [*module_name.split("."), *attribute.split(".")]
-    if not colon or not all(part.isidentifier() for part in parts):
-        raise refused("bad_reference", "This names nothing that can be imported.", _FORM)
+    module_name, attribute = _divided(reference)
     module = found = _module(module_name, folder)
     for part in attribute.split("."):
         try:
@@ -40,6 +38,34 @@ def imported(reference: str, folder: Path) -> Any:
             # Getting an attribute may run code of the module.
             raise _no_attribute(module, attribute, part, error) from error
     return found
+
+
+def named(reference: str, folder: Path) -> Callable[..., Any]:
+    """Give something in the place of what a reference names, without running any code of it.
+
+    Raises:
+        PydanticCustomError: It is no reference, or there is no such module.
+    """
+    module_name, attribute = _divided(reference)
+    top = module_name.partition(".")[0]
+    importlib.invalidate_caches()
+    if PathFinder.find_spec(top, [str(folder)]) is None and find_spec(top) is None:
+        raise _no_module(module_name, folder)
+
+    def not_imported(request: str) -> str:
+        """Stand for what was not imported."""
+        raise NotImplementedError(reference)
+
+    not_imported.__name__ = attribute.rpartition(".")[2]
+    return not_imported
+
+
+def _divided(reference: str) -> tuple[str, str]:
+    module_name, colon, attribute = reference.partition(":")
+    parts = [*module_name.split("."), *attribute.split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise refused("bad_reference", "This names nothing that can be imported.", _FORM)
+    return module_name, attribute
 
 
 def _module(name: str, folder: Path) -> ModuleType:

@@ -4,39 +4,24 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-from replan.ports.failures import mask_secrets
+from replan.secrets.known import MASK
+from replan.secrets.masking import without_secrets
+from replan.secrets.shapes import holds_key
 from replan.settings.yaml_source import Where
 
 MEND = (
     "Put the key in an environment variable and name that one: api_key_env: OPENAI_API_KEY. "
     "A key that was shared in a file should be replaced."
 )
-MASK = "***"
 _NAME = re.compile(
     r"(?:^|_)(?:api_?keys?|keys?|tokens?|secrets?|passw(?:or)?d|credentials?)$", re.IGNORECASE
 )
-# A digit tells a key from words that are joined by dashes. Bounds keep the search linear.
-_KEY = re.compile(
-    r"(?<![A-Za-z0-9])(?:sk|pk|rk|gsk|xai|hf|r8|ghp|gho|ghs|github_pat|glpat|xox[a-z]|lsv2)[-_]"
-    r"(?=[\w-]{0,200}\d)[\w-]{16,}"
-    r"|\b(?:AKIA|ASIA)[A-Z0-9]{12,}"
-    r"|\bAIza[\w-]{30,}"
-    r"|\beyJ[\w-]{8,1000}\.[\w-]{8,}"
-    r"|(?i:\bbearer\s+)(?=[\w.~+/=-]{0,200}\d)[\w.~+/=-]{16,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
-)
-_CREDENTIALS = re.compile(r"://[^\s/@:]+:[^\s/@]+@")
 _LONGEST = 60
 
 
 def names_secret(name: str) -> bool:
     """Whether a field of this name is meant to hold a key, a token or a password."""
     return _NAME.search(name) is not None
-
-
-def holds_key(text: str) -> bool:
-    """Whether a text has something in it that looks like a key."""
-    return _KEY.search(text) is not None or _CREDENTIALS.search(text) is not None
 
 
 def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
@@ -60,6 +45,6 @@ def shown(value: object) -> str:
     text = str(value)
     if holds_key(text):
         return MASK
-    text = mask_secrets(text)
+    text = without_secrets(text)
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return repr(text) if isinstance(value, str) else text

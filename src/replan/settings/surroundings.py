@@ -21,12 +21,14 @@ class Surroundings:
         workspace: The folder that specialists may read and write.
         out: Where the local team leaves its reports; none: in the workspace.
         models: The names under `models`.
+        imports: Whether what the file names is imported, which runs its code.
     """
 
     folder: Path
     workspace: Path
     out: Path | None = None
     models: frozenset[str] = frozenset()
+    imports: bool = True
 
     @cached_property
     def local_team(self) -> Mapping[str, "SpecialistPort"]:

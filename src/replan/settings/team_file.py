@@ -58,10 +58,12 @@ def read_team_file(
     *,
     directory: Path | None = None,
     out: Path | None = None,
+    imports: bool = True,
 ) -> TeamFile:
     """Read a team file.
 
-    Functions that it names are imported; keys are looked up only when a model is built.
+    Functions that it names are imported, which runs their modules; keys are looked up only when a
+    model is built.
 
     Args:
         path: The file.
@@ -69,6 +71,7 @@ def read_team_file(
         directory: The folder that specialists may read and write, in the place of the file's own
             `workspace`.
         out: The folder for reports of the local team; else the same.
+        imports: False leaves the functions alone: the team can be looked at, but not run.
 
     Raises:
         TeamFileError: The file has mistakes; the error tells all of them with their mends.
@@ -83,6 +86,7 @@ def read_team_file(
         workspace=directory or (folder / _workspace(content)).resolve(),
         out=out,
         models=frozenset(_mapping(content.get("models"))),
+        imports=imports,
     )
     try:
         team = TeamSection.model_validate(content, strict=True, context=surroundings)

@@ -10,7 +10,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from replan.errors import FieldMistake
-from replan.ports.failures import mask_secrets
+from replan.secrets.masking import without_secrets
 
 Where = tuple[str | int, ...]
 """The keys and numbers that lead to a value."""
@@ -202,7 +202,7 @@ class _Reading:
         return value
 
     def _tagged(self, node: yaml.Node, where: Where) -> None:
-        reason = f"A team file knows no tag '{mask_secrets(node.tag)[:60]}'."
+        reason = f"A team file knows no tag '{without_secrets(node.tag)[:60]}'."
         self._tell(node, where, "unknown_tag", reason, "Write the value without a tag.")
 
     def _count(self, node: yaml.Node) -> None:
@@ -219,7 +219,7 @@ class _Reading:
                 code=code,
                 reason=reason,
                 mend=mend,
-                field=mask_secrets(field_path(where)),
+                field=without_secrets(field_path(where)),
             )
         )
 
@@ -246,6 +246,6 @@ def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
         line=place.line,
         column=place.column,
         code="yaml",
-        reason=f"This is not YAML: {mask_secrets(problem)}.",
+        reason=f"This is not YAML: {without_secrets(problem)}.",
         mend=next((mend for sign, mend in _MENDS if sign in problem), _MEND),
     )

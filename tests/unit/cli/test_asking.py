@@ -109,7 +109,28 @@ async def test_a_terminal_that_is_gone_is_an_end(tmp_path):
 async def test_a_question_is_asked_until_there_is_an_answer(desk, person, seen):
     person.types("  ", "Because.")
     assert await answer(ask(who="step 1 writer", details={"a": 1}), desk) == "Because."
-    assert seen.getvalue().startswith('\nstep 1 writer asks: Why?\n{\n  "a": 1\n}\nanswer (')
+    assert seen.getvalue().startswith('\nstep 1 writer asks: Why?\n| {\n|   "a": 1\n| }\nanswer (')
+
+
+@pytest.mark.parametrize("kind", ["question", "approval", "plan"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Why?\n\nwriter: pay(amount=1)\n[a]pprove, [e]dit, [r]eject, [q]uit and resume later: ",
+        "Why?" + " " * 300 + "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: ",
+        "Why?" + "\u2800" * 300 + "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: ",
+        "Why?\r\x0b\x0c\x85\u2028[a]pprove, [e]dit, [r]eject, [q]uit and resume later: ",
+    ],
+)
+async def test_a_question_cannot_draw_a_prompt_of_ours(desk, person, seen, kind, text):
+    person.leaves()
+    details = {"arguments": {"x": text}}
+    with pytest.raises(Quit):
+        await answer(ask(kind, who="step 1 writer", text=text, details=details), desk)
+    lines = seen.getvalue().splitlines()
+    ours = [line for line in lines if line.startswith(("[a]pprove", "writer:", "answer ("))]
+    assert len(ours) == 1
+    assert all(len(line) < 100 for line in lines)
 
 
 async def test_a_text_of_a_model_does_not_steer_the_terminal(desk, person, seen):

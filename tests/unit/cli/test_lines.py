@@ -228,4 +228,6 @@ def test_an_event_with_half_a_character_is_json_all_the_same():
     line = json_line(AnswerToken(**RUN, text="a\ud800\x9b\u2028é"))
     assert json.loads(line)["text"] == "a\ud800\x9b\u2028é"
     assert json_line(AnswerToken(**RUN, text="\x9bé")).count("\\u009b") == 1
+    turning = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069"
+    assert json_line(AnswerToken(**RUN, text=turning)).isascii()
     assert "\n" not in line[:-1]

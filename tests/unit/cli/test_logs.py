@@ -8,6 +8,7 @@ import pytest
 
 from replan.cli.logs import logging_to, off_the_screen
 from replan.errors import InputError
+from replan.secrets.sources import learn_environment
 
 ENVIRONMENT = {"OPENAI_API_KEY": "plain-as-day", "HOME": "/home/somebody", "SHORT_KEY": "abc"}
 
@@ -17,7 +18,8 @@ def logged(tmp_path):
     path = tmp_path / "run.log"
 
     def log(*records):
-        with logging_to(path, ENVIRONMENT):
+        learn_environment(ENVIRONMENT)
+        with logging_to(path):
             for level, message, fields in records:
                 logging.getLogger("replan.test").log(level, message, **fields)
         return path.read_text().splitlines()
@@ -57,8 +59,18 @@ def test_a_log_goes_on_at_the_end_and_the_logger_is_left_as_it_was(logged):
 
 
 def test_a_log_that_cannot_be_opened_is_wrong_use(tmp_path):
-    with pytest.raises(InputError, match="cannot be opened"), logging_to(tmp_path, {}):
+    with pytest.raises(InputError, match="cannot be opened"), logging_to(tmp_path):
         raise AssertionError
+
+
+def test_what_is_logged_after_a_command_tells_no_secret(capfd, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    learn_environment(ENVIRONMENT)
+    logger = logging.getLogger("somebody.else")
+    with off_the_screen():
+        logger.warning("not now")
+    logger.warning("refused: plain-as-day, Authorization: Bearer abc123def456 \x1b[2J")
+    assert capfd.readouterr().err == "refused: ***, Authorization: Bearer *** \ufffd[2J\n"
 
 
 def test_what_others_warn_of_stands_in_the_log_and_not_on_the_screen(tmp_path, capfd):
@@ -67,7 +79,8 @@ def test_what_others_warn_of_stands_in_the_log_and_not_on_the_screen(tmp_path, c
     before = list(logging.getLogger().handlers)
     with warnings.catch_warnings(action="always"), off_the_screen():
         logger.warning("nobody reads this")
-        with logging_to(path, ENVIRONMENT):
+        learn_environment(ENVIRONMENT)
+        with logging_to(path):
             logger.info("a detail")
             logger.warning("look at plain-as-day")
             warnings.warn("old ways", UserWarning, stacklevel=1)

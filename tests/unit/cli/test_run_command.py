@@ -47,6 +47,23 @@ def replan(folder, monkeypatch):
     return run
 
 
+@pytest.mark.parametrize("quiet", [[], ["--quiet"], ["--json"]])
+def test_tracing_by_the_shell_is_told(replan, monkeypatch, quiet):
+    # LangSmith reads small letters only, so nothing is sent here.
+    monkeypatch.setenv("LANGCHAIN_TRACING_V2", "TRUE")
+    monkeypatch.setenv("LANGCHAIN_ENDPOINT", "http://user:hunter2hunter2@127.0.0.1:9")
+    result = replan("Total km by city from trips.csv", *quiet)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[0] == (
+        "tracing is on (LANGCHAIN_TRACING_V2): prompts, results and answers go to "
+        "http://***@127.0.0.1:9; LANGCHAIN_TRACING_V2=false turns it off"
+    )
+
+
+def test_without_tracing_nothing_is_said_of_it(replan):
+    assert "tracing" not in replan("Total km by city from trips.csv").output
+
+
 def test_a_task_is_planned_done_and_accounted_for(replan, tmp_path):
     result = replan("Total km by city from trips.csv, then write a report", "--out", tmp_path / "o")
     assert result.exit_code == 0, result.output

@@ -89,6 +89,69 @@ async def test_an_honest_query_runs(ask, sql):
     assert "| Forest | 8 |\n| Lake | 24 |" in result.text
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT site FROM sightings LIMIT 1; -- done",
+        "SELECT 1 AS a, 2 AS a",
+        "SUMMARIZE sightings",
+        "DESCRIBE sightings",
+        "VALUES (1)",
+        "SELECT [1, 2] AS l, {'a': 1} AS s, NULL AS n, true AS b, 1.5::DECIMAL(4, 2) AS d",
+    ],
+)
+async def test_every_form_of_a_query_runs(ask, sql):
+    result = await ask("x", sql=sql)
+    assert result.status is ExecutionStatus.SUCCESS, result.error
+
+
+def self_joined(levels: int) -> str:
+    parts = (f"a{i} AS (FROM a{i - 1}, a{i - 1} b{i})" for i in range(1, levels))
+    return f"WITH a0 AS (FROM sightings), {', '.join(parts)} FROM a{levels - 1}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        (f"SELECT {'1 + ' * 6_000}1", "at most 20,000"),
+        ("SELECT * FROM " + "(SELECT * FROM " * 1_200 + "sightings" + ")" * 1_200, "at most 24"),
+        (self_joined(30), "at most 24"),
+        ("FROM duckdb_settings()", "duckdb_settings"),
+        ("FROM duckdb_views", "duckdb_views"),
+        ('SELECT * FROM "duckdb_views"()', "duckdb_views"),
+        ("FROM query('FROM duckdb_' || 'settings()')", "query"),
+        ("SELECT sql FROM sqlite_master", "sqlite_master"),
+        ("SELECT view_definition FROM information_schema.views", "information_schema"),
+        ("SELECT definition FROM pg_views", "pg_views"),
+        ("SELECT current_setting('allowed_paths')", "current_setting"),
+    ],
+)
+async def test_sql_of_a_step_is_small_and_looks_at_the_tables_only(ask, folder, sql, reason):
+    for result in (
+        await ask("x", sql=sql),
+        await ask("x", file="sightings.csv", measure="seen", where=f"1 IN ({sql})"),
+    ):
+        assert result.status is ExecutionStatus.FAILED
+        assert reason in result.error
+        assert str(folder) not in result.error
+
+
+async def test_a_cell_is_cut_in_the_database(ask, folder):
+    duckdb.sql("SELECT repeat('x', 100_000) AS word, range AS n FROM range(500)").write_parquet(
+        str(folder / "bomb.parquet")
+    )
+    assert (folder / "bomb.parquet").stat().st_size < 500_000
+    result = await ask("x", sql="SELECT * FROM bomb", file="bomb.parquet")
+    assert result.status is ExecutionStatus.SUCCESS, result.error
+    assert "x" * 501 not in result.text
+
+
+async def test_a_query_takes_no_more_than_its_memory(ask):
+    result = await ask("x", sql="SELECT list(r) FROM range(300_000_000) t(r)")
+    assert result.status is ExecutionStatus.FAILED
+    assert "Out of Memory" in result.error
+
+
 async def test_a_join_of_two_files_in_one_query_runs(ask):
     sql = "SELECT area FROM sites JOIN rings USING (site) ORDER BY ring_id"
     assert "| 120.5 |\n| 120.5 |\n| 300 |" in (await ask("x", sql=sql)).text

@@ -1,9 +1,11 @@
 """The writer puts results into one file, the same file for the same step, and never another's."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 from langchain_core.messages import HumanMessage
+from markdown_it import MarkdownIt
 
 from replan.plan.model import PlanStep
 from replan.specialists.local import ReportWriter
@@ -62,6 +64,27 @@ async def test_a_report_has_title_date_summary_contents_and_a_section_for_each_r
 async def test_the_request_gives_the_title_where_the_step_does_not(write):
     result = await write(messages=(HumanMessage("Costs of the teams in May?"),))
     assert result.artifacts[0].title == "Report: Costs of the teams in May?"
+
+
+HOSTILE = (
+    "**T <img src=x onerror=alert(1)>**\n\n"
+    "| name | n |\n| --- | ---: |\n"
+    "| <script>x</script> | 1 |\n| ![p](http://evil.example/x.png) | 2 |\n| a < b | 3 |\n\n"
+    "- \\<b>bold</b> \\![q](http://evil.example/y.png) ![r]\n\n"
+    "```\n<iframe src=x>\n```\n\n    ```\n<svg onload=x>\n\n"
+    "[r]: http://evil.example/z.png\n<!-- hidden --> <?x?>"
+)
+
+
+async def test_a_report_shows_html_and_loads_no_picture(write, tmp_path):
+    title = {"title": "<script>t</script> ![t](http://evil.example/t.png)"}
+    written = await write(inputs={1: HOSTILE}, parameters=title)
+    path = tmp_path / written.artifacts[0].path
+    html = MarkdownIt("commonmark").enable("table").render(path.read_text())
+    # The last lines of a report are our own mark.
+    assert re.findall(r"<(?:script|b>|iframe|svg|\?|!--(?!  *written))", html) == []
+    assert "evil.example" not in "".join(re.findall(r"<img[^>]*>", html))
+    assert "a &lt; b" in html
 
 
 async def test_a_given_title_comes_first(write):

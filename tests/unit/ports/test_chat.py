@@ -233,6 +233,20 @@ async def test_a_reply_that_does_not_end_is_broken_off(is_heard):
         await chat.reply(REQUEST, {}, [].append if is_heard else None)
 
 
+class Endless(Server):
+    """A model whose stream goes on with the same piece."""
+
+    async def astream(self, *args, **kwargs):
+        while True:
+            yield self._streamed
+
+
+@pytest.mark.parametrize("text", ["", "a"])
+async def test_a_stream_of_next_to_nothing_is_broken_off_before_it_fills_the_memory(text):
+    with pytest.raises(ReplyTooLongError):
+        await Chat(Endless(AIMessageChunk(text))).reply(REQUEST, {}, lambda _: None)
+
+
 @pytest.mark.parametrize("error", [TypeError("null"), AttributeError("get"), KeyError("choices")])
 async def test_an_answer_that_a_client_cannot_read_is_a_server_that_may_be_asked_again(error):
     with pytest.raises(ValueError, match="the server sent no reply") as raised:

@@ -15,9 +15,9 @@ from replan.ports.failures import (
     can_pass,
     describe,
     is_busy,
-    mask_secrets,
     status_of,
 )
+from replan.secrets.masking import without_secrets
 from replan.testing.faults import HttpFault, ScriptedHttpError
 from replan.testing.script import UnexpectedModelCall
 
@@ -168,7 +168,7 @@ KEY = "Zx9" * 8
     ],
 )
 def test_secrets_are_masked(text: str):
-    masked = mask_secrets(text)
+    masked = without_secrets(text)
 
     assert KEY not in masked
     assert KEY.upper() not in masked
@@ -185,7 +185,7 @@ def test_secrets_are_masked(text: str):
     ],
 )
 def test_plain_words_are_not_masked(text: str):
-    assert mask_secrets(text) == text
+    assert without_secrets(text) == text
 
 
 @given(st.text(alphabet=string.ascii_letters + string.digits, min_size=12, max_size=60), st.text())

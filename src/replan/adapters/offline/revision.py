@@ -12,8 +12,10 @@ from replan.state.placing import NOBODY
 
 _REVISED = "[revised: "
 _LONGEST_ERROR = 1_000
+# Names of columns come from files, so that only the end of an error is surely its own proposal.
 _DID_YOU_MEAN = re.compile(
-    r"[`'\"](?P<wrong>[^`'\"\n]+)[`'\"][^\n]*?\bdid you mean:? [`'\"](?P<right>[^`'\"\n]+)[`'\"]",
+    r"[`'\"](?P<wrong>[^`'\"\n]{1,80})[`'\"][^\n]*"
+    r"\bdid you mean:? [`'\"](?P<right>[^`'\"\n]{1,80})[`'\"]\?\Z",
     re.IGNORECASE,
 )
 
@@ -59,7 +61,7 @@ def _routed(progress: Progress, step: PlanStep) -> PlanStep | None:
 
 def _with_mended_name(progress: Progress, step: PlanStep) -> PlanStep | None:
     """Write the name that the error proposes for the one that it refuses."""
-    found = _DID_YOU_MEAN.search(progress.error_of(step)[-_LONGEST_ERROR:])
+    found = _DID_YOU_MEAN.search(progress.error_of(step).strip()[-_LONGEST_ERROR:])
     if found is None:
         return None
     wrong, right = found["wrong"], found["right"]

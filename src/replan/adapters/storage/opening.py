@@ -32,6 +32,7 @@ from replan.adapters.storage.sqlite_file import (
 )
 from replan.errors import ConfigurationError
 from replan.ports.storage import Storage
+from replan.secrets.sources import learn_address, learn_values
 
 PATIENCE = 30.0
 """Seconds for which a database that is away, locked or full is asked again."""
@@ -68,6 +69,8 @@ async def open_storage(
     """
     plain = strict_serializer(allow)
     text = str(where)
+    learn_address(text)
+    learn_values([key])
     scheme, separator, _ = text.partition("://")
     if text == ":memory:":
         yield _memory_storage(InMemorySaver(serde=plain))

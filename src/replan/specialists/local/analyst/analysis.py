@@ -167,6 +167,7 @@ class Analysis:
         used = [file for file in files if file.view.casefold() in folded]
         self._damaged = list(self._database.open(used))
         try:
+            self._database.check(sql)
             columns, rows = self._database.select(sql, most=MOST_ROWS + 1)
         except CannotAnswerError:
             self._refuse_damaged(words_of(sql))
@@ -212,7 +213,10 @@ class Analysis:
     def _question(self, file: TableFile) -> Question:
         names = ColumnNames(self._database.columns(file.view), file.name)
         if asks_by_parameters(self._parameters):
-            return given_question(self._parameters, names)
+            question = given_question(self._parameters, names)
+            if question.condition:
+                self._database.check(f"SELECT 1 WHERE ({question.condition}\n)")
+            return question
         values = Values(self._database, file, names.columns)
         stem = frozenset(words_of(PurePosixPath(file.name).stem))
         try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from replan.errors import ConfigurationError
 from replan.plan.model import Value
+from replan.specialists.local.analyst.person_sql import check_length, check_tree
 from replan.specialists.local.folder import FolderFile, files_below
 from replan.specialists.local.refusals import CannotAnswerError
 
@@ -32,7 +33,16 @@ _READERS = {
 _DEEPEST, _MOST_FILES = 3, 200
 _NUMBER = re.compile(r"^U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?$|^(?:DECIMAL|DOUBLE|FLOAT|BIGNUM)")
 _FIRST_LINES = 2
-_ZONED = "WITH TIME ZONE"
+# What is as small as a number whatever stands in it. Times with a zone need a package that DuckDB
+# does not bring along; text does not.
+_SMALL = re.compile(
+    r"(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL(?:\([\d,]+\))?|DOUBLE|FLOAT|NUMBER|BOOLEAN"
+    r"|BOOL|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|DATETIME|INTERVAL|UUID|NULL)\Z"
+)
+LONGEST_CELL = 500
+"""Characters of a cell; the rest of it stays in the database."""
+
+_MEMORY, _THREADS = "1GB", "2"
 
 
 class Column(Value):
@@ -132,6 +142,17 @@ class Database:
         described = self._run(f"DESCRIBE {quoted(view)}", f"{view} cannot be described").fetchall()
         return tuple(Column(name=row[0], kind=_kind(row[1]), type=row[1]) for row in described)
 
+    def check(self, sql: str) -> None:
+        """Refuse SQL of a step that does more than look at a few tables.
+
+        Raises:
+            CannotAnswerError: It does, or is no query.
+        """
+        check_length(sql)
+        _the_select_in(sql)
+        row = self._run("SELECT json_serialize_sql(?)", "The query failed", [sql]).fetchone()
+        check_tree(str(row and row[0]))
+
     def select(
         self, sql: str, parameters: Sequence[object] = (), *, most: int
     ) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
@@ -140,19 +161,14 @@ class Database:
         Raises:
             CannotAnswerError: The text is not exactly one SELECT, or DuckDB refuses it.
         """
-        self._refuse_all_but_select(sql)
-        problem = "The query failed"
-        found = self._run(sql, problem, parameters)
-        columns = [(str(name), str(kind)) for name, kind, *_ in found.description]
-        if any(_ZONED in kind for _, kind in columns):
-            # Times with a zone need a package that DuckDB does not bring along; text does not.
-            cells = ", ".join(
-                f"CAST(#{place} AS VARCHAR)" if _ZONED in kind else f"#{place}"
-                for place, (_, kind) in enumerate(columns, start=1)
-            )
-            inner = sql.rstrip().rstrip(";")
-            found = self._run(f"SELECT {cells} FROM ({inner}\n)", problem, parameters)
-        return tuple(name for name, _ in columns), found.fetchmany(most)
+        problem, inner = "The query failed", _the_select_in(sql)
+        columns = self._run(f"FROM ({inner}\n) LIMIT 0", problem, parameters).description
+        cells = ", ".join(
+            f"#{place}" if _SMALL.match(str(kind)) else _cut(place)
+            for place, (_, kind, *_) in enumerate(columns, start=1)
+        )
+        found = self._run(f"SELECT {cells} FROM ({inner}\n)", problem, parameters)
+        return tuple(str(name) for name, *_ in columns), found.fetchmany(most)
 
     def interrupt(self) -> None:
         """Stop what runs, and let nothing more start."""
@@ -183,18 +199,6 @@ class Database:
             reason = _first_lines(str(error).partition("\n\n")[0].partition("\nLINE ")[0])
             return UnreadableTableError(file, reason.replace(str(file.path), file.name))
         return None
-
-    def _refuse_all_but_select(self, sql: str) -> None:
-        import duckdb  # noqa: PLC0415 - an optional extra
-
-        try:
-            statements = duckdb.extract_statements(sql)
-        except duckdb.Error as error:
-            message = f"The query cannot be read: {_first_lines(error)}"
-            raise CannotAnswerError(message) from error
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            message = "Only one single SELECT may be run on the tables."
-            raise CannotAnswerError(message)
 
     def _run(
         self, sql: str, problem: str, parameters: Sequence[object] = ()
@@ -233,6 +237,23 @@ def require_duckdb() -> None:
         ) from error
 
 
+def _the_select_in(sql: str) -> str:
+    """The one query that a text is, without what ends it."""
+    import duckdb  # noqa: PLC0415 - an optional extra
+
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        message = f"The query cannot be read: {_first_lines(error)}"
+        raise CannotAnswerError(message) from error
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        message = "Only one single SELECT may be run on the tables."
+        raise CannotAnswerError(message)
+    head, end, rest = sql.rpartition(";")
+    is_over = all(not line.strip() or line.strip().startswith("--") for line in rest.splitlines())
+    return head.rstrip().rstrip(";") if end and is_over else sql
+
+
 def _connect() -> "DuckDBPyConnection":
     require_duckdb()
     import duckdb  # noqa: PLC0415 - an optional extra
@@ -243,11 +264,17 @@ def _connect() -> "DuckDBPyConnection":
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "temp_directory": "",
+            "memory_limit": _MEMORY,
+            "threads": _THREADS,
         },
     )
     # It would be drawn into whatever the terminal shows.
     connection.execute("SET enable_progress_bar = false")
     return connection
+
+
+def _cut(place: int) -> str:
+    return f"left(CAST(#{place} AS VARCHAR), {LONGEST_CELL})"
 
 
 def _kind(type_name: str) -> Kind:

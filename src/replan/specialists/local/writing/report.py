@@ -10,6 +10,7 @@ from replan.specialists.local.report_mark import REPORT_MARK
 from replan.specialists.local.words import joined
 
 _BOLD_LINE = re.compile(r"^(?:#{1,6}\s+(?P<heading>.+)|\*\*(?P<bold>[^*\n]+)\*\*.*)$")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _PLACE = re.compile(r"^\(`(?P<place>[^`]+)`")
 _SENTENCE = re.compile(r"^(?:[-*+]\s+)?(?P<text>.+?[.!?\u3002\uff01\uff1f](?=\s|$)|.+)")
 _LONGEST_TITLE, _MOST_FINDINGS, _LONGEST_LINE = 90, 3, 240
@@ -55,9 +56,9 @@ class Picture(Value):
 def sections_of_inputs(inputs: Mapping[int, str]) -> tuple[Section, ...]:
     """Make a section of each result that has text."""
     return tuple(
-        Section(step=step, title=_section_title(text, step), text=text.strip())
-        for step, text in sorted(inputs.items())
-        if text.strip()
+        Section(step=step, title=_section_title(text, step), text=text)
+        for step, given in sorted(inputs.items())
+        if (text := _inert(given.strip()))
     )
 
 
@@ -85,7 +86,7 @@ def report_text(
         missing: Why there is no chart, if that has to be said.
     """
     names = [f"{number}. {part.title}" for number, part in enumerate(sections, start=1)]
-    parts = [f"# {title}", f"{now:%Y-%m-%d}"]
+    parts = [f"# {_inert(title)}", f"{now:%Y-%m-%d}"]
     if points := points_of(sections):
         parts += ["## Summary", "\n".join(points)]
     if chart is not None:
@@ -107,6 +108,14 @@ def one_line(text: str) -> str:
     if len(line) <= _LONGEST_TITLE:
         return line
     return line[: _LONGEST_TITLE - 1].rsplit(" ", 1)[0] + "\u2026"
+
+
+def _inert(text: str) -> str:
+    """Give a text whose HTML is shown, and which loads no picture from anywhere.
+
+    Entities, since a sign that is escaped by a backslash is not where one stands before it.
+    """
+    return _TAG.sub("&lt;", text).replace("![", "&#33;[")
 
 
 def _section_title(text: str, step: int) -> str:

@@ -1,0 +1,69 @@
+"""The secret values that this process knows of, and texts without them.
+
+They are collected where they are handed in (`replan.secrets.sources`), once, so that masking a text
+looks at nothing but the text.
+"""
+
+import json
+from collections.abc import Iterable
+from urllib.parse import quote
+
+MASK = "***"
+SHORTEST = 8
+"""Characters of a value that is masked; a shorter one may be part of any word."""
+
+MOST = 1_000
+"""Values that are kept; the oldest give way."""
+
+_PLACEHOLDERS = frozenset({"not-needed"})
+
+
+class KnownSecrets:
+    """Secret values, and how they look in other texts."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, None] = {}
+        self._forms: tuple[str, ...] = ()
+
+    def add(self, values: Iterable[str]) -> None:
+        """Remember values; what is too short to be told from words is left out."""
+        stripped = (value.strip() for value in values)
+        new = {
+            value: None
+            for value in stripped
+            if len(value) >= SHORTEST and value not in _PLACEHOLDERS
+        }
+        if new.keys() <= self._values.keys():
+            return
+        # Other threads mask meanwhile: what they read is replaced, never changed.
+        kept = [*(value for value in self._values if value not in new), *new][-MOST:]
+        self._values = dict.fromkeys(kept)
+        forms = {form for value in kept for form in _forms(value)}
+        self._forms = tuple(sorted(forms, key=len, reverse=True))
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._values, self._forms = {}, ()
+
+    def masked(self, text: str) -> str:
+        """Give a text without the values."""
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, MASK)
+        return text
+
+    def stand_in(self, text: str) -> bool:
+        """Whether one of the values stands in a text."""
+        return any(form in text for form in self._forms)
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+
+KNOWN = KnownSecrets()
+"""What this process knows."""
+
+
+def _forms(value: str) -> set[str]:
+    """A value as it stands in a text, in an address, and in JSON."""
+    return {value, quote(value, safe=""), json.dumps(value)[1:-1], repr(value)[1:-1]}

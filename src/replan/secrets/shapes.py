@@ -1,0 +1,82 @@
+"""How keys look, and whether a word looks like one rather than like a word of people."""
+
+import re
+from itertools import pairwise
+
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_MIXED, _LONG = 7, 20
+_CERTAIN = 12
+
+KEYS = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:sk|rk|pk|gsk|xai|hf|r8|gh[opusr]|github_pat|glpat|xox[a-z]|xapp|lsv2|npm|pypi|dop_v1"
+    r"|shpat|nvapi|tvly|pplx|figd)[-_][\w*-]{6,}"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{12,}"
+    r"|AIza[\w-]{20,}"
+    r"|ya29\.[\w-]{10,}"
+    r"|SG\.[\w-]{10,}\.[\w-]{10,}"
+    r"|SK(?=[A-Za-z0-9]{0,100}\d)[A-Za-z0-9]{24,}"
+    r"|eyJ[\w-]{8,}(?:\.[\w-]+){0,4}"
+    r")"
+)
+"""Keys that say by their beginning whose they are."""
+
+_BEARER = re.compile(r"(?i)\bbearer\s{1,10}(?=[\w.~+/=-]{0,200}\d)[\w.~+/=-]{16,}")
+_CREDENTIALS = re.compile(r"://[^\s/@:]{1,200}:[^\s/@]{1,200}@")
+_WHOLE = 20
+
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
+    r"(?:.{0,20000}?-----END [A-Z ]{0,40}PRIVATE KEY-----|[^-]*)",
+    re.DOTALL,
+)
+"""A private key as a text, also one whose end was cut off."""
+
+
+def is_likely(word: str) -> bool:
+    """Whether a word that stands where a secret may stand is one."""
+    if _VARIABLE.fullmatch(word):
+        return False
+    runs = _RUN.findall(word)
+    has_letter, has_digit = any(map(str.isalpha, word)), any(map(str.isdigit, word))
+    if len(word) >= _MIXED and has_letter and (has_digit or _is_mixed(word)):
+        return True
+    return any(len(run) >= _LONG for run in runs)
+
+
+def is_certain(word: str) -> bool:
+    """Whether a word looks like a secret wherever it stands: long, of letters and digits."""
+    return any(
+        len(run) >= _CERTAIN and not run.isdigit() and any(map(str.isdigit, run))
+        for run in _RUN.findall(word)
+    ) or any(len(run) >= 2 * _LONG for run in _RUN.findall(word))
+
+
+def holds_key(text: str) -> bool:
+    """Whether a text surely has a key or the credentials of an address in it."""
+    keys = (found[0] for found in KEYS.finditer(text))
+    return any(len(key) >= _WHOLE and any(map(str.isdigit, key)) for key in keys) or any(
+        pattern.search(text) for pattern in (_BEARER, _CREDENTIALS, PRIVATE_KEY)
+    )
+
+
+def is_key(found: re.Match[str]) -> bool:
+    """Whether what begins like a key goes on like one, and not like words of people."""
+    text = found[0]
+    if "-" not in text[:12] and "_" not in text[:12]:
+        return True
+    rest = re.split(r"[-_]", text, maxsplit=1)[1]
+    is_starred = "**" in rest
+    return is_starred or any(map(str.isdigit, rest)) or _longest_run(rest) >= _CERTAIN
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in _RUN.findall(text)), default=0)
+
+
+def _is_mixed(word: str) -> bool:
+    """Whether capitals and small letters change more often than in names of classes."""
+    letters = [each for each in word if each.isalpha()]
+    changes = sum(1 for a, b in pairwise(letters) if a.islower() != b.islower())
+    return 3 * changes >= len(letters)

@@ -1,0 +1,109 @@
+"""Where secret values are found: the environment, addresses, chat models."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+from urllib.parse import unquote
+
+from pydantic import SecretBytes, SecretStr
+
+from replan.secrets.known import KNOWN
+from replan.secrets.shapes import is_certain
+
+_WORDS = frozenset(
+    (
+        *("APIKEY", "AUTH", "AUTHORIZATION", "COOKIE", "CREDENTIAL", "CREDENTIALS", "CREDS", "DSN"),
+        *("KEY", "KEYS", "PASS", "PASSPHRASE", "PASSWD", "PASSWORD", "PASSWORDS", "PAT", "PWD"),
+        *("SECRET", "SECRETS", "TOKEN", "TOKENS"),
+    )
+)
+_ENDS = ("PASSWORD", "PASSWD", "TOKEN", "SECRET", "APIKEY", "PWD")
+# What says of a variable that it tells about a secret, and holds none.
+_ABOUT = frozenset(
+    (
+        *("COUNT", "DIR", "ENV", "EXPIRES", "FILE", "HEADER", "HOST", "ID", "LIMIT", "MODE"),
+        *("NAME", "PATH", "PORT", "SIZE", "SOCK", "TTL", "TYPE"),
+    )
+)
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
+_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\].*\.\w{1,5}\Z", re.DOTALL)
+_USER_INFO = re.compile(r"://([^\s/?#:@]{0,500}):([^\s\"'<>]{1,500})@")
+_USER = re.compile(r"://([^\s/?#:@]{1,500})@")
+_NAMED = re.compile(
+    r"(?i)(?:passw(?:or)?d|secret|token|key|passphrase)\s*=\s*(?:'([^']{1,500})'|([^\s'&;]{1,500}))"
+)
+_HEADERS = ("default_headers", "default_query", "model_kwargs", "headers")
+
+
+def learn_environment(environment: Mapping[str, str]) -> None:
+    """Remember the values of variables whose names say that they hold a secret."""
+    KNOWN.add(_in_environment(environment))
+
+
+def learn_address(address: str) -> None:
+    """Remember the passwords that stand in an address."""
+    KNOWN.add(_in_address(address))
+
+
+def learn_values(values: Iterable[str | bytes | SecretStr | None]) -> None:
+    """Remember values that were handed in as keys."""
+    KNOWN.add(text for value in values if value is not None for text in _plain(value))
+
+
+def learn_model(model: object) -> None:
+    """Remember the keys that a chat model holds, and the passwords in its address."""
+    KNOWN.add(_in_fields(vars(model)))
+
+
+def holds_secret(name: str) -> bool:
+    """Whether an environment variable of this name is meant to hold a secret."""
+    words = [word for word in re.split(r"[_\W]+", name.upper()) if word and not word.isdigit()]
+    if not words or words[-1] in _ABOUT or name.upper() in _FOLDERS:
+        return False
+    return any(word in _WORDS or word.endswith(_ENDS) for word in words)
+
+
+def _in_environment(environment: Mapping[str, str]) -> Iterator[str]:
+    for name, value in environment.items():
+        if "://" in value:
+            yield from _in_address(value)
+        if holds_secret(name) and not _PATH.fullmatch(value):
+            yield value
+
+
+def _in_address(address: str) -> Iterator[str]:
+    for found in _USER_INFO.finditer(address):
+        yield from (found[2], unquote(found[2]))
+    for found in _USER.finditer(address):
+        # A token stands alone before a host, as a user's name does.
+        if is_certain(found[1]):
+            yield found[1]
+    for found in _NAMED.finditer(address):
+        value = found[1] or found[2]
+        yield from (value, unquote(value))
+
+
+def _in_fields(fields: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in fields.items():
+        if isinstance(value, SecretStr | SecretBytes):
+            yield from _plain(value)
+        elif isinstance(value, str) and "://" in value:
+            yield from _in_address(value)
+        elif isinstance(value, Mapping) and name in _HEADERS:
+            yield from _in_headers(cast("Mapping[str, Any]", value))
+
+
+def _in_headers(headers: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in headers.items():
+        if isinstance(value, SecretStr | SecretBytes):
+            yield from _plain(value)
+        elif isinstance(value, Mapping):
+            yield from _in_headers(cast("Mapping[str, Any]", value))
+        elif isinstance(value, str) and holds_secret(str(name)):
+            yield from (value, value.rpartition(" ")[2])
+
+
+def _plain(value: str | bytes | SecretStr | SecretBytes) -> Iterator[str]:
+    if isinstance(value, SecretStr | SecretBytes):
+        value = value.get_secret_value()
+    yield value if isinstance(value, str) else value.decode("utf-8", "replace")

@@ -1,0 +1,155 @@
+"""What this process knows to be secret, where it learns it, and how cheaply it is masked."""
+
+import time
+
+import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from replan import Host, MultiAgentConfig, Specialist, build_graph, open_storage
+from replan.adapters.models import LangChainModels
+from replan.errors import InputError
+from replan.ports.failures import describe
+from replan.secrets.known import KNOWN, MOST
+from replan.secrets.sources import (
+    holds_secret,
+    learn_address,
+    learn_environment,
+    learn_model,
+    learn_values,
+)
+
+PLAIN = "correct horse battery"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OPENAI_API_KEY", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "AWS_SECRET_ACCESS_KEY",
+     "my_token", "SECRET_KEY_BASE", "SENTRY_DSN", "DB_PASSWORD_2", "STRIPE_KEY_LIVE",
+     "REPLAN_STORAGE_KEY"],
+)  # fmt: skip
+def test_the_value_of_a_variable_that_is_named_like_a_secret_is_masked(name: str):
+    learn_environment({name: PLAIN})
+
+    assert describe(RuntimeError(f"no login with {PLAIN}!")) == "RuntimeError: no login with ***!"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["HOME", "PWD", "OLDPWD", "KEYBOARD", "TOKENIZERS", "SSH_AUTH_SOCK", "SECRET_NAME", "MONKEY",
+     "AWS_SHARED_CREDENTIALS_FILE", "API_KEY_ENV", "MAX_TOKENS_LIMIT", "2024", ""],
+)  # fmt: skip
+def test_other_variables_hold_no_secret(name: str):
+    assert not holds_secret(name)
+
+
+def test_a_path_and_a_short_value_are_no_secrets():
+    learn_environment({"GOOGLE_APPLICATION_CREDENTIALS": "/home/a/key.json", "A_KEY": "seven77"})
+
+    assert not KNOWN.stand_in("/home/a/key.json seven77")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://user:hunter2hunter2@host/db",
+        "postgresql://host/db?sslpassword=hunter2hunter2&x=1",
+        "host=h user=u password=hunter2hunter2 dbname=d",
+        "host=h password='hunter2hunter2'",
+        "redis://:hunter2hunter2@host:1/0",
+        "https://hunter2hunter2@host/x",
+    ],
+)
+def test_the_password_of_an_address_is_masked(address: str):
+    learn_address(address)
+
+    assert "hunter2" not in describe(RuntimeError("no login with hunter2hunter2"))
+
+
+def test_a_password_is_known_as_it_stands_in_an_address_and_as_it_is():
+    learn_address("postgresql://user:pa%40swordfish@host/db")
+
+    assert KNOWN.masked("pa%40swordfish or pa@swordfish") == "*** or ***"
+
+
+def test_the_name_of_a_user_in_an_address_is_no_secret():
+    learn_address("postgresql://postgres@localhost/db")
+
+    assert not KNOWN.stand_in("postgres")
+
+
+def test_addresses_in_the_environment_are_looked_into():
+    learn_environment({"DATABASE_URL": "postgresql://u:swordfish9@h/db"})
+
+    assert KNOWN.masked("swordfish9") == "***"
+
+
+def test_the_keys_of_a_chat_model_are_known_wherever_they_stand_in_it():
+    model = ChatOpenAI(
+        model="x",
+        api_key=SecretStr("handed in here"),
+        base_url="http://u:pw-of-address@127.0.0.1/v1",
+        default_headers={"X-Api-Key": "key of a header", "authorization": "Bearer opaque-word"},
+    )
+    learn_model(model)
+    told = "handed in here, pw-of-address, key of a header, opaque-word"
+
+    assert KNOWN.masked(told) == "***, ***, ***, ***"
+
+
+def test_a_value_is_known_in_an_address_and_in_json_too():
+    learn_values([SecretStr('pa"ss /word'), b"as bytes, too", None])
+
+    assert KNOWN.masked("pa%22ss%20%2Fword") == "***"
+    assert KNOWN.masked('{"x": "pa\\"ss /word"}') == '{"x": "***"}'
+    assert KNOWN.masked("as bytes, too") == "***"
+
+
+def test_the_key_of_a_model_by_name_is_known_when_its_graph_is_built():
+    models = LangChainModels(base_url="http://127.0.0.1:1/v1", api_key=SecretStr("only handed in"))
+    _graph(models=models)
+
+    assert KNOWN.stand_in("only handed in")
+
+
+def test_a_graph_looks_at_the_environment_when_it_is_built(monkeypatch):
+    monkeypatch.setenv("SOME_PASSWORD", "set before the build")
+    _graph(models=LangChainModels(base_url="http://127.0.0.1:1/v1"))
+
+    assert KNOWN.stand_in("set before the build")
+
+
+async def test_the_key_of_storage_is_known(tmp_path):
+    async with open_storage(tmp_path / "runs.db", key="sixteen letters!"):
+        assert KNOWN.stand_in("sixteen letters!")
+
+
+def test_no_error_of_ours_tells_a_known_value():
+    learn_values(["plain as day"])
+
+    assert (
+        str(InputError("The file 'plain as day' is not there.")) == "The file '***' is not there."
+    )
+
+
+def test_the_oldest_of_very_many_values_give_way():
+    KNOWN.add(f"value number {number:06}" for number in range(MOST + 5))
+
+    assert not KNOWN.stand_in("value number 000000")
+    assert KNOWN.stand_in(f"value number {MOST + 4:06}")
+
+
+def test_masking_an_ordinary_text_costs_next_to_nothing():
+    KNOWN.add(f"the secret value {number}" for number in range(20))
+    text = "Total the revenue by region from sales.csv " * 5
+    started = time.process_time()
+    for _ in range(1_000):
+        KNOWN.masked(text)
+
+    assert time.process_time() - started < 0.2
+
+
+def _graph(*, models: LangChainModels) -> object:
+    team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
+    config = MultiAgentConfig(host=Host(tool_calling_model="tiny"), specialists=team)
+    return build_graph(config, models=models)
