@@ -1,5 +1,6 @@
 """What a database's error means: whether it can pass, what is wrong, and what to do."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Generator
@@ -31,8 +32,21 @@ class Fault:
     can_pass: bool = False
 
 
+Part = str | int | None
+Place = tuple[Part, ...]
+"""Where a value stands: its table, what tells its row from the others, and its column."""
+
+
 class UnreadableRecordError(ValueError):
-    """A record is not what was written: it was damaged, or changed by somebody without the key."""
+    """A record is not what was written: it was damaged, or changed by somebody without the key.
+
+    Attributes:
+        place: Where it stands; empty where that is not known.
+    """
+
+    def __init__(self, reason: str, place: Place = ()) -> None:
+        super().__init__(reason)
+        self.place = place
 
 
 @contextmanager
@@ -42,7 +56,7 @@ def readable() -> Generator[None]:
         yield
     except UnreadableRecordError:
         raise
-    except (ValueError, TypeError, LookupError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise UnreadableRecordError(describe(error)) from error
 
 
@@ -55,10 +69,6 @@ _BUSY = Fault(
 DAMAGED = Fault(
     "It is damaged, or no database at all.",
     "It was left as it was: restore it from a copy, or name another one.",
-)
-_UNREADABLE = Fault(
-    "A record cannot be read: it was damaged, or changed by another program.",
-    "Restore the storage from a copy, or remove the run.",
 )
 _GONE = Fault(
     "The database server cannot be reached.", "Start it, or mend the address.", can_pass=True
@@ -115,7 +125,7 @@ def fault_of(error: BaseException) -> Fault | None:
     if isinstance(error, PoolIsBusy):
         return _GONE
     if isinstance(error, UnreadableRecordError):
-        return _UNREADABLE
+        return _unreadable(error.place)
     driver: Any = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(driver, sqlite3.Error):
         # The extended codes stand above the first byte.
@@ -135,6 +145,15 @@ def fault_of(error: BaseException) -> Fault | None:
 def storage_error(where: str, fault: Fault) -> StorageError:
     """Say a fault to the person who has to mend it."""
     return StorageError(where, f"{fault.problem} {SAFE}", f"{fault.mend} {GO_ON}")
+
+
+def _unreadable(place: Place) -> Fault:
+    where = f" of {place[0]} at {json.dumps(place[1:])}" if place else ""
+    return Fault(
+        f"A record{where} cannot be read: it was damaged, or changed or put there by another "
+        "program.",
+        "Restore the storage from a copy, or remove the run.",
+    )
 
 
 def _unknown(error: BaseException) -> Fault:

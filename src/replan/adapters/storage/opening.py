@@ -20,7 +20,8 @@ from replan.adapters.storage.holding import FileHolds
 from replan.adapters.storage.journal import SqlJournal
 from replan.adapters.storage.runs import SqlRunBook
 from replan.adapters.storage.savers import SqliteSaver
-from replan.adapters.storage.sealing import Seal
+from replan.adapters.storage.sealed_sqlite import SealedSqliteSaver, show_places
+from replan.adapters.storage.sealing import Seal, SealedSerializer
 from replan.adapters.storage.secrecy import Key, new_facts, opened_with
 from replan.adapters.storage.serializer import strict_serializer
 from replan.adapters.storage.sqlite_file import (
@@ -108,13 +109,17 @@ async def _sqlite_storage(
             await asyncio.to_thread(make_private, path)
             lock = await asyncio.to_thread(lock_of, path)
             with closing(lock):
-                facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key, plain))
+                facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key))
                 serde, seal = opened_with(key, facts, plain, str(path))
-                await asyncio.to_thread(upgrade, path)
+                await asyncio.to_thread(upgrade, path, seal)
                 connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
                 await connection.execute("PRAGMA synchronous = FULL")
                 saver = SqliteSaver(connection, serde, insisting, FileHolds(path))
                 await saver.setup()
+                if isinstance(serde, SealedSerializer):
+                    reading = aiosqlite.connect(path, timeout=BUSY)
+                    await show_places(await stack.enter_async_context(reading))
+                    saver = SealedSqliteSaver(saver, reading)
         engine = _sqlite_engine(path)
         stack.push_async_callback(engine.dispose)
         stack.push_async_callback(insisting.end)
@@ -127,7 +132,7 @@ async def _postgres_storage(
     address: str, key: Key, patience: float, allow: Sequence[type]
 ) -> AsyncGenerator[Storage]:
     try:
-        from replan.adapters.storage import postgres  # noqa: PLC0415 - an extra
+        from replan.adapters.storage import postgres, sealed_postgres  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ConfigurationError(
             "storage",
@@ -144,14 +149,16 @@ async def _postgres_storage(
             return await postgres.prepare_database(
                 address,
                 where,
-                new_facts=lambda: new_facts(key, plain),
+                new_facts=lambda: new_facts(key),
                 opened=lambda facts: opened_with(key, facts, plain, where),
                 saver_setup=postgres.PostgresSaver(pool, plain, insisting, holds).setup,
             )
 
         # An address that is wrong should not take as long to tell as a server that restarts.
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
-        saver = postgres.PostgresSaver(pool, serde, insisting, holds)
+        is_sealed = isinstance(serde, SealedSerializer)
+        kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres.PostgresSaver
+        saver = kind(pool, serde, insisting, holds)
         try:
             yield _storage(saver, Database(engine, insisting), seal)
         finally:

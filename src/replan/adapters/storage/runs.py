@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
+from replan.adapters.storage.places import of_event, of_run
 from replan.adapters.storage.sealing import Seal
 from replan.ports.runs import RunOutcome, RunRecord
 
@@ -37,8 +38,8 @@ class SqlRunBook:
         """Enter a run; one that is there keeps its order, title and beginning."""
         row = dict(record)
         row |= {
-            "title": self._seal.close(record.title),
-            "order": self._seal.close(record.order),
+            "title": self._seal.close(record.title, *of_run(record.run_id, "title")),
+            "order": self._seal.close(record.order, *of_run(record.run_id, "order")),
         }
         dialect = postgresql if self._database.is_postgres else sqlite
         statement = (
@@ -105,7 +106,12 @@ class SqlRunBook:
             return
         table, batch = schema.events, secrets.token_hex(16)
         rows = [
-            {"run_id": run_id, "batch": batch, "event": self._seal.close(event)} for event in events
+            {
+                "run_id": run_id,
+                "batch": batch,
+                "event": self._seal.close(event, *of_event(run_id, batch, number)),
+            }
+            for number, event in enumerate(events, 1)
         ]
 
         async def work(connection: AsyncConnection) -> None:
@@ -120,10 +126,18 @@ class SqlRunBook:
     async def events(self, run_id: str) -> Sequence[JsonValue]:
         """The events of a run, in the order in which they were added."""
         table = schema.events
-        query = select(table.c.event).where(table.c.run_id == run_id).order_by(table.c.id)
+        number = func.row_number().over(partition_by=table.c.batch, order_by=table.c.id)
+        query = (
+            select(table.c.event, table.c.batch, number.label("number"))
+            .where(table.c.run_id == run_id)
+            .order_by(table.c.id)
+        )
 
         async def work(connection: AsyncConnection) -> Sequence[JsonValue]:
-            return [self._seal.open(row.event) for row in await connection.execute(query)]
+            return [
+                self._seal.open(row.event, *of_event(run_id, row.batch, row.number))
+                for row in await connection.execute(query)
+            ]
 
         return await self._database.read(work)
 
@@ -137,7 +151,10 @@ class SqlRunBook:
 
     def _record(self, row: Any) -> RunRecord:
         fields = {name: getattr(row, name) for name in RunRecord.model_fields}
-        opened = {name: self._seal.open(fields[name]) for name in ("title", "order")}
+        opened = {
+            name: self._seal.open(fields[name], *of_run(row.run_id, name))
+            for name in ("title", "order")
+        }
         return RunRecord(**{**fields, **opened})
 
 

@@ -17,6 +17,8 @@ from sqlalchemy.exc import DBAPIError
 
 from replan.adapters.storage import formats
 from replan.adapters.storage.faults import DAMAGED, fault_of
+from replan.adapters.storage.resealing import SEAL
+from replan.adapters.storage.sealing import Seal
 from replan.adapters.storage.secrecy import Facts
 from replan.errors import StorageError
 
@@ -96,7 +98,7 @@ def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
     return _known(path)
 
 
-def upgrade(path: Path) -> None:
+def upgrade(path: Path, seal: Seal) -> None:
     """Bring a file of an older format to the newest, in one transaction; under its lock.
 
     Raises:
@@ -106,7 +108,7 @@ def upgrade(path: Path) -> None:
         if reading.execute("PRAGMA user_version").fetchone() == (formats.FORMAT,):
             return
     with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
-        formats.upgrade(connection, str(path))
+        formats.upgrade(connection.execution_options(**{SEAL: seal}), str(path))
     with closing(_opened(path, "?mode=rw")) as connection:
         # The format stands at the start of the file, also for those who look there only.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
