@@ -5,7 +5,7 @@ import re
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy.exc import DBAPIError, TimeoutError as PoolIsBusy
@@ -49,12 +49,17 @@ class UnreadableRecordError(ValueError):
         self.place = place
 
 
+class UnstorableValueError(ValueError):
+    """A value is none that can be written down and read back."""
+
+
 @contextmanager
 def readable() -> Generator[None]:
     """Take it for damage if what was read cannot be what was written."""
     try:
         yield
-    except UnreadableRecordError:
+    except (UnreadableRecordError, UnicodeEncodeError):
+        # The second is of what is looked for, not of what was found.
         raise
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise UnreadableRecordError(describe(error)) from error
@@ -77,6 +82,11 @@ _REFUSED = Fault(
     "The database refuses this user.", "Mend the user name, the password or the rights."
 )
 _NO_DATABASE = Fault("The server has no such database.", "Create it, or mend the address.")
+_UNSTORABLE = Fault(
+    "A value cannot be kept there: a number of more than 64 bits, half of a character, a NUL, or "
+    "something that is no plain value.",
+    "Give it as text, without them.",
+)
 _WRITE_PROTECTED = Fault(
     "It cannot be written.", "Mend its rights and those of its folder, or name another one."
 )
@@ -108,6 +118,9 @@ _OF_POSTGRES = {
     "53": Fault("The database server has no room for this.", "See its log.", can_pass=True),
     "40": Fault("The database gave way to another write.", "Try again.", can_pass=True),
     "25006": _WRITE_PROTECTED,
+    "22021": _UNSTORABLE,
+    "22P02": _UNSTORABLE,
+    "22P05": _UNSTORABLE,
     "XX001": DAMAGED,
     "XX002": DAMAGED,
 }
@@ -115,25 +128,30 @@ _OF_POSTGRES = {
 
 # A refused connection has no SQLSTATE, only what the server said.
 _SAID = (
+    (re.compile(r"cannot contain NUL"), _UNSTORABLE),
     (re.compile(r'database ".*" does not exist'), _NO_DATABASE),
     (re.compile(r'authentication failed|no pg_hba\.conf entry|role ".*" '), _REFUSED),
 )
 
 
 def fault_of(error: BaseException) -> Fault | None:
-    """Read an error of a driver; none if it is no such error."""
+    """Read an error of a driver, or one of ours; none if it is no such error."""
     if isinstance(error, PoolIsBusy):
         return _GONE
     if isinstance(error, UnreadableRecordError):
         return _unreadable(error.place)
+    if isinstance(error, UnstorableValueError | UnicodeEncodeError):
+        return replace(_UNSTORABLE, problem=f"{_UNSTORABLE.problem} ({describe(error)})")
     driver: Any = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(driver, sqlite3.Error):
         # The extended codes stand above the first byte.
         code = getattr(driver, "sqlite_errorcode", None)
         known = None if code is None else _OF_SQLITE.get(code & 0xFF)
         return known or _unknown(driver)
-    if not _is_of_psycopg(driver):
-        return None
+    return _of_psycopg(driver) if _is_of_psycopg(driver) else None
+
+
+def _of_psycopg(driver: Any) -> Fault:
     state: str | None = getattr(driver, "sqlstate", None)
     if state is None:
         # The connection broke, could not be made, or the pool had none to give.

@@ -11,9 +11,15 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import JsonValue
 
-from replan.adapters.storage.faults import Part, Place, UnreadableRecordError
+from replan.adapters.storage.faults import (
+    Part,
+    Place,
+    UnreadableRecordError,
+    UnstorableValueError,
+)
 from replan.adapters.storage.moved_names import MOVED, renamed
 from replan.errors import ConfigurationError
+from replan.ports.failures import describe
 
 SALT_SIZE = 16
 _TOKEN = b"replan"
@@ -89,6 +95,17 @@ class Seal:
 
 class StrictSerializer(JsonPlusSerializer):
     """LangGraph's serializer of listed classes, whose every complaint has one name."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Write a value down.
+
+        Raises:
+            UnstorableValueError: It holds what cannot be written.
+        """
+        try:
+            return super().dumps_typed(obj)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UnstorableValueError(describe(error)) from error
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Restore a value.
