@@ -135,8 +135,9 @@ def _check_kept(call: Call) -> None:
     if isinstance(given, Command):
         told |= {"answer": given.resume, "update": given.update}
     elif isinstance(given, Mapping):
-        # Of a plan, its reader says where.
-        told |= {name: each for name, each in given.items() if name != "plan"}
+        told |= dict(given)
+        # Of half a character in a plan, its reader says where.
+        told["plan"] = "\0" if "\0" in str(given.get("plan") or "") else ""
     for name, value in told.items():
         if problem := unstorable(value):
             raise InputError(f"The {name} cannot be kept. {problem}")

@@ -104,10 +104,21 @@ async def test_a_name_that_cannot_be_kept_is_refused(team, odd):
     assert await is_usable(graph)
 
 
-@pytest.mark.parametrize("plan", [BIG, "- [ ] 1. A\0B @worker\n", "- [ ] 1. A\ud800 @worker\n"])
-async def test_a_plan_that_cannot_be_kept_is_refused_where_it_is_wrong(team, plan):
+@pytest.mark.parametrize(
+    ("plan", "error"),
+    [
+        (BIG, r"line 4, column 3: .* 64 bits"),
+        ("- [ ] 1. A @worker (priority 99999999999999999999)\n", "line 1"),
+        ("- [ ] 1. A @worker (retries 99999999999999999999)\n", "line 1"),
+        ("- [ ] 99999999999999999999. A @worker\n", "line 1"),
+        ("- [ ] 1. A\ud800 @worker\n", "line 1"),
+        ("- [ ] 1. A\0B @worker\n", "The plan cannot be kept"),
+    ],
+    ids=["parameter", "priority", "retries", "number", "half", "NUL"],
+)
+async def test_a_plan_that_cannot_be_kept_is_refused(team, plan, error):
     graph = team()
-    with pytest.raises(PlanDocumentError, match="line"):
+    with pytest.raises((PlanDocumentError, InputError), match=error):
         await run(graph, {"plan": plan}, config=THREAD)
     assert await is_usable(graph)
 

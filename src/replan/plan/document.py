@@ -15,7 +15,7 @@ from replan.plan.writing import write_document
 from replan.texts.bounds import PLAN, Bounds
 from replan.texts.gate import excess_of
 
-_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LEAST_NUMBERED = 2
 
 
@@ -59,7 +59,7 @@ class PlanDocument:
         go, repeated numbers become fresh ones, cycles lose the dependencies that close them. Of a
         text beyond the bounds of a plan document nothing is read.
         """
-        clean = _UNWRITABLE.sub("\ufffd", text)
+        clean = _SURROGATE.sub("\ufffd", text)
         ids = frozenset(known)
         if beyond := too_large(clean, PLAN):
             return cls(clean, beyond, ids)
@@ -120,7 +120,7 @@ def looks_like_plan(text: str) -> bool:
     """
     if excess_of(text, PLAN):
         return False
-    reading = read_document(_UNWRITABLE.sub("\ufffd", text))
+    reading = read_document(_SURROGATE.sub("\ufffd", text))
     marked = [block for block in reading.blocks if block.item.is_marked]
     if marked:
         return not reading.outline.fenced or any(
@@ -150,7 +150,7 @@ def _is_bound(block: Block) -> bool:
 
 
 def _unwritable(text: str) -> tuple[Mistake, ...]:
-    found = _UNWRITABLE.search(text)
+    found = _SURROGATE.search(text)
     if found is None:
         return ()
     before = text[: found.start()]
@@ -159,7 +159,7 @@ def _unwritable(text: str) -> tuple[Mistake, ...]:
             line=before.count("\n") + 1,
             column=len(before) - (before.rfind("\n") + 1) + 1,
             code="bad_character",
-            reason="Here is a NUL." if found[0] == "\0" else "Here is half of a character.",
-            mend="Save the document as UTF-8, without NUL.",
+            reason="Here is half of a character.",
+            mend="Save the document as UTF-8.",
         ),
     )

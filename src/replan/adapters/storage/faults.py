@@ -25,11 +25,13 @@ class Fault:
         problem: What is wrong.
         mend: What to do.
         can_pass: Whether the same again may succeed a little later.
+        is_safe: Whether what was recorded before is known to be as it was.
     """
 
     problem: str
     mend: str
     can_pass: bool = False
+    is_safe: bool = True
 
 
 Part = str | int | None
@@ -47,6 +49,10 @@ class UnreadableRecordError(ValueError):
     def __init__(self, reason: str, place: Place = ()) -> None:
         super().__init__(reason)
         self.place = place
+
+
+class FileReplacedError(Exception):
+    """The file that is open is not the one that has its name."""
 
 
 class UnstorableValueError(ValueError):
@@ -73,13 +79,20 @@ _BUSY = Fault(
 )
 DAMAGED = Fault(
     "It is damaged, or no database at all.",
-    "It was left as it was: restore it from a copy, or name another one.",
+    "Restore it from a copy, or name another one.",
+    is_safe=False,
 )
 _GONE = Fault(
     "The database server cannot be reached.", "Start it, or mend the address.", can_pass=True
 )
 _REFUSED = Fault(
     "The database refuses this user.", "Mend the user name, the password or the rights."
+)
+REPLACED = Fault(
+    "Its file was removed, or another one was put into its place, while it was open: what was "
+    "recorded since then is lost.",
+    "Put the file back, or begin anew.",
+    is_safe=False,
 )
 _NO_DATABASE = Fault("The server has no such database.", "Create it, or mend the address.")
 _UNSTORABLE = Fault(
@@ -136,8 +149,8 @@ _SAID = (
 
 def fault_of(error: BaseException) -> Fault | None:
     """Read an error of a driver, or one of ours; none if it is no such error."""
-    if isinstance(error, PoolIsBusy):
-        return _GONE
+    if isinstance(error, PoolIsBusy | FileReplacedError):
+        return _GONE if isinstance(error, PoolIsBusy) else REPLACED
     if isinstance(error, UnreadableRecordError):
         return _unreadable(error.place)
     if isinstance(error, UnstorableValueError | UnicodeEncodeError):
@@ -162,6 +175,8 @@ def _of_psycopg(driver: Any) -> Fault:
 
 def storage_error(where: str, fault: Fault) -> StorageError:
     """Say a fault to the person who has to mend it."""
+    if not fault.is_safe:
+        return StorageError(where, fault.problem, fault.mend)
     return StorageError(where, f"{fault.problem} {SAFE}", f"{fault.mend} {GO_ON}")
 
 
@@ -171,11 +186,13 @@ def _unreadable(place: Place) -> Fault:
         f"A record{where} cannot be read: it was damaged, or changed or put there by another "
         "program.",
         "Restore the storage from a copy, or remove the run.",
+        is_safe=False,
     )
 
 
 def _unknown(error: BaseException) -> Fault:
-    return Fault(f"The database says: {describe(error)}.", "See the database's log.")
+    problem = f"The database says: {describe(error)}."
+    return Fault(problem, "See the database's log.", is_safe=False)
 
 
 def _is_of_psycopg(error: BaseException) -> bool:

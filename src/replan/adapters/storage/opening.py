@@ -29,6 +29,7 @@ from replan.adapters.storage.sqlite_file import (
     lock_of,
     make_private,
     prepare,
+    same_file,
     upgrade,
 )
 from replan.errors import ConfigurationError
@@ -103,7 +104,6 @@ async def _sqlite_storage(
     path: Path, key: Key, patience: float, allow: Sequence[type]
 ) -> AsyncGenerator[Storage]:
     plain = strict_serializer(allow)
-    insisting = Patience(str(path), patience)
     async with AsyncExitStack() as stack:
         with file_errors(path):
             await asyncio.to_thread(make_private, path)
@@ -114,6 +114,7 @@ async def _sqlite_storage(
                 await asyncio.to_thread(upgrade, path, seal)
                 connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
                 await connection.execute("PRAGMA synchronous = FULL")
+                insisting = Patience(str(path), patience, same_file(path))
                 saver = SqliteSaver(connection, serde, insisting, FileHolds(path))
                 await saver.setup()
                 if isinstance(serde, SealedSerializer):
@@ -167,7 +168,7 @@ async def _postgres_storage(
 
 
 def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
-    runs = SqlRunBook(database, seal, saver.adelete_thread)
+    runs = SqlRunBook(database, seal, saver.adelete_thread, saver.holding)
     return Storage(checkpointer=saver, journal=SqlJournal(database, seal), runs=runs)
 
 

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +22,10 @@ ForgetThread = Callable[[str], Awaitable[None]]
 """Removes the checkpoints of a thread."""
 
 
+HoldThread = Callable[[str], AbstractAsyncContextManager[None]]
+"""Holds a thread, or raises `ThreadBusyError` if a run is at work on it."""
+
+
 class SqlRunBook:
     """Rows about runs; removing one removes all that is recorded of it."""
 
@@ -29,10 +34,12 @@ class SqlRunBook:
         database: Database,
         seal: Seal,
         forget_thread: ForgetThread,
+        holding: HoldThread,
     ) -> None:
         self._database = database
         self._seal = seal
         self._forget_thread = forget_thread
+        self._holding = holding
 
     async def begin(self, record: RunRecord) -> None:
         """Enter a run; one that is there keeps its order, title and beginning."""
@@ -77,14 +84,16 @@ class SqlRunBook:
 
     async def remove(self, run_id: str) -> None:
         """Remove a run with its journal and events, and its thread if no other run is on it."""
+        # Not by `get`: a record that cannot be read can be removed.
+        query = select(schema.runs.c.thread_id).where(schema.runs.c.run_id == run_id)
+        thread = await self._database.read(lambda connection: connection.scalar(query))
+        async with nullcontext() if thread is None else self._holding(thread):
+            await self._removed(run_id, thread)
+
+    async def _removed(self, run_id: str, thread: str | None) -> None:
         table = schema.runs
 
         async def thread_to_forget(connection: AsyncConnection) -> str | None:
-            thread = await connection.scalar(
-                select(table.c.thread_id).where(table.c.run_id == run_id)
-            )
-            if thread is None:
-                return None
             others = select(func.count()).where(
                 table.c.thread_id == thread, table.c.run_id != run_id
             )
@@ -94,10 +103,10 @@ class SqlRunBook:
             for each in schema.OF_A_RUN:
                 await connection.execute(delete(each).where(each.c.run_id == run_id))
 
-        thread = await self._database.read(thread_to_forget)
+        left = await self._database.read(thread_to_forget)
         # The run's own row goes last: what is killed between can be begun again.
-        if thread is not None:
-            await self._forget_thread(thread)
+        if left is not None:
+            await self._forget_thread(left)
         await self._database.write(forget)
 
     async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> None:
