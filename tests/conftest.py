@@ -130,7 +130,8 @@ def nothing_is_known_to_be_secret() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder where the terminal keeps its runs: nobody's own."""
+    """The folder where the terminal keeps its runs, and the one with its key: nobody's own."""
     folder = tmp_path_factory.mktemp("data")
     os.environ["XDG_DATA_HOME"] = str(folder)
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
     return folder

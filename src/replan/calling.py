@@ -33,6 +33,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
 from replan.state.waiting import resumption
+from replan.texts.storable import unstorable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
 """A request; or `messages` and `plan`; or what goes on with an interrupted thread."""
@@ -100,6 +101,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 
 async def _entering(graph: Graph, call: Call) -> Call:
+    _check_kept(call)
     if not isinstance(call.input, Mapping):
         return call
     if not call.input:
@@ -119,11 +121,32 @@ async def prepared(graph: Graph, call: Call) -> Call:
     name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
     given = {"messages": [HumanMessage(call.input)]} if isinstance(call.input, str) else call.input
     call = replace(call, input=given, name=name)
+    _check_kept(call)
     if graph.checkpointer and not isinstance(given, Command | None):
         call = await _delivered(graph, call)
     if graph.checkpointer and isinstance(call.input, Command | None):
         return await _resumed(graph, call)
     return _named(call)
+
+
+def _check_kept(call: Call) -> None:
+    """Refuse what a store would stumble over after the run has begun.
+
+    Raises:
+        InputError: It cannot be kept; the message says what and why.
+    """
+    given, ids = call.input, call.config.get("configurable", {})
+    names = {"run_id": call.name or call.config.get("metadata", {}).get("run_id")}
+    told = {"thread_id": ids.get("thread_id"), **names}
+    if isinstance(given, Command):
+        told |= {"answer": given.resume, "update": given.update}
+    elif isinstance(given, Mapping):
+        told |= dict(given)
+        # Of half a character in a plan, its reader says where.
+        told["plan"] = "\0" if "\0" in str(given.get("plan") or "") else ""
+    for name, value in told.items():
+        if problem := unstorable(value):
+            raise InputError(f"The {name} cannot be kept. {problem}")
 
 
 async def _delivered(graph: Graph, call: Call) -> Call:

@@ -587,3 +587,15 @@ def test_removing_asks_on_a_terminal(workshop):
         asked.type(f"{answer}\n")
         assert asked.end() == 0
         assert len(workshop.listed()) == left
+
+
+def test_what_another_user_asked_for_is_shown_on_a_terminal_before_it_is_done(workshop):
+    assert workshop.carry_out(CHAIN, "--approve", "always").exit_code == 3
+    other = {"XDG_CONFIG_HOME": str(workshop.folder / "other")}
+    for answer, code, effects in (("n", 2, []), ("y", 0, [1, 2, 3, 4])):
+        words = ("resume", workshop.run_id, "--answer", "approve")
+        resumed = workshop.start(*words, kind=Terminal, **other)
+        resumed.wait_for("Go on with that?")
+        assert "imports the team" in resumed.text
+        resumed.type(f"{answer}\n")
+        assert (resumed.end(), sorted(workshop.effects)) == (code, effects)

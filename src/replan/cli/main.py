@@ -56,6 +56,18 @@ BaseUrlOption = Annotated[
     str | None,
     typer.Option(envvar="REPLAN_BASE_URL", help="A server that speaks the OpenAI protocol."),
 ]
+DirectoryOption = Annotated[
+    Path | None,
+    typer.Option("--dir", exists=True, file_okay=False, help="The folder with your files."),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(file_okay=False, help="The folder for reports; else the one of --dir."),
+]
+PlanOutOption = Annotated[
+    Path | None,
+    typer.Option(dir_okay=False, help="Write the plan here, with marks and results."),
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option("--limit", metavar="NAME=VALUE", help="A limit, such as max_model_calls=50."),
@@ -168,18 +180,9 @@ def run(
     team: TeamFileOption = None,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option("--dir", exists=True, file_okay=False, help="The folder with your files."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(file_okay=False, help="The folder for reports; else the one of --dir."),
-    ] = None,
-    plan_out: Annotated[
-        Path | None,
-        typer.Option(dir_okay=False, help="Write the plan here, with marks and results."),
-    ] = None,
+    directory: DirectoryOption = None,
+    out: OutOption = None,
+    plan_out: PlanOutOption = None,
     approve: Annotated[
         Approve | None,
         typer.Option(help="Which plans wait for your word; --approve alone means plan."),
@@ -247,6 +250,9 @@ def resume(
     team: TeamFileOption = None,
     model: Annotated[str | None, typer.Option(help="Another model for the host.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Another server for models.")] = None,
+    directory: DirectoryOption = None,
+    out: OutOption = None,
+    plan_out: PlanOutOption = None,
     grace: GraceOption = 10.0,
     storage: StorageOption = None,
     as_json: JsonLinesOption = False,
@@ -263,7 +269,14 @@ def resume(
         from replan.cli.orders import limits_of
         from replan.cli.resuming import Wish, carry_on
 
-        others = {"team": team, "model": model, "base_url": base_url}
+        others = {
+            "team": team,
+            "model": model,
+            "base_url": base_url,
+            "directory": directory,
+            "out": out,
+            "plan_out": plan_out,
+        }
         wish = Wish(
             run=run_id,
             answers=answer or [],

@@ -18,6 +18,9 @@ from replan.settings.team_file import read_team_file
 from replan.state.limits import Budget, Limits, RunSettings
 from replan.values import restored
 
+SIGNATURE = "signature"
+"""The field of a kept order that says who kept it."""
+
 _ALWAYS_KEPT = frozenset({"task", "team", "directory", "out", "plan_out", "base_url"})
 
 
@@ -106,6 +109,8 @@ def order_from(record: JsonValue, run_id: str) -> Order:
     Raises:
         InputError: It was not kept by this version of the terminal.
     """
+    if isinstance(record, dict):
+        record = {name: value for name, value in record.items() if name != SIGNATURE}
     # Another program's own order may have a task, too, and more that must not be left out.
     is_ours = isinstance(record, dict) and record.keys() >= _ALWAYS_KEPT
     try:

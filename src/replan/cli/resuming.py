@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+import typer
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
+from replan.cli.cells import harmless
 from replan.cli.exits import CODES, INCOMPLETE
 from replan.cli.holding import holding
 from replan.cli.keeping import found, now, opened, short
@@ -18,6 +20,7 @@ from replan.cli.questions import PLAN, Ask, changed_plan, open_asks, read_answer
 from replan.cli.reading import read_plan_text
 from replan.cli.running import attempted, finished, new_session
 from replan.cli.session import Case, Site, config_of
+from replan.cli.signing import effects_of, is_signed
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.nodes.rules import limit_value
@@ -61,8 +64,7 @@ async def _carried_on(wish: Wish, site: Site) -> int:
     async with opened(site.place) as storage:
         record = await found(storage.runs, wish.run)
         with holding(record.run_id):
-            order = order_from(record.order, short(record.run_id))
-            order = order.replace(**wish.changes or {})
+            order = _order_of(record, wish, site)
             case = Case(
                 run_id=record.run_id,
                 order=order,
@@ -72,6 +74,28 @@ async def _carried_on(wish: Wish, site: Site) -> int:
                 site=site,
             )
             return await _resumed(record, case, wish)
+
+
+def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
+    """Read what the run is to do, with what was said of it now.
+
+    Raises:
+        InputError: Nobody knows that it is this user's own word, and it does what one must mean.
+    """
+    run, changes = short(record.run_id), wish.changes or {}
+    order = order_from(record.order, run)
+    does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)
+    if does:
+        unknown = (
+            f"What run {run} was asked to do was kept by somebody else, on another machine or by "
+            f"an earlier version, or was changed since. It {'; it '.join(does)}."
+        )
+        if not site.asks:
+            raise InputError(f"{unknown} Say with these options what of it you mean.")
+        typer.echo(harmless(unknown))
+        if not typer.confirm("Go on with that?"):
+            raise InputError("Nothing was done.")
+    return order.replace(**changes)
 
 
 async def _resumed(record: RunRecord, case: Case, wish: Wish) -> int:

@@ -17,6 +17,7 @@ from replan.cli.notices import tracing_notice
 from replan.cli.orders import Order, kept, prepared
 from replan.cli.plan_file import PlanFile
 from replan.cli.session import Case, Session, Site
+from replan.cli.signing import signed
 from replan.cli.telling import seconds, teller
 from replan.errors import ReplanError, UsageError
 from replan.plan.seal import origin_of
@@ -70,12 +71,12 @@ async def _carried_out(order: Order, site: Site) -> int:
 
 
 def _record_of(case: Case) -> RunRecord:
-    begun = now()
+    begun, order = now(), kept(case.order)
     return RunRecord(
         run_id=case.run_id,
         thread_id=case.run_id,
         title=case.order.title,
-        order=kept(case.order),
+        order=signed(order, case.run_id) if case.site.place.outlives else order,
         started_at=begun,
         updated_at=begun,
     )

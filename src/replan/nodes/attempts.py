@@ -44,6 +44,7 @@ from replan.state.results import (
     ExecutionStatus,
     SpecialistResult,
     result_key,
+    storable_result,
 )
 from replan.state.usage import TokenCount
 from replan.steps.keys import Keys
@@ -294,7 +295,8 @@ class Tries:
         token = var_child_runnable_config.set(config)
         try:
             with self._transcript.at_work(self.number):
-                return SpecialistResult.model_validate(await self.specialist.run(context, config))
+                given = await self.specialist.run(context, config)
+                return storable_result(SpecialistResult.model_validate(given))
         except SystemExit as error:
             raise RuntimeError(f"it tried to end the process (exit {error.code})") from error
         except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):

@@ -7,7 +7,8 @@ from itertools import count
 from replan.plan.outline import Item
 from replan.plan.title import Complaint, own_number
 
-_MOST_DIGITS = 300
+# More than 64 bits are a number that no store keeps.
+_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)

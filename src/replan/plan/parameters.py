@@ -9,6 +9,7 @@ import yaml
 from pydantic import JsonValue
 
 from replan.texts.bounds import PARAMETERS
+from replan.texts.storable import unstorable
 from replan.texts.yaml_events import YamlBoundError, load_bounded
 
 _ONE_LINE = 1_000_000_000
@@ -46,7 +47,10 @@ def read_parameters(text: str) -> dict[str, JsonValue]:
         return {}
     if not isinstance(content, dict):
         raise ParametersError("It holds no mapping.")
-    return cast("dict[str, JsonValue]", _json(cast("object", content)))
+    found = cast("dict[str, JsonValue]", _json(cast("object", content)))
+    if problem := unstorable(found):
+        raise ParametersError(problem)
+    return found
 
 
 def write_parameters(parameters: Mapping[str, JsonValue]) -> str:

@@ -10,7 +10,8 @@ from replan.plan.attributes import Attributes
 from replan.plan.encoding import decode
 from replan.plan.model import Condition
 
-_MOST_DIGITS = 300
+# More than 64 bits are a number that no store keeps.
+_MOST_DIGITS = 18
 _LONGEST_RANGE = 1000
 _LONGEST_TRAILING = 200
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -15,6 +15,7 @@ from replan.errors import (
 )
 from replan.secrets.known import KNOWN
 from replan.secrets.masking import without_secrets
+from replan.texts.storable import storable_text
 
 _PASSING_STATUS = frozenset({408, 409, 425, 429})
 _FAULTS = (
@@ -132,6 +133,7 @@ def describe(error: BaseException) -> str:
     text, root = _said(error), _said(_root(error))
     if root.partition(": ")[2] not in text:
         text = f"{text} (because of {root})"
+    text = storable_text(text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from replan.errors import QuestionError
 from replan.state.questions import Question, QuestionKind, question_key
+from replan.texts.storable import storable, storable_text
 
 
 class Waiting(GraphBubbleUp):
@@ -77,6 +78,7 @@ class Asker:
             Waiting: There is none yet.
             QuestionError: The question is empty, or there were too many, or the try is over.
         """
+        text, details = storable_text(text), storable(details)
         if not text.strip():
             raise QuestionError("The question is empty.")
         with self._guard:

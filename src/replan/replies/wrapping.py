@@ -49,8 +49,8 @@ class Fence(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """Give the text with line feeds as its only line ends, and with no half characters."""
-    return _SURROGATE.sub("\ufffd", text.replace("\r\n", "\n"))
+    """Give the text with line feeds as its only line ends, without NUL and half characters."""
+    return _SURROGATE.sub("\ufffd", text.replace("\r\n", "\n").replace("\x00", ""))
 
 
 def skip_blank(text: str, start: int = 0) -> int:

@@ -8,6 +8,7 @@ from langchain_core.prompt_values import PromptValue
 from replan.ports.reply_end import ReplyEnd, end_of
 from replan.replies.readings import read_specialist
 from replan.state.results import ExecutionStatus, SpecialistResult
+from replan.texts.storable import storable_text
 
 
 def messages_of(given: object) -> list[BaseMessage]:
@@ -36,7 +37,7 @@ def message_of(answer: object) -> BaseMessage:
     if isinstance(answer, BaseMessage):
         return answer
     if isinstance(answer, str):
-        return AIMessage(answer)
+        return AIMessage(storable_text(answer))
     messages: Any = cast("Any", answer).get("messages") if isinstance(answer, dict) else None
     if messages:
         return message_of(messages[-1])
@@ -54,7 +55,7 @@ def result_of(answer: object) -> SpecialistResult:
     if isinstance(answer, SpecialistResult):
         return answer
     message = message_of(answer)
-    result = AIMessage(message.text, id=message.id)
+    result = AIMessage(storable_text(message.text), id=message.id)
     return SpecialistResult(result=result, cut=end_of(message).cut)
 
 
@@ -75,7 +76,7 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
         raise ValueError("the model gave thoughts or marks, and no result")
     return SpecialistResult(
         # The id of what was streamed, so that LangGraph does not show it twice.
-        result=AIMessage(reading.body, id=message.id),
+        result=AIMessage(storable_text(reading.body), id=message.id),
         status=reading.status,
         confidence=reading.confidence,
         replan_needed=reading.replan_needed,
@@ -88,7 +89,7 @@ def with_message(result: SpecialistResult, message: BaseMessage) -> SpecialistRe
     """Fill in the message that an output processor left out."""
     if result.result is not None:
         return result
-    return result.replace(result=AIMessage(message.text, id=message.id))
+    return result.replace(result=AIMessage(storable_text(message.text), id=message.id))
 
 
 def _kind(thing: object) -> str:

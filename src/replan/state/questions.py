@@ -12,6 +12,7 @@ from replan.plan.document import looks_like_plan
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.usage import TokenCount
 from replan.texts.bounds import ANSWER
+from replan.texts.storable import unstorable
 
 QuestionKind = Literal["question", "approval", "in doubt"]
 """A specialist wants to know something, a tool may not run unasked, or a try that
@@ -163,7 +164,7 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
             raise InputError(
                 f"'{key}' is no key of a question. A key is step/specialist/number: '2/writer/1'."
             )
-        _check_size(key, answer)
+        _check_kept(key, answer)
         if _is_empty(answer):
             raise InputError(f"The answer to {key} is empty. Leave it out or write one.")
         question = Question(
@@ -286,21 +287,24 @@ def _open(asked: Mapping[str, Question]) -> str:
 
 def _answer_to(question: Question, given: object) -> JsonValue:
     if question.kind == "approval":
-        decision = read_call_decision(given)
-        return decision.model_dump(mode="json", exclude_defaults=True)
+        decision = read_call_decision(given).model_dump(mode="json", exclude_defaults=True)
+        _check_kept(question.key, decision)
+        return decision
     try:
         answer = _ANSWER.validate_python(given)
     except ValidationError as error:
         kind = type(given).__name__
         problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
         raise InputError(problem) from error
-    _check_size(question.key, answer)
+    _check_kept(question.key, answer)
     if _is_empty(answer):
         raise InputError(f"The answer to {question.key} is empty. Write one.")
     return answer
 
 
-def _check_size(key: str, answer: JsonValue) -> None:
+def _check_kept(key: str, answer: JsonValue) -> None:
+    if problem := unstorable(answer):
+        raise InputError(f"The answer to {key} cannot be kept. {problem}")
     size = len(_ANSWER.dump_json(answer))
     if size > ANSWER:
         raise InputError(

@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
 from replan.state.cuts import with_cut
 from replan.state.usage import TokenCount
+from replan.texts.storable import storable_text, unstorable
 
 Outcome = Literal["answered", "completed", "partial", "failed", "rejected"]
 """How a run ended: a simple answer, a finished plan, a part of it, nothing of it, or a plan that a
@@ -172,6 +173,17 @@ class SpecialistResult(Value):
     def is_failed(self) -> bool:
         """Whether nothing came of it."""
         return self.status is ExecutionStatus.FAILED
+
+
+def storable_result(result: SpecialistResult) -> SpecialistResult:
+    """Give a result that every storage keeps; of a message with odd extras, what it says."""
+    message = result.result
+    if message is not None and unstorable(message):
+        message = AIMessage(storable_text(message.text), id=message.id)
+    error = storable_text(result.error)
+    if message is result.result and error == result.error:
+        return result
+    return result.replace(result=message, error=error)
 
 
 class CollectedResults(Value):

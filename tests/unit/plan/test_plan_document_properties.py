@@ -17,6 +17,7 @@ from replan.plan import (
     render,
 )
 from replan.plan.normal import visible
+from replan.texts.storable import storable_text
 
 # Everything that means something in a plan or in Markdown, to be misread if anything can be.
 SPICE = (
@@ -29,19 +30,21 @@ SPICE = (
     *("é", "研", ".", "word", "some text ", "foo."),
 )
 TEXTS = st.lists(st.sampled_from(SPICE) | st.text(max_size=4), max_size=6).map("".join)
+# Parameters are values that every store keeps, so they have no NUL.
+KEPT = TEXTS.map(storable_text)
 NAMES = st.sampled_from(
     ["a", "researcher", "data-analyst", "研究员", "a.b", "A B", "_x", "x_", ".", "@q", "a@b"]
 ) | st.text(min_size=1, max_size=4)
 SCALARS = (
     st.none()
     | st.booleans()
-    | st.integers(-(10**20), 10**20)
+    | st.integers(-(2**63) + 1, 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXTS
+    | KEPT
 )
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEPT, inner, max_size=3),
     max_leaves=4,
 )
 
@@ -52,11 +55,11 @@ ALONE = st.fixed_dictionaries(
     {
         "description": TEXTS,
         "brief": SOME_TEXT,
-        "parameters": st.just({}) | st.dictionaries(TEXTS, VALUES, max_size=3),
+        "parameters": st.just({}) | st.dictionaries(KEPT, VALUES, max_size=3),
         "status": st.sampled_from(StepStatus),
         "result": SOME_TEXT,
         "feedback": SOME_TEXT,
-        "priority": st.just(0) | st.integers(),
+        "priority": st.just(0) | st.integers(-(10**17) + 1, 10**17 - 1),
         "optional": st.booleans(),
         "max_retries": st.none() | st.integers(0, 10**6),
         "timeout": st.none() | st.floats(min_value=0, exclude_min=True),

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 from filelock import FileLock
@@ -18,6 +19,7 @@ from replan import (
     stream,
 )
 from replan.adapters.storage import advisory_holds, holding
+from replan.ports.runs import RunRecord
 
 PLAN = {"plan": "- [ ] 1. First @worker\n- [ ] 2. Second @worker (after 1)\n"}
 
@@ -129,3 +131,24 @@ def test_who_lets_go_leaves_the_lock_file_of_the_next_one_alone(tmp_path):
         first.release()
 
         assert path.exists()
+
+
+async def test_a_run_at_work_is_not_removed_and_another_leaves_its_thread_usable(lasting, bench):
+    now = datetime.now(UTC)
+    record = RunRecord(run_id="r", thread_id="a", started_at=now, updated_at=now)
+    async with lasting() as here, lasting() as elsewhere:
+        await here.runs.begin(record)
+        working = asyncio.ensure_future(
+            run(bench.graph(here), PLAN, config=thread("a"), run_id="r")
+        )
+        await bench.at_work.wait()
+        for storage in (here, elsewhere):
+            with pytest.raises(ThreadBusyError):
+                await storage.runs.remove("r")
+        bench.go_on.set()
+        assert (await working)["outcome"] == "completed"
+        assert len(await here.journal.ledger("r")) == 2
+        await elsewhere.runs.remove("r")
+        assert (await here.runs.find("r"), await here.journal.ledger("r")) == ([], [])
+        again = await run(bench.graph(here), PLAN, config=thread("a"), run_id="again")
+    assert (again["outcome"], len(again["execution_history"])) == ("completed", 1)

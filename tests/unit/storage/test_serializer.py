@@ -156,6 +156,9 @@ async def plant(saver, config, crafted):
         def dumps_typed(self, obj):
             return crafted
 
+        def at(self, place):
+            return self
+
     honest, saver.serde = saver.serde, Crafting()
     await saver.aput_writes(config, [("current_plan", 1), ("messages", 2)], "planted")
     checkpoint = empty_checkpoint() | {"channel_values": {"settings": {"x": 1}}}
@@ -280,5 +283,7 @@ def test_more_classes_may_be_allowed():
 async def test_langgraph_may_add_its_own_list_to_ours(opened):
     async with opened(allow=[Mine]) as storage:
         saver = storage.checkpointer.with_allowlist([(Colour.__module__, Colour.__name__)])
+        # What a key encrypts was written by it before.
+        serde = getattr(saver.serde, "plain", saver.serde)
         for value in (Mine(name="x"), Colour.RED, StepStatus.FAILED):
-            assert saver.serde.loads_typed(saver.serde.dumps_typed(value)) == value
+            assert serde.loads_typed(serde.dumps_typed(value)) == value

@@ -27,9 +27,18 @@ class Patience:
         seconds: How long it is asked again.
     """
 
-    def __init__(self, where: str, seconds: float) -> None:
+    def __init__(self, where: str, seconds: float, check: Callable[[], None] | None = None) -> None:
+        """Begin to be patient.
+
+        Args:
+            where: The database, without user name and password.
+            seconds: How long it is asked again.
+            check: Raises if what was done was done to something else than the database.
+        """
         self.where = where
         self.seconds = seconds
+        self._check = check
+        self._has_given_up = False
         self._running: set[asyncio.Task[Any]] = set()
         self._is_over = False
         self._at_work: set[asyncio.Future[None]] = set()
@@ -44,7 +53,8 @@ class Patience:
         """
         loop = AsyncRetrying(
             retry=retry_if_exception(_can_pass),
-            stop=stop_after_delay(self.seconds),
+            # Once is enough to know that a database is still away that was waited for in vain.
+            stop=stop_after_delay(0.0 if self._has_given_up else self.seconds),
             wait=wait_exponential_jitter(multiplier=0.02, max=1.0, jitter=0.05),
             reraise=True,
         )
@@ -52,17 +62,24 @@ class Patience:
         async def once() -> T:
             if self._is_over:
                 raise StorageError(self.where, "It is closed.", "Open it again.")
-            return await uninterrupted(attempt(), self._running)
+            done = await uninterrupted(attempt(), self._running)
+            if self._check is not None:
+                self._check()
+            return done
 
         at_work: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._at_work.add(at_work)
         try:
-            return await loop(once)
+            done: T = await loop(once)
         except Exception as error:
             fault = fault_of(error)
             if fault is None:
                 raise
+            self._has_given_up = fault.can_pass
             raise storage_error(self.where, fault) from error
+        else:
+            self._has_given_up = False
+            return done
         finally:
             self._at_work.discard(at_work)
             at_work.set_result(None)

@@ -1,10 +1,11 @@
 """What a database's error means: whether it can pass, what is wrong, and what to do."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy.exc import DBAPIError, TimeoutError as PoolIsBusy
@@ -24,15 +25,38 @@ class Fault:
         problem: What is wrong.
         mend: What to do.
         can_pass: Whether the same again may succeed a little later.
+        is_safe: Whether what was recorded before is known to be as it was.
     """
 
     problem: str
     mend: str
     can_pass: bool = False
+    is_safe: bool = True
+
+
+Part = str | int | None
+Place = tuple[Part, ...]
+"""Where a value stands: its table, what tells its row from the others, and its column."""
 
 
 class UnreadableRecordError(ValueError):
-    """A record is not what was written: it was damaged, or changed by somebody without the key."""
+    """A record is not what was written: it was damaged, or changed by somebody without the key.
+
+    Attributes:
+        place: Where it stands; empty where that is not known.
+    """
+
+    def __init__(self, reason: str, place: Place = ()) -> None:
+        super().__init__(reason)
+        self.place = place
+
+
+class FileReplacedError(Exception):
+    """The file that is open is not the one that has its name."""
+
+
+class UnstorableValueError(ValueError):
+    """A value is none that can be written down and read back."""
 
 
 @contextmanager
@@ -40,9 +64,10 @@ def readable() -> Generator[None]:
     """Take it for damage if what was read cannot be what was written."""
     try:
         yield
-    except UnreadableRecordError:
+    except (UnreadableRecordError, UnicodeEncodeError):
+        # The second is of what is looked for, not of what was found.
         raise
-    except (ValueError, TypeError, LookupError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise UnreadableRecordError(describe(error)) from error
 
 
@@ -54,11 +79,8 @@ _BUSY = Fault(
 )
 DAMAGED = Fault(
     "It is damaged, or no database at all.",
-    "It was left as it was: restore it from a copy, or name another one.",
-)
-_UNREADABLE = Fault(
-    "A record cannot be read: it was damaged, or changed by another program.",
-    "Restore the storage from a copy, or remove the run.",
+    "Restore it from a copy, or name another one.",
+    is_safe=False,
 )
 _GONE = Fault(
     "The database server cannot be reached.", "Start it, or mend the address.", can_pass=True
@@ -66,7 +88,18 @@ _GONE = Fault(
 _REFUSED = Fault(
     "The database refuses this user.", "Mend the user name, the password or the rights."
 )
+REPLACED = Fault(
+    "Its file was removed, or another one was put into its place, while it was open: what was "
+    "recorded since then is lost.",
+    "Put the file back, or begin anew.",
+    is_safe=False,
+)
 _NO_DATABASE = Fault("The server has no such database.", "Create it, or mend the address.")
+_UNSTORABLE = Fault(
+    "A value cannot be kept there: a number of more than 64 bits, half of a character, a NUL, or "
+    "something that is no plain value.",
+    "Give it as text, without them.",
+)
 _WRITE_PROTECTED = Fault(
     "It cannot be written.", "Mend its rights and those of its folder, or name another one."
 )
@@ -98,6 +131,9 @@ _OF_POSTGRES = {
     "53": Fault("The database server has no room for this.", "See its log.", can_pass=True),
     "40": Fault("The database gave way to another write.", "Try again.", can_pass=True),
     "25006": _WRITE_PROTECTED,
+    "22021": _UNSTORABLE,
+    "22P02": _UNSTORABLE,
+    "22P05": _UNSTORABLE,
     "XX001": DAMAGED,
     "XX002": DAMAGED,
 }
@@ -105,25 +141,30 @@ _OF_POSTGRES = {
 
 # A refused connection has no SQLSTATE, only what the server said.
 _SAID = (
+    (re.compile(r"cannot contain NUL"), _UNSTORABLE),
     (re.compile(r'database ".*" does not exist'), _NO_DATABASE),
     (re.compile(r'authentication failed|no pg_hba\.conf entry|role ".*" '), _REFUSED),
 )
 
 
 def fault_of(error: BaseException) -> Fault | None:
-    """Read an error of a driver; none if it is no such error."""
-    if isinstance(error, PoolIsBusy):
-        return _GONE
+    """Read an error of a driver, or one of ours; none if it is no such error."""
+    if isinstance(error, PoolIsBusy | FileReplacedError):
+        return _GONE if isinstance(error, PoolIsBusy) else REPLACED
     if isinstance(error, UnreadableRecordError):
-        return _UNREADABLE
+        return _unreadable(error.place)
+    if isinstance(error, UnstorableValueError | UnicodeEncodeError):
+        return replace(_UNSTORABLE, problem=f"{_UNSTORABLE.problem} ({describe(error)})")
     driver: Any = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(driver, sqlite3.Error):
         # The extended codes stand above the first byte.
         code = getattr(driver, "sqlite_errorcode", None)
         known = None if code is None else _OF_SQLITE.get(code & 0xFF)
         return known or _unknown(driver)
-    if not _is_of_psycopg(driver):
-        return None
+    return _of_psycopg(driver) if _is_of_psycopg(driver) else None
+
+
+def _of_psycopg(driver: Any) -> Fault:
     state: str | None = getattr(driver, "sqlstate", None)
     if state is None:
         # The connection broke, could not be made, or the pool had none to give.
@@ -134,11 +175,24 @@ def fault_of(error: BaseException) -> Fault | None:
 
 def storage_error(where: str, fault: Fault) -> StorageError:
     """Say a fault to the person who has to mend it."""
+    if not fault.is_safe:
+        return StorageError(where, fault.problem, fault.mend)
     return StorageError(where, f"{fault.problem} {SAFE}", f"{fault.mend} {GO_ON}")
 
 
+def _unreadable(place: Place) -> Fault:
+    where = f" of {place[0]} at {json.dumps(place[1:])}" if place else ""
+    return Fault(
+        f"A record{where} cannot be read: it was damaged, or changed or put there by another "
+        "program.",
+        "Restore the storage from a copy, or remove the run.",
+        is_safe=False,
+    )
+
+
 def _unknown(error: BaseException) -> Fault:
-    return Fault(f"The database says: {describe(error)}.", "See the database's log.")
+    problem = f"The database says: {describe(error)}."
+    return Fault(problem, "See the database's log.", is_safe=False)
 
 
 def _is_of_psycopg(error: BaseException) -> bool:

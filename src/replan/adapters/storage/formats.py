@@ -19,6 +19,9 @@ from replan.errors import StorageError
 FORMAT = len(MIGRATIONS) + 1
 """The format that this version makes, and to which it upgrades older ones."""
 
+LEFT = f"It was left as it was. {DAMAGED.mend}"
+"""What to do with what is damaged, where nothing of it was touched."""
+
 _NEEDED = frozenset({"salt", "token"})
 
 
@@ -33,9 +36,12 @@ def known(connection: Connection, where: str) -> Facts:
         return {}
     rows = connection.execute(select(facts_table))
     facts = {str(row.name): bytes(row.value) for row in rows}
-    found = _format_of(connection)
+    try:
+        found, release = _format_of(connection), facts.get("release", b"").decode()
+    except ValueError as error:
+        raise StorageError(where, DAMAGED.problem, LEFT) from error
     if found > FORMAT:
-        release = facts.get("release", b"").decode() or "a newer release"
+        release = release or "a newer release"
         raise StorageError(
             where,
             f"It was written by a newer version of Replan ({release}, format {found}; this one "
@@ -45,7 +51,7 @@ def known(connection: Connection, where: str) -> Facts:
     # What tables an older format has, its migrations know.
     has_tables = 0 < found < FORMAT or (found == FORMAT and tables >= metadata.tables.keys())
     if facts and not (has_tables and facts.keys() >= _NEEDED):
-        raise StorageError(where, DAMAGED.problem, DAMAGED.mend)
+        raise StorageError(where, DAMAGED.problem, LEFT)
     return facts
 
 
@@ -81,7 +87,7 @@ def upgrade(
     if found <= len(migrations):
         _sign(connection, len(migrations) + 1)
     if not _tables_in(connection) >= metadata.tables.keys():
-        raise StorageError(where, DAMAGED.problem, DAMAGED.mend)
+        raise StorageError(where, DAMAGED.problem, LEFT)
 
 
 def _format_of(connection: Connection) -> int:
@@ -114,7 +120,7 @@ def _drop_remains(connection: Connection, where: str) -> None:
     for table in metadata.sorted_tables:
         if table.name in there:
             if connection.scalar(select(literal(1)).select_from(table).limit(1)):
-                raise StorageError(where, DAMAGED.problem, DAMAGED.mend)
+                raise StorageError(where, DAMAGED.problem, LEFT)
             connection.execute(DropTable(table))
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
+from replan.adapters.storage.places import of_attempt, of_note, of_result
 from replan.adapters.storage.sealing import Seal
 from replan.ports.journal import (
     UNKNOWN_ENDS,
@@ -94,7 +95,9 @@ class SqlJournal:
     async def started(self, attempt: Attempt) -> None:
         """Record that a try begins, before its first effect."""
         row = self._insert(schema.attempts).values(
-            **dict(attempt), outcome="in doubt", error=self._seal.close("")
+            **dict(attempt),
+            outcome="in doubt",
+            error=self._seal.close("", *of_attempt(attempt)),
         )
         await self._database.write(lambda c: c.execute(row.on_conflict_do_nothing()))
 
@@ -110,14 +113,15 @@ class SqlJournal:
         self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
     ) -> None:
         """Record the final result of a step at a specialist, and its try's end, in one write."""
-        sealed = self._seal.close(_dumped(result))
+        key = key or attempt.key
+        sealed = self._seal.close(_dumped(result), *of_result(attempt.run_id, key))
         outcome: AttemptOutcome = "failed" if result.is_failed else "done"
 
         async def work(connection: AsyncConnection) -> None:
             await self._end(connection, attempt, outcome, at, result.error)
             await connection.execute(
                 self._insert(schema.results)
-                .values(run_id=attempt.run_id, key=key or attempt.key, result=sealed)
+                .values(run_id=attempt.run_id, key=key, result=sealed)
                 .on_conflict_do_nothing()
             )
 
@@ -129,7 +133,8 @@ class SqlJournal:
         query = select(table.c.key, table.c.result).where(table.c.run_id == run_id)
 
         def read(row: Any) -> tuple[str, SpecialistResult]:
-            return row.key, restored(SpecialistResult, self._seal.open(row.result))
+            opened = self._seal.open(row.result, *of_result(run_id, row.key))
+            return row.key, restored(SpecialistResult, opened)
 
         return dict(await self._rows(query, read))
 
@@ -140,13 +145,15 @@ class SqlJournal:
 
         def read(row: Any) -> LedgerEntry:
             fields = {name: getattr(row, name) for name in LedgerEntry.model_fields}
-            return LedgerEntry(**{**fields, "error": self._seal.open(row.error)})
+            error = self._seal.open(row.error, *of_attempt(row))
+            return LedgerEntry(**{**fields, "error": error})
 
         return await self._rows(query, read)
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
         """Record a value under a key; the first word counts, and is given back."""
-        table, sealed = schema.notes, self._seal.close(value)
+        table, place = schema.notes, of_note(run_id, key)
+        sealed = self._seal.close(value, *place)
 
         async def work(connection: AsyncConnection) -> JsonValue:
             await connection.execute(
@@ -155,7 +162,7 @@ class SqlJournal:
                 .on_conflict_do_nothing()
             )
             query = select(table.c.value).where(table.c.run_id == run_id, table.c.key == key)
-            return self._seal.open((await connection.execute(query)).scalar_one())
+            return self._seal.open((await connection.execute(query)).scalar_one(), *place)
 
         return await self._database.write(work)
 
@@ -169,7 +176,7 @@ class SqlJournal:
         )
 
         def read(row: Any) -> tuple[str, JsonValue]:
-            return row.key, self._seal.open(row.value)
+            return row.key, self._seal.open(row.value, *of_note(run_id, row.key))
 
         return dict(await self._rows(query, read))
 
@@ -198,7 +205,11 @@ class SqlJournal:
         error: str,
     ) -> None:
         """Write the end of a try; its beginning stays, and so does an end that is final."""
-        end = {"ended_at": at, "outcome": outcome, "error": self._seal.close(error)}
+        end = {
+            "ended_at": at,
+            "outcome": outcome,
+            "error": self._seal.close(error, *of_attempt(attempt)),
+        }
         statement = self._insert(schema.attempts).values(**dict(attempt), **end)
         await connection.execute(
             statement.on_conflict_do_update(

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection, text
 
+from replan.adapters.storage.resealing import bind_all_values
+
 Migration = Callable[[Connection], None]
 """Changes storage inside the transaction that is open on the connection."""
 
@@ -30,5 +32,9 @@ def _tell_keys_apart(connection: Connection) -> None:
     connection.execute(text("UPDATE replan_attempts SET idempotency_key = key"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (_name_the_release, _tell_keys_apart)
+MIGRATIONS: tuple[Migration, ...] = (
+    _name_the_release,
+    _tell_keys_apart,
+    bind_all_values,
+)
 """From format 1 to 2, and so on."""

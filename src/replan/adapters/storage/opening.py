@@ -20,7 +20,8 @@ from replan.adapters.storage.holding import FileHolds
 from replan.adapters.storage.journal import SqlJournal
 from replan.adapters.storage.runs import SqlRunBook
 from replan.adapters.storage.savers import SqliteSaver
-from replan.adapters.storage.sealing import Seal
+from replan.adapters.storage.sealed_sqlite import SealedSqliteSaver, show_places
+from replan.adapters.storage.sealing import Seal, SealedSerializer
 from replan.adapters.storage.secrecy import Key, new_facts, opened_with
 from replan.adapters.storage.serializer import strict_serializer
 from replan.adapters.storage.sqlite_file import (
@@ -28,6 +29,7 @@ from replan.adapters.storage.sqlite_file import (
     lock_of,
     make_private,
     prepare,
+    same_file,
     upgrade,
 )
 from replan.errors import ConfigurationError
@@ -105,19 +107,23 @@ async def _sqlite_storage(
     path: Path, key: Key, patience: float, allow: Sequence[type]
 ) -> AsyncGenerator[Storage]:
     plain = strict_serializer(allow)
-    insisting = Patience(str(path), patience)
     async with AsyncExitStack() as stack:
         with file_errors(path):
             await asyncio.to_thread(make_private, path)
             lock = await asyncio.to_thread(lock_of, path)
             with closing(lock):
-                facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key, plain))
+                facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key))
                 serde, seal = opened_with(key, facts, plain, str(path))
-                await asyncio.to_thread(upgrade, path)
+                await asyncio.to_thread(upgrade, path, seal)
                 connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
                 await connection.execute("PRAGMA synchronous = FULL")
+                insisting = Patience(str(path), patience, same_file(path))
                 saver = SqliteSaver(connection, serde, insisting, FileHolds(path))
                 await saver.setup()
+                if isinstance(serde, SealedSerializer):
+                    reading = aiosqlite.connect(path, timeout=BUSY)
+                    await show_places(await stack.enter_async_context(reading))
+                    saver = SealedSqliteSaver(saver, reading)
         engine = _sqlite_engine(path)
         stack.push_async_callback(engine.dispose)
         stack.push_async_callback(insisting.end)
@@ -130,7 +136,7 @@ async def _postgres_storage(
     address: str, key: Key, patience: float, allow: Sequence[type]
 ) -> AsyncGenerator[Storage]:
     try:
-        from replan.adapters.storage import postgres  # noqa: PLC0415 - an extra
+        from replan.adapters.storage import postgres, sealed_postgres  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ConfigurationError(
             "storage",
@@ -147,13 +153,15 @@ async def _postgres_storage(
             return await postgres.prepare_database(
                 address,
                 where,
-                new_facts=lambda: new_facts(key, plain),
+                new_facts=lambda: new_facts(key),
                 opened=lambda facts: opened_with(key, facts, plain, where),
             )
 
         # An address that is wrong should not take as long to tell as a server that restarts.
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
-        saver = postgres.PostgresSaver(pool, serde, insisting, holds)
+        is_sealed = isinstance(serde, SealedSerializer)
+        kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres.PostgresSaver
+        saver = kind(pool, serde, insisting, holds)
         try:
             yield _storage(saver, Database(engine, insisting), seal)
         finally:
@@ -162,7 +170,7 @@ async def _postgres_storage(
 
 
 def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
-    runs = SqlRunBook(database, seal, saver.adelete_thread)
+    runs = SqlRunBook(database, seal, saver.adelete_thread, saver.holding)
     return Storage(checkpointer=saver, journal=SqlJournal(database, seal), runs=runs)
 
 

@@ -6,11 +6,9 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -23,8 +21,9 @@ from replan.adapters.storage import formats
 from replan.adapters.storage.advisory_holds import AdvisoryHolds
 from replan.adapters.storage.database import Patience
 from replan.adapters.storage.holding import Holds
+from replan.adapters.storage.resealing import SEAL
 from replan.adapters.storage.savers import WholeSaver
-from replan.adapters.storage.sealing import Hidden, SealedSerializer
+from replan.adapters.storage.sealing import Seal
 from replan.adapters.storage.secrecy import Facts
 from replan.adapters.storage.silence import HeardConnection
 from replan.errors import ConfigurationError, StorageError
@@ -38,11 +37,11 @@ _SILENCE = 10.0
 _POLL = 0.05
 
 Connection = psycopg.AsyncConnection[Any]
-T = TypeVar("T")
+Opened = tuple[SerializerProtocol, Seal]
 
 
 class PostgresSaver(WholeSaver, AsyncPostgresSaver):
-    """LangGraph's saver, made whole; with a key, it writes no text in the clear."""
+    """LangGraph's saver, made whole."""
 
     def __init__(
         self, pool: Any, serde: SerializerProtocol, patience: Patience, holds: Holds
@@ -50,22 +49,6 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
         super().__init__(pool, serde=serde)
         self.patience = patience
         self.holds = holds
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Write a checkpoint; the parent would write texts past the serializer."""
-        if isinstance(self.serde, SealedSerializer):
-            values = {
-                name: Hidden(value) if isinstance(value, str) else value
-                for name, value in checkpoint["channel_values"].items()
-            }
-            checkpoint = {**checkpoint, "channel_values": values}
-        return await super().aput(config, checkpoint, metadata, new_versions)
 
 
 def shown(address: str) -> str:
@@ -133,8 +116,8 @@ async def prepare_database(
     where: str,
     *,
     new_facts: Callable[[], Facts],
-    opened: Callable[[Facts], T],
-) -> T:
+    opened: Callable[[Facts], Opened],
+) -> Opened:
     """Make our tables or upgrade them, in one transaction, then LangGraph's; one process at a time.
 
     Args:
@@ -150,14 +133,14 @@ async def prepare_database(
         StorageError: It was written by a newer version, of ours or of LangGraph's saver.
     """
 
-    def prepared(connection: SyncConnection) -> T:
+    def prepared(connection: SyncConnection) -> Opened:
         facts = formats.known(connection, where)
         _check_langgraphs_tables(connection, where)
         if not facts:
             facts = new_facts()
             formats.make(connection, facts, where)
         found = opened(facts)
-        formats.upgrade(connection, where)
+        formats.upgrade(connection.execution_options(**{SEAL: found[1]}), where)
         return found
 
     engine = _engine(address, HeardConnection.longest, poolclass=NullPool)

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +14,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
+from replan.adapters.storage.places import of_event, of_run
 from replan.adapters.storage.sealing import Seal
 from replan.ports.runs import RunOutcome, RunRecord
 
 ForgetThread = Callable[[str], Awaitable[None]]
 """Removes the checkpoints of a thread."""
+
+
+HoldThread = Callable[[str], AbstractAsyncContextManager[None]]
+"""Holds a thread, or raises `ThreadBusyError` if a run is at work on it."""
 
 
 class SqlRunBook:
@@ -28,17 +34,19 @@ class SqlRunBook:
         database: Database,
         seal: Seal,
         forget_thread: ForgetThread,
+        holding: HoldThread,
     ) -> None:
         self._database = database
         self._seal = seal
         self._forget_thread = forget_thread
+        self._holding = holding
 
     async def begin(self, record: RunRecord) -> None:
         """Enter a run; one that is there keeps its order, title and beginning."""
         row = dict(record)
         row |= {
-            "title": self._seal.close(record.title),
-            "order": self._seal.close(record.order),
+            "title": self._seal.close(record.title, *of_run(record.run_id, "title")),
+            "order": self._seal.close(record.order, *of_run(record.run_id, "order")),
         }
         dialect = postgresql if self._database.is_postgres else sqlite
         statement = (
@@ -76,14 +84,16 @@ class SqlRunBook:
 
     async def remove(self, run_id: str) -> None:
         """Remove a run with its journal and events, and its thread if no other run is on it."""
+        # Not by `get`: a record that cannot be read can be removed.
+        query = select(schema.runs.c.thread_id).where(schema.runs.c.run_id == run_id)
+        thread = await self._database.read(lambda connection: connection.scalar(query))
+        async with nullcontext() if thread is None else self._holding(thread):
+            await self._removed(run_id, thread)
+
+    async def _removed(self, run_id: str, thread: str | None) -> None:
         table = schema.runs
 
         async def thread_to_forget(connection: AsyncConnection) -> str | None:
-            thread = await connection.scalar(
-                select(table.c.thread_id).where(table.c.run_id == run_id)
-            )
-            if thread is None:
-                return None
             others = select(func.count()).where(
                 table.c.thread_id == thread, table.c.run_id != run_id
             )
@@ -93,10 +103,10 @@ class SqlRunBook:
             for each in schema.OF_A_RUN:
                 await connection.execute(delete(each).where(each.c.run_id == run_id))
 
-        thread = await self._database.read(thread_to_forget)
+        left = await self._database.read(thread_to_forget)
         # The run's own row goes last: what is killed between can be begun again.
-        if thread is not None:
-            await self._forget_thread(thread)
+        if left is not None:
+            await self._forget_thread(left)
         await self._database.write(forget)
 
     async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> None:
@@ -105,7 +115,12 @@ class SqlRunBook:
             return
         table, batch = schema.events, secrets.token_hex(16)
         rows = [
-            {"run_id": run_id, "batch": batch, "event": self._seal.close(event)} for event in events
+            {
+                "run_id": run_id,
+                "batch": batch,
+                "event": self._seal.close(event, *of_event(run_id, batch, number)),
+            }
+            for number, event in enumerate(events, 1)
         ]
 
         async def work(connection: AsyncConnection) -> None:
@@ -120,10 +135,18 @@ class SqlRunBook:
     async def events(self, run_id: str) -> Sequence[JsonValue]:
         """The events of a run, in the order in which they were added."""
         table = schema.events
-        query = select(table.c.event).where(table.c.run_id == run_id).order_by(table.c.id)
+        number = func.row_number().over(partition_by=table.c.batch, order_by=table.c.id)
+        query = (
+            select(table.c.event, table.c.batch, number.label("number"))
+            .where(table.c.run_id == run_id)
+            .order_by(table.c.id)
+        )
 
         async def work(connection: AsyncConnection) -> Sequence[JsonValue]:
-            return [self._seal.open(row.event) for row in await connection.execute(query)]
+            return [
+                self._seal.open(row.event, *of_event(run_id, row.batch, row.number))
+                for row in await connection.execute(query)
+            ]
 
         return await self._database.read(work)
 
@@ -137,7 +160,10 @@ class SqlRunBook:
 
     def _record(self, row: Any) -> RunRecord:
         fields = {name: getattr(row, name) for name in RunRecord.model_fields}
-        opened = {name: self._seal.open(fields[name]) for name in ("title", "order")}
+        opened = {
+            name: self._seal.open(fields[name], *of_run(row.run_id, name))
+            for name in ("title", "order")
+        }
         return RunRecord(**{**fields, **opened})
 
 

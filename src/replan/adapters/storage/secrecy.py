@@ -8,8 +8,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from replan.adapters.storage.sealing import (
     SALT_SIZE,
     Seal,
+    SealedSerializer,
     StrictSerializer,
-    encrypted,
+    cipher_of,
     reads_token,
     token_of,
 )
@@ -19,12 +20,12 @@ Key = str | bytes | None
 Facts = Mapping[str, bytes]
 
 
-def new_facts(key: Key, plain: StrictSerializer) -> Facts:
+def new_facts(key: Key) -> Facts:
     """What is written into new storage, to be opened with this key from then on."""
     salt = secrets.token_bytes(SALT_SIZE)
     if key is None:
         return {"salt": salt, "token": b""}
-    return {"salt": salt, "token": token_of(encrypted(plain, key, salt)[0])}
+    return {"salt": salt, "token": token_of(cipher_of(key, salt))}
 
 
 def opened_with(
@@ -50,11 +51,11 @@ def opened_with(
             "It is not encrypted, but a key was given.",
             "Open it without a key, or name another place for encrypted storage.",
         )
-    serializer, seal = encrypted(plain, key, salt)
-    if not reads_token(serializer, token):
+    cipher = cipher_of(key, salt)
+    if not reads_token(cipher, token):
         raise StorageError(
             where,
             "It was encrypted with another key.",
             "Give the key that it was made with (REPLAN_STORAGE_KEY, or `key=`).",
         )
-    return serializer, seal
+    return SealedSerializer(cipher, plain), Seal(cipher)

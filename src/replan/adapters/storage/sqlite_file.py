@@ -16,7 +16,9 @@ from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from replan.adapters.storage import formats
-from replan.adapters.storage.faults import DAMAGED, fault_of
+from replan.adapters.storage.faults import DAMAGED, FileReplacedError, fault_of
+from replan.adapters.storage.resealing import SEAL
+from replan.adapters.storage.sealing import Seal
 from replan.adapters.storage.secrecy import Facts
 from replan.errors import StorageError
 
@@ -27,7 +29,8 @@ _OURS = int.from_bytes(b"Repl", "big")
 _MAGIC = b"SQLite format 3\0"
 _HEADER = 100
 _WAIT = 60.0
-_LEFT = "It was left as it was: give another path."
+_ANOTHER = "Give another path."
+_LEFT = f"It was left as it was. {_ANOTHER}"
 
 
 @contextmanager
@@ -69,6 +72,26 @@ def lock_of(path: Path) -> sqlite3.Connection:
     return lock
 
 
+def same_file(path: Path) -> Callable[[], None]:
+    """Remember a file, to be asked later whether it still has its name."""
+    opened = path.stat()
+
+    def check() -> None:
+        """Say so if not.
+
+        Raises:
+            FileReplacedError: The file is gone, or another one stands there.
+        """
+        try:
+            is_same = os.path.samestat(opened, path.stat())
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise FileReplacedError
+
+    return check
+
+
 def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
     """Make the file if there is none, or check the one that is there; under its lock.
 
@@ -83,20 +106,22 @@ def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
         StorageError: It is damaged, no database, somebody else's, or of a newer version; it was
             not touched.
     """
+    left = _LEFT
     if path.exists() and Path(f"{path}-journal").exists():
         # A process was killed while it made the file; reading takes its traces back, perhaps all.
         _count_tables(path, "")
+        left = _ANOTHER
     if not path.exists() or path.stat().st_size == 0:
         return _make(path, new_facts())
-    application = _application_of(path)
+    application = _application_of(path, left)
     if application != _OURS:
         if application or _count_tables(path, _untouched(path)):
-            raise StorageError(str(path), "It is the database of another program.", _LEFT)
+            raise StorageError(str(path), "It is the database of another program.", left)
         return _make(path, new_facts())
     return _known(path)
 
 
-def upgrade(path: Path) -> None:
+def upgrade(path: Path, seal: Seal) -> None:
     """Bring a file of an older format to the newest, in one transaction; under its lock.
 
     Raises:
@@ -106,7 +131,7 @@ def upgrade(path: Path) -> None:
         if reading.execute("PRAGMA user_version").fetchone() == (formats.FORMAT,):
             return
     with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
-        formats.upgrade(connection, str(path))
+        formats.upgrade(connection.execution_options(**{SEAL: seal}), str(path))
     with closing(_opened(path, "?mode=rw")) as connection:
         # The format stands at the start of the file, also for those who look there only.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -121,12 +146,12 @@ def connected(path: Path, how: str, begin: str = "BEGIN") -> Generator[Connectio
         yield connection
 
 
-def _application_of(path: Path) -> int:
+def _application_of(path: Path, left: str) -> int:
     """Read whose file it is from its start, without opening it as a database."""
     with path.open("rb") as file:
         start = file.read(_HEADER)
     if len(start) < _HEADER or not start.startswith(_MAGIC):
-        raise StorageError(str(path), "It is no SQLite database, or its start is damaged.", _LEFT)
+        raise StorageError(str(path), "It is no SQLite database, or its start is damaged.", left)
     return struct.unpack(">I", start[68:72])[0]
 
 
@@ -154,7 +179,7 @@ def _known(path: Path) -> Facts:
         found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() if checked else "ok"
         if found == "ok" and (facts := formats.known(connection, str(path))):
             return facts
-    raise StorageError(str(path), DAMAGED.problem, DAMAGED.mend)
+    raise StorageError(str(path), DAMAGED.problem, formats.LEFT)
 
 
 def _make(path: Path, facts: Facts) -> Facts:

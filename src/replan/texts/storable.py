@@ -1,0 +1,92 @@
+"""What every storage keeps of values that others give, and what of a value none does."""
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from pydantic import BaseModel, JsonValue
+
+LARGEST = 2**63 - 1
+"""The largest whole number; the smallest is as far below 0."""
+
+DEEPEST = 100
+"""How deep lists and mappings may stand in each other."""
+
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+_DEEP = f"It is nested deeper than {DEEPEST} levels."
+_SHOWN = 40
+_LONGEST = 10_000
+
+
+def first_unwritable(text: str) -> int:
+    """Where a text has a NUL or half of a character, which not every storage keeps; else -1."""
+    if text.isascii() and "\x00" not in text:
+        return -1
+    found = _UNWRITABLE.search(text)
+    return -1 if found is None else found.start()
+
+
+def storable_text(text: str) -> str:
+    """Give a text without NUL, its halves of characters joined or marked as missing."""
+    if first_unwritable(text) < 0:
+        return str(text)
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole.replace("\x00", "")
+
+
+def storable(value: JsonValue) -> JsonValue:
+    """Give a value that every storage keeps: texts mended, what is too large or deep as text."""
+    return _storable(value, DEEPEST) if unstorable(value) else value
+
+
+def unstorable(value: object) -> str:
+    """Say what of a value not every storage keeps, as a sentence; empty if all of it is kept."""
+    waiting: list[tuple[object, int]] = [(value, 0)]
+    while waiting:
+        each, depth = waiting.pop()
+        if isinstance(each, str):
+            if (place := first_unwritable(each)) >= 0:
+                return _of_text(each[place])
+        elif isinstance(each, int):
+            if abs(each) > LARGEST:
+                return f"The number {_digits(each)[:_SHOWN]} has more than 64 bits. Quote it."
+        elif depth > DEEPEST:
+            return _DEEP
+        elif parts := _parts(each):
+            waiting.extend((part, depth + 1) for part in parts)
+    return ""
+
+
+def _storable(value: JsonValue, levels: int) -> JsonValue:
+    if isinstance(value, str):
+        return storable_text(value)
+    if isinstance(value, int):
+        return value if abs(value) <= LARGEST else _digits(value)
+    if isinstance(value, list | dict) and not levels:
+        return "..."
+    if isinstance(value, list):
+        return [_storable(each, levels - 1) for each in value]
+    if isinstance(value, dict):
+        pairs = value.items()
+        return {storable_text(key): _storable(each, levels - 1) for key, each in pairs}
+    return value
+
+
+def _parts(value: object) -> list[object]:
+    if isinstance(value, BaseModel):
+        return [each for _, each in value]
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value)
+        return [*pairs.keys(), *pairs.values()]
+    return [*cast("list[object]", value)] if isinstance(value, list | tuple) else []
+
+
+def _of_text(character: str) -> str:
+    if character == "\x00":
+        return "It has a NUL character. Take it out."
+    return "It has half of a character. Write it as UTF-8."
+
+
+def _digits(number: int) -> str:
+    # Python refuses to write a number of thousands of digits in tens.
+    return str(number) if number.bit_length() <= _LONGEST else hex(number)

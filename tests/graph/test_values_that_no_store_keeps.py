@@ -1,0 +1,185 @@
+"""Numbers above 64 bits, NUL, halves of characters: refused with a sentence or made harmless."""
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.types import Command
+
+from replan import (
+    ExecutionStatus,
+    Host,
+    InputError,
+    Limits,
+    MultiAgentConfig,
+    PlanDocumentError,
+    Specialist,
+    SpecialistResult,
+    StorageError,
+    ask_user,
+    build_graph,
+    open_storage,
+    run,
+)
+from replan.testing import ScriptedModel, always
+
+COMPLETE = "---\nverdict: complete\n---\nDone."
+PLAN = "- [ ] 1. Work @worker\n- [ ] 2. Rest @worker\n"
+BIG = "- [ ] 1. Pay @worker\n\n  ```yaml\n  amount: 100000000000000000000000\n  ```\n"
+THREAD = {"configurable": {"thread_id": "t"}}
+DEEP = []
+for _ in range(400):
+    DEEP = [DEEP]
+ODD = [10**23, -(10**23), "a\0b", "a\ud800b", {"a": [10**23]}, {"a\0b": 1}, DEEP]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request, tmp_path):
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_database")
+    return str(tmp_path / "runs.sqlite")
+
+
+@pytest.fixture
+async def team(where):
+    """Make a graph with a specialist."""
+    replies = {
+        "think": always(f"---\nnext_action: create_plan\n---\n{BIG}"),
+        "feedback": always(COMPLETE),
+        "final_answer": always("Done."),
+        "plan_creation": always(BIG),
+    }
+    with ScriptedModel(replies) as model:
+        async with open_storage(where, patience=1) as storage:
+
+            def made(work=lambda context: "done"):
+                team = [Specialist(name="worker", intended_use="Works.", run=work)]
+                host = Host(tool_calling_model=model)
+                config = MultiAgentConfig(
+                    host=host, specialists=team, limits=Limits(step_retries=0)
+                )
+                return build_graph(config, storage=storage)
+
+            yield made
+
+
+async def is_usable(graph, config=THREAD):
+    return (await run(graph, {"plan": PLAN}, config=config))["outcome"] == "completed"
+
+
+async def test_an_answer_that_cannot_be_kept_leaves_the_question_open(team):
+    def work(context):
+        return f"{ask_user('How much?')}" if context.plan_step.id == 1 else "done"
+
+    graph = team(work)
+    assert (await run(graph, {"plan": PLAN}, config=THREAD))["outcome"] == "waiting"
+    for given in [*ODD, *({"1/worker/1": value} for value in ODD)]:
+        with pytest.raises(InputError, match="cannot be kept"):
+            await run(graph, Command(resume=given), config=THREAD)
+        with pytest.raises(InputError, match="cannot be kept"):
+            await graph.ainvoke(Command(resume=given), THREAD)
+    state = await run(graph, Command(resume={"1/worker/1": "ten"}), config=THREAD)
+    assert state["outcome"] == "completed"
+    assert state["current_specialist_results"]["1/worker"].text == "ten"
+
+
+async def test_an_input_that_cannot_be_kept_leaves_the_thread_usable(team):
+    graph = team()
+    extras = [AIMessage("x", additional_kwargs={"value": value}) for value in ODD]
+    for given in (
+        *({"plan": PLAN, "answers": {"1/worker/1": value}} for value in ODD),
+        *({"plan": PLAN, "messages": [("user", "x"), extra]} for extra in extras),
+    ):
+        with pytest.raises(InputError, match="cannot be kept"):
+            await run(graph, given, config=THREAD)
+        with pytest.raises(InputError, match="cannot be kept"):
+            await graph.ainvoke(given, THREAD)
+    assert await is_usable(graph)
+
+
+@pytest.mark.parametrize("odd", ["\0", "\ud800"], ids=["NUL", "half"])
+async def test_a_name_that_cannot_be_kept_is_refused(team, odd):
+    graph = team()
+    for config, name in ((THREAD, f"a{odd}"), ({"configurable": {"thread_id": f"t{odd}"}}, None)):
+        with pytest.raises(InputError, match=r"The (run|thread)_id cannot be kept"):
+            await run(graph, {"plan": PLAN}, config=config, run_id=name)
+    assert await is_usable(graph)
+
+
+@pytest.mark.parametrize(
+    ("plan", "error"),
+    [
+        (BIG, r"line 4, column 3: .* 64 bits"),
+        ("- [ ] 1. A @worker (priority 99999999999999999999)\n", "line 1"),
+        ("- [ ] 1. A @worker (retries 99999999999999999999)\n", "line 1"),
+        ("- [ ] 99999999999999999999. A @worker\n", "line 1"),
+        ("- [ ] 1. A\ud800 @worker\n", "line 1"),
+        ("- [ ] 1. A\0B @worker\n", "The plan cannot be kept"),
+    ],
+    ids=["parameter", "priority", "retries", "number", "half", "NUL"],
+)
+async def test_a_plan_that_cannot_be_kept_is_refused(team, plan, error):
+    graph = team()
+    with pytest.raises((PlanDocumentError, InputError), match=error):
+        await run(graph, {"plan": plan}, config=THREAD)
+    assert await is_usable(graph)
+
+
+async def test_a_model_that_writes_such_a_number_ends_no_run(team):
+    seen = []
+
+    def work(context):
+        seen.append(context.parameters)
+        return "done"
+
+    graph = team(work)
+    state = await run(graph, "Pay.", config=THREAD)
+    assert state["outcome"] == "completed"
+    assert 10**23 not in [value for parameters in seen for value in parameters.values()]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "a\0b",
+        "a\ud800b",
+        AIMessage(
+            "x", usage_metadata={"input_tokens": 10**19, "output_tokens": 1, "total_tokens": 1}
+        ),
+        SpecialistResult(result=AIMessage("x", additional_kwargs={"value": 10**23})),
+        SpecialistResult(status=ExecutionStatus.FAILED, error="a\0\ud800", retry=False),
+    ],
+    ids=["NUL", "half", "usage", "extras", "error"],
+)
+async def test_what_a_specialist_gives_is_made_harmless(team, given):
+    graph = team(lambda context: given)
+    state = await run(graph, {"plan": "- [ ] 1. Work @worker\n"}, config=THREAD)
+    assert state["outcome"] in ("completed", "failed")
+    (result,) = state["current_specialist_results"].values()
+    assert (result.text or result.error).replace("\ufffd", "") in ("ab", "x", "a")
+    again = await run(team(), {"plan": PLAN}, config=THREAD)
+    assert again["outcome"] == "completed"
+
+
+@pytest.mark.parametrize("odd", ["Was \ud800 it?", "Was \0it?"], ids=["half", "NUL"])
+async def test_a_question_with_such_a_text_is_asked_once(team, odd):
+    graph = team(lambda context: f"{ask_user(odd)}")
+    await run(graph, {"plan": "- [ ] 1. Ask @worker\n"}, config=THREAD)
+    state = await run(graph, Command(resume="yes"), config=THREAD)
+    assert state["outcome"] == "completed"
+    assert [each.text.replace("\ufffd ", "") for each in state["questions"].values()] == ["Was it?"]
+
+
+async def test_what_comes_past_every_gate_is_no_crash_of_the_serializer(team):
+    graph = team()
+    await run(graph, {"plan": PLAN}, config=THREAD)
+    with pytest.raises(StorageError, match="cannot be kept there"):
+        await graph.aupdate_state(THREAD, {"max_rounds": 10**23})
+    assert await is_usable(graph)
+
+
+async def test_postgres_does_not_call_itself_away_because_of_a_nul(postgres_database):
+    async with open_storage(postgres_database, patience=1) as storage:
+        config = {"configurable": {"thread_id": "a\0b", "checkpoint_ns": ""}}
+        with pytest.raises(StorageError, match="cannot be kept there"):
+            await storage.checkpointer.aget_tuple(config)
+        with pytest.raises(StorageError, match="cannot be kept there"):
+            await storage.journal.note("a\0b", "key", "value")

@@ -1,0 +1,249 @@
+"""With a key, each value holds only at the place that it was written for."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+from langchain_core.messages import AIMessage
+from sqlalchemy import MetaData, inspect, select, text, update
+
+from old_storage import FORMATS, KINDS, changing, lay_out, picture
+from replan import StorageError, open_storage
+from replan.adapters.storage import formats
+from replan.adapters.storage.faults import UnreadableRecordError
+from replan.adapters.storage.sealing import UNPLACED, cipher_of
+from replan.ports.journal import Attempt
+from replan.ports.runs import RunRecord
+from replan.state.results import SpecialistResult
+from upgrade_kills import killed, open_it
+
+KEY = "a key"
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+OLDER = [number for number in FORMATS if number < 4]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request, tmp_path):
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_database")
+    return str(tmp_path / "runs.sqlite")
+
+
+async def two_runs(where):
+    """Two runs and two threads, with two values for each column."""
+    async with open_storage(where, key=KEY) as storage:
+        for run in ("mine", "yours"):
+            await storage.journal.note(run, "decision/1", run)
+            attempt = Attempt(
+                run_id=run, step_id=1, specialist="a", number=1, key="k", started_at=NOW
+            )
+            await storage.journal.ended(attempt, "failed", NOW, run)
+            result = SpecialistResult(result=AIMessage(run))
+            await storage.journal.finished(attempt.replace(number=2), result, NOW)
+            record = RunRecord(
+                run_id=run, thread_id=run, title=run, order=run, started_at=NOW, updated_at=NOW
+            )
+            await storage.runs.begin(record)
+            await storage.runs.add_events(run, [f"{run} 1", f"{run} 2"])
+            saver = storage.checkpointer
+            for thread, parent, name in ((run, None, "1"), (run, "1", "2")):
+                config = {
+                    "configurable": {
+                        "thread_id": thread,
+                        "checkpoint_ns": "",
+                        "checkpoint_id": parent,
+                    }
+                }
+                versions = {"large": f"{name}.0", "short": f"{name}.0"}
+                checkpoint = {
+                    "v": 4,
+                    "id": name,
+                    "ts": "2026-11-22T00:00:00+00:00",
+                    "channel_values": {"large": [run, name], "short": 7},
+                    "channel_versions": versions,
+                    "versions_seen": {},
+                }
+                written = await saver.aput(config, checkpoint, {}, versions)
+                await saver.aput_writes(written, [("a", run), ("b", name)], f"task {name}")
+
+
+async def all_read(where):
+    async with open_storage(where, key=KEY) as storage:
+        return await read(storage)
+
+
+async def read(storage):
+    """Read all that two runs left."""
+    found = []
+    for run in ("mine", "yours"):
+        journal, runs = storage.journal, storage.runs
+        thread = {"configurable": {"thread_id": run, "checkpoint_ns": ""}}
+        found += [
+            await journal.notes(run),
+            [each.error for each in await journal.ledger(run)],
+            {key: each.text for key, each in (await journal.results(run)).items()},
+            await runs.get(run),
+            await runs.events(run),
+            await storage.checkpointer.aget_tuple(thread),
+            [each async for each in storage.checkpointer.alist(thread)],
+            await storage.checkpointer.aget_delta_channel_history(
+                config=thread, channels=["a", "b", "large"]
+            ),
+        ]
+    return found
+
+
+def sealed_columns(connection):
+    """The columns that hold encrypted values."""
+    for table in inspect(connection).get_table_names():
+        for column in inspect(connection).get_columns(table):
+            is_binary = str(column["type"]) in ("BLOB", "BYTEA")
+            if is_binary and table != "replan_facts" and column["name"] != "metadata":
+                yield table, column["name"]
+
+
+def rows_of(connection, table):
+    metadata = MetaData()
+    metadata.reflect(connection, only=[table])
+    return metadata.tables[table], connection.execute(select(metadata.tables[table])).all()
+
+
+async def test_what_is_bound_reads_as_it_was_written(where):
+    await two_runs(where)
+    found = await all_read(where)
+    assert found[0] == {"decision/1": "mine"}
+    assert found[4] == ["mine 1", "mine 2"]
+    assert found[5].checkpoint["channel_values"] == {"large": ["mine", "2"], "short": 7}
+    assert found[5].pending_writes == [("task 2", "a", "mine"), ("task 2", "b", "2")]
+    assert found[7]["large"]["seed"] == ["mine", "1"]
+    assert found[7]["a"]["writes"] == [("task 1", "a", "mine")]
+
+
+async def test_a_value_that_was_copied_to_another_place_is_refused_and_says_where(where):
+    await two_runs(where)
+    async with open_storage(where, key=KEY) as storage:
+        with changing(where) as connection:
+            columns = list(sealed_columns(connection))
+        assert len(columns) == 8
+        for name, column in columns:
+            with changing(where) as connection:
+                table, rows = rows_of(connection, name)
+            kept = [column, *({"type"} & set(table.c.keys()))]
+            for to, other in pairwise(rows):
+                same = [each == getattr(to, each.name) for each in table.primary_key]
+                for row, is_whole in ((other, False), (to, True)):
+                    values = {each: getattr(row, each) for each in kept}
+                    with changing(where) as connection:
+                        connection.execute(update(table).where(*same).values(values))
+                    if is_whole:
+                        await read(storage)
+                        continue
+                    with pytest.raises(StorageError, match=f"record of {name} at .*cannot be read"):
+                        await read(storage)
+
+
+async def test_the_parent_of_a_checkpoint_is_bound_in_a_file(tmp_path):
+    where = str(tmp_path / "runs.sqlite")
+    await two_runs(where)
+    with changing(where) as connection:
+        connection.execute(text("UPDATE checkpoints SET parent_checkpoint_id = NULL"))
+    with pytest.raises(StorageError, match="record of checkpoints"):
+        await all_read(where)
+
+
+async def test_a_plain_value_in_a_checkpoint_of_postgres_is_refused(postgres_database):
+    await two_runs(postgres_database)
+    with changing(postgres_database) as connection:
+        change = """UPDATE checkpoints SET checkpoint =
+            jsonb_set(checkpoint, '{channel_values}', '{"approved": true}')"""
+        connection.exec_driver_sql(change)
+    with pytest.raises(StorageError, match=r'record of checkpoints at .*"approved"'):
+        await all_read(postgres_database)
+
+
+def unbound(where):
+    """How many encrypted values can be read wherever they stand, and how many there are."""
+    counted = Counter()
+    with changing(where) as connection:
+        _, facts = rows_of(connection, "replan_facts")
+        salt = next(bytes(row.value) for row in facts if row.name == "salt")
+        cipher = cipher_of(KINDS["encrypted"], salt)
+        for name, column in sealed_columns(connection):
+            for row in rows_of(connection, name)[1]:
+                try:
+                    cipher.open(bytes(getattr(row, column)), UNPLACED)
+                except UnreadableRecordError:
+                    counted["bound"] += 1
+                else:
+                    counted["unbound"] += 1
+    return counted["unbound"], counted["unbound"] + counted["bound"]
+
+
+@pytest.mark.parametrize("number", OLDER)
+async def test_an_upgrade_binds_every_value(number, where):
+    lay_out(number, "encrypted", where)
+    before, of = unbound(where)
+    assert before == of > 200
+    async with open_storage(where, key=KINDS["encrypted"]) as storage:
+        for record in await storage.runs.recent(9):
+            thread = {"configurable": {"thread_id": record.thread_id}}
+            assert [each async for each in storage.checkpointer.alist(thread)]
+            assert await storage.runs.events(record.run_id)
+            await storage.journal.notes(record.run_id)
+            await storage.journal.results(record.run_id)
+    left, now = unbound(where)
+    assert (left, now >= of) == (0, True)
+
+
+async def test_after_the_upgrade_an_unbound_value_is_refused(where):
+    lay_out(3, "encrypted", where)
+    with changing(where) as connection:
+        table, rows = rows_of(connection, "replan_notes")
+    async with open_storage(where, key=KINDS["encrypted"]):
+        pass
+    with changing(where) as connection:
+        old = rows[0]
+        connection.execute(update(table).where(table.c.id == old.id).values(value=old.value))
+    async with open_storage(where, key=KINDS["encrypted"]) as storage:
+        with pytest.raises(StorageError, match="record of replan_notes"):
+            await storage.journal.notes(old.run_id)
+
+
+async def test_a_record_that_was_changed_before_the_upgrade_keeps_nothing_else_from_it(where):
+    lay_out(3, "encrypted", where)
+    with changing(where) as connection:
+        table, rows = rows_of(connection, "replan_notes")
+        spoilt = update(table).where(table.c.id == rows[0].id).values(value=b"no such thing")
+        connection.execute(spoilt)
+    async with open_storage(where, key=KINDS["encrypted"]) as storage:
+        assert len(await storage.runs.recent(9)) == 4
+        with pytest.raises(StorageError, match="record of replan_notes"):
+            await storage.journal.notes(rows[0].run_id)
+
+
+async def test_short_values_of_older_checkpoints_are_encrypted_too(postgres_database):
+    lay_out(3, "encrypted", postgres_database)
+    query = """SELECT count(*) FROM checkpoints, jsonb_each(checkpoint -> 'channel_values')
+        WHERE value <> 'null'"""
+    with changing(postgres_database) as connection:
+        assert connection.exec_driver_sql(query).scalar() > 20
+    async with open_storage(postgres_database, key=KINDS["encrypted"]) as storage:
+        (over,) = [each for each in await storage.runs.recent(9) if each.title == "over"]
+        thread = {"configurable": {"thread_id": over.thread_id, "checkpoint_ns": ""}}
+        found = await storage.checkpointer.aget_tuple(thread)
+        assert found.checkpoint["channel_values"]["is_completed"] is True
+        assert found.checkpoint["channel_values"]["current_round"] == 1
+    with changing(postgres_database) as connection:
+        assert connection.exec_driver_sql(query).scalar() == 0
+
+
+@pytest.mark.parametrize("at", [1, 9])
+def test_a_process_killed_while_it_binds_leaves_the_old_format_whole(at, where):
+    lay_out(3, "encrypted", where)
+    before = picture(where)
+    assert killed(open_it, where, KINDS["encrypted"], at)
+    assert picture(where) == before
+    open_it(where, KINDS["encrypted"])
+    assert unbound(where)[0] == 0
+    assert formats.FORMAT == 4

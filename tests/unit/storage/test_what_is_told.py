@@ -1,0 +1,134 @@
+"""What goes wrong with storage is told as far as it is known, and not for longer than was asked."""
+
+import shutil
+import sqlite3
+import time
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from old_storage import changing
+from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph, open_storage, run
+from replan.adapters.storage.database import Patience
+from replan.adapters.storage.faults import DAMAGED, fault_of, storage_error
+
+PLAN = "".join(f"- [ ] {n}. Part {n} @worker (after {n - 1})\n" for n in range(2, 6))
+PLAN = f"- [ ] 1. Part 1 @worker\n{PLAN}"
+
+
+def graph_of(work, storage):
+    team = [Specialist(name="worker", intended_use="Works.", run=work)]
+    host = Host(tool_calling_model="offline")
+    return build_graph(MultiAgentConfig(host=host, specialists=team), storage=storage)
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+async def test_a_file_that_goes_away_in_the_middle_ends_the_run_loudly(how, tmp_path):
+    where = tmp_path / "runs.sqlite"
+    done = []
+
+    def work(context):
+        done.append(context.plan_step.id)
+        if context.plan_step.id == 2:
+            for each in tmp_path.glob("runs.sqlite*"):
+                if each.is_file():
+                    each.unlink()
+            if how == "replaced":
+                sqlite3.connect(where).close()
+                where.touch()
+        return "done"
+
+    async with open_storage(where) as storage:
+        with pytest.raises(StorageError, match="removed, or another one") as caught:
+            await run(graph_of(work, storage), {"plan": PLAN}, config=thread("t"), run_id="r")
+        assert "no finished step is lost" not in str(caught.value)
+        with pytest.raises(StorageError, match="removed, or another one"):
+            await storage.runs.recent(1)
+    assert done == [1, 2]
+
+
+def thread(name):
+    return {"configurable": {"thread_id": name}}
+
+
+async def test_a_file_under_another_name_is_still_the_same(tmp_path):
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "runs.sqlite")
+    async with open_storage(tmp_path / "link.sqlite") as storage:
+        graph = graph_of(lambda context: "done", storage)
+        state = await run(graph, {"plan": PLAN}, config=thread("t"))
+        assert state["outcome"] == "completed"
+
+
+def test_of_damage_it_is_not_said_that_nothing_is_lost():
+    told = str(storage_error("here", DAMAGED))
+    assert "lost" not in told
+    assert "left as it was" not in told
+    unknown = sqlite3.OperationalError("odd")
+    assert "lost" not in str(storage_error("here", fault_of(unknown)))
+
+
+async def test_a_database_that_was_waited_for_in_vain_is_not_waited_for_again():
+    patience, tried = Patience("here", 0.3), []
+
+    async def away():
+        tried.append(1)
+        raise psycopg.OperationalError("connection refused")
+
+    async def there():
+        return "done"
+
+    started = time.monotonic()
+    counts = []
+    for _ in range(20):
+        tried.clear()
+        with pytest.raises(StorageError, match="cannot be reached"):
+            await patience.insist(away)
+        counts.append(len(tried))
+    assert counts[0] > 1
+    assert counts[1:] == [1] * 19
+    assert time.monotonic() - started < 3
+    assert await patience.insist(there) == "done"
+    with pytest.raises(StorageError):
+        await patience.insist(away)
+    assert len(tried) > 1
+
+
+async def test_a_note_that_was_made_unreadable_is_a_storage_error(tmp_path):
+    where = str(tmp_path / "runs.sqlite")
+    async with open_storage(where) as storage:
+        await storage.journal.note("r", "key", "value")
+        with changing(where) as connection:
+            deep = {"value": b"[" * 200_000 + b"]" * 200_000}
+            connection.execute(text("UPDATE replan_notes SET value = :value"), deep)
+        with pytest.raises(StorageError, match=r'record of replan_notes at \["r", "key"'):
+            await storage.journal.notes("r")
+
+
+@pytest.mark.parametrize("name", ["token", "version", "release"])
+async def test_facts_that_were_changed_are_told_as_damage(name, postgres_database):
+    async with open_storage(postgres_database, key="a key"):
+        pass
+    with changing(postgres_database) as connection:
+        odd = {"name": name, "value": b"\xff"}
+        connection.execute(text("UPDATE replan_facts SET value = :value WHERE name = :name"), odd)
+    with pytest.raises(StorageError, match=r"damaged|another key"):
+        async with open_storage(postgres_database, key="a key"):
+            pass
+
+
+async def test_a_hot_journal_that_is_taken_back_is_not_called_left_as_it_was(tmp_path):
+    """As a kill in the first commit leaves a file of another program."""
+    made = sqlite3.connect(tmp_path / "made", isolation_level=None)
+    made.execute("CREATE TABLE theirs (a)")
+    made.execute("PRAGMA cache_size = 1")
+    made.execute("BEGIN IMMEDIATE")
+    for number in range(60):
+        made.execute(f"CREATE TABLE t{number} (a)")
+    for end in ("", "-journal"):
+        shutil.copy(tmp_path / f"made{end}", tmp_path / f"runs.sqlite{end}")
+    made.close()
+    with pytest.raises(StorageError, match="another program") as caught:
+        async with open_storage(tmp_path / "runs.sqlite"):
+            pass
+    assert "left as it was" not in str(caught.value)
