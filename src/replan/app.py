@@ -225,6 +225,7 @@ def local_config(
             name=port.card.name,
             intended_use=port.card.intended_use,
             capabilities=port.card.capabilities,
+            effects=port.card.effects,
             run=port.run,
         )
         for port in local_specialists(directory, out)
@@ -243,7 +244,7 @@ def models_from_environment(
 
 def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
     if given.run is not None:
-        return FunctionSpecialist(_card(given, "keyed"), given.run)
+        return FunctionSpecialist(_card(given, effects_of_work(given.run)), given.run)
     chat = chats.of(given.chat_model)
     if chat is None:
         answer = RunnableAnswer(given.invokable, given.streamable)

@@ -21,6 +21,11 @@ class StepTimeoutError(TimeoutError):
     """Work was stopped when its time was over; how far it had come is not known."""
 
 
+def was_cut_off(error: BaseException) -> bool:
+    """Whether an error says that work was stopped in the middle, since its time was over."""
+    return isinstance(error, StepTimeoutError) or isinstance(error.__cause__, StepTimeoutError)
+
+
 async def in_time(
     work: Callable[[], Awaitable[T]],
     account: Account,
@@ -57,7 +62,7 @@ async def in_time(
         if is_late:
             await _stop(task)
     if is_late and own > left:
-        raise scope.reached("seconds")
+        raise scope.reached("seconds") from StepTimeoutError("it was at work")
     if is_late:
         raise StepTimeoutError(f"no answer within {seconds:g} s")
     if task.cancelled():

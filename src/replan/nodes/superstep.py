@@ -16,6 +16,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment
 
+_CHECKPOINTER = "__pregel_checkpointer"
 _READ = "__pregel_read"
 _RUNTIME = "__pregel_runtime"
 _KEYS = (
@@ -59,6 +60,11 @@ def read_state(sent: Sent, config: RunnableConfig) -> EnhancedState:
         return sent["state"]
     read = _configurable(config)[_READ]
     return cast(EnhancedState, read(list(_KEYS)))
+
+
+def can_wait(config: RunnableConfig) -> bool:
+    """Whether the run is kept where it stands, so that a person's answer finds it again."""
+    return bool(_configurable(config).get(_CHECKPOINTER))
 
 
 def to_its_end(config: RunnableConfig) -> RunnableConfig:
