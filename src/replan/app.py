@@ -44,6 +44,7 @@ from replan.specialists.runnable import RunnableAnswer
 from replan.specialists.tools import chat_with_tools
 from replan.state.entrance import Entrance
 from replan.state.team import Effects, SpecialistCard
+from replan.state.tightening import EDITABLE
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -98,7 +99,8 @@ def build_graph(
     config.check()
     provider = models or models_from_environment(base_url)
     services = services_of(config, provider, storage and storage.journal)
-    services = replace(services, is_served=served)
+    opened = frozenset(config.open_to_clients)
+    services = replace(services, is_served=served, open_to_clients=opened)
     check_prices(config.limits, services)
     graph = host_graph(services)
     if checkpointer is None and storage is not None:
@@ -108,7 +110,10 @@ def build_graph(
     compiled = TeamGraph.of(
         graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)
     )
-    compiled.channels[START] = entrance = Entrance(partial(check_input, services=services))
+    entrance = Entrance(
+        partial(check_input, services=services), editable=EDITABLE | opened if served else None
+    )
+    compiled.channels[START] = entrance
     entrance.key = START
     return compiled.with_config({"recursion_limit": recursion_limit(config.limits.max_rounds)})
 

@@ -100,7 +100,7 @@ class ToolCalls:
         """Call the tool; None if the call was cut off, and nobody knows what it did."""
         called, remark = request.tool_call, ""
         if called["name"] in self.approve:
-            decision = read_call_decision(_asked(called))
+            decision = read_call_decision(_asked(called, place))
             if decision.action == "reject":
                 reason = decision.reason or "no reason given"
                 return answer_of_failure(called, f"A person did not allow this call: {reason}")
@@ -144,8 +144,13 @@ class ToolCalls:
             return answer_of_failure(called, describe(error))
 
 
-def _asked(called: ToolCall) -> JsonValue:
-    details: JsonValue = {"tool": called["name"], "arguments": plain(called["args"])}
+def _asked(called: ToolCall, place: str) -> JsonValue:
+    # With its place, since a call just like it is another call.
+    details: JsonValue = {
+        "tool": called["name"],
+        "arguments": plain(called["args"]),
+        "call": place,
+    }
     return ask(f"May the tool {called['name']} be called?", kind="approval", details=details)
 
 

@@ -379,7 +379,8 @@ async def test_a_tool_that_needs_approval_waits_for_it(team, call, answer, hears
         state = await run(graph, PLAN, config=CONFIG)
         (question,) = waiting_for(state)
         assert (question.kind, sent) == ("approval", [])
-        assert question.details == {"tool": "mail", "arguments": {"to": "Ann"}}
+        called = {"tool": "mail", "arguments": {"to": "Ann"}, "call": "0.0"}
+        assert question.details == called
         state = await run(graph, Command(resume=answer), config=CONFIG)
         assert [m.content for m in told(model)] == [hears]
     assert sent == done
