@@ -15,7 +15,8 @@ from replan import (
     SpecialistResult,
     build_graph,
 )
-from replan.state.tightening import tightened
+from replan.state.enhanced import EnhancedState
+from replan.state.tightening import CAN_BE_OPENED, tightened
 from replan.state.usage import Usage
 from replan.testing import ScriptedModel
 
@@ -177,3 +178,8 @@ async def test_a_key_of_the_state_can_be_opened():
 def test_what_cannot_be_opened_is_refused(opened):
     with pytest.raises(ConfigurationError, match="open_to_clients"):
         served(ScriptedModel({}), open_to_clients=opened)
+
+
+def test_what_can_be_opened_are_settings_limits_and_keys_of_the_state():
+    known = {*RunSettings.model_fields, *Limits.model_fields, *EnhancedState.__annotations__}
+    assert known > CAN_BE_OPENED

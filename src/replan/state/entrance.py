@@ -45,8 +45,8 @@ class Entrance(EphemeralValue[Any]):
             raise InvalidUpdateError(
                 "A client may not act as 'plan_approval'. Decide with Command(resume=...)."
             )
-        keys = values if isinstance(values, Mapping) else [key for key, _ in values or ()]
-        refused = sorted(key for key in cast("Collection[str]", keys) if key not in self.editable)
+        edits = cast("dict[str, Any]", dict(values or ()))
+        refused = sorted(key for key in edits if key not in self.editable)
         if refused:
             names = ", ".join(f"'{key}'" for key in refused)
             raise InvalidUpdateError(

@@ -328,7 +328,7 @@ def _is_whole(answers: Mapping[str, object], only: Question | None) -> bool:
     """Whether a mapping is the answer to the only question, and not one by keys."""
     if only is None:
         return False
-    is_bound = answers.keys() == {"answer", "fingerprint"} and only.key not in answers
+    is_bound = set(answers) == {"answer", "fingerprint"}
     return is_bound or (only.kind != "question" and "action" in answers)
 
 

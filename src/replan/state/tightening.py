@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final, TypeVar
 
 from replan.plan.model import Value
-from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
 
 V = TypeVar("V", bound=Value)
@@ -26,11 +25,10 @@ _FREE = ("complexity_threshold",)
 EDITABLE: Final = frozenset({"messages", "plan", "answers", "current_plan", "settings"})
 """The keys of the state that a client may edit, whatever its team opens."""
 
-CAN_BE_OPENED: Final = frozenset(
-    {*RunSettings.model_fields, *Limits.model_fields, *EnhancedState.__annotations__}
-    - EDITABLE
-    - {"limits"}
-)
+_KEYS = ("current_specialist_results", "generations", "max_rounds", "questions", "usage")
+CAN_BE_OPENED: Final = frozenset({*RunSettings.model_fields, *Limits.model_fields, *_KEYS}) - {
+    "limits"
+}
 """Settings, limits and keys of the state that a team may open to clients."""
 
 
