@@ -60,5 +60,8 @@ PARAMETERS = YamlBounds(characters=200_000, depth=100, values=20_000, digits=100
 REPLY_YAML = YamlBounds(characters=60_000, depth=20, values=50_000, digits=100, aliases=False)
 """Steps that a model gives as YAML."""
 
+TABLE_COLUMNS, COLUMN_NAME = 2_000, 500
+"""Columns of a table, and characters of the name of each."""
+
 ANSWER = 200_000
 """Bytes of a person's answer to a question, as JSON."""
