@@ -12,6 +12,7 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command
 
 from replan.state.enhanced import GraphInput
+from replan.state.tightening import CAN_BE_OPENED
 
 Check = Callable[[Any], None]
 """Raises an error for an input that no run can begin from."""
@@ -49,10 +50,9 @@ class Entrance(EphemeralValue[Any]):
         refused = sorted(key for key in edits if key not in self.editable)
         if refused:
             names = ", ".join(f"'{key}'" for key in refused)
-            raise InvalidUpdateError(
-                f"A client may not edit {names} of the state. Its team can open a key: "
-                f"open_to_clients=['{refused[0]}']."
-            )
+            opened = ", ".join(f"'{key}'" for key in refused if key in CAN_BE_OPENED)
+            fix = f" Its team can open it: open_to_clients=[{opened}]." if opened else ""
+            raise InvalidUpdateError(f"A client may not edit {names} of the state.{fix}")
 
     def check_command(self, command: Command[Any]) -> None:
         """Refuse a command that is not a client's to give.
