@@ -136,7 +136,7 @@ def _team(chance: random.Random, done: Counter[tuple[str, int]]) -> MultiAgentCo
 
     return MultiAgentConfig(
         host=Host(tool_calling_model=ScriptedModel({"feedback": always(COMPLETE)})),
-        specialists=[Specialist(name="worker", intended_use="Works.", run=work)],
+        specialists=[Specialist(name="worker", intended_use="Works.", run=work, effects="pure")],
     )
 
 

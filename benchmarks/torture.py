@@ -237,7 +237,7 @@ async def _worked(where: str, run_id: str, shape: Shape, seed: int, port: int) -
         return text_of(step, context.inputs)
 
     model = ScriptedModel({"feedback": always(COMPLETE)})
-    team = [Specialist(name="worker", intended_use="Looks into parts.", run=work)]
+    team = [Specialist(name="worker", intended_use="Looks into parts.", run=work, effects="pure")]
     config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
     async with open_storage(where) as storage:
         graph = build_graph(config, storage=storage)

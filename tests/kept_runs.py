@@ -28,7 +28,7 @@ PLAN = "".join(
 )
 TEAM = """\
 host: {tool_calling_model: offline}
-specialists: [{name: worker, intended_use: Works., run: 'kept_runs:work'}]
+specialists: [{name: worker, intended_use: Works., run: 'kept_runs:work', effects: pure}]
 """
 Trap = Callable[["KeptRun"], Awaitable[None]]
 

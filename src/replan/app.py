@@ -45,6 +45,7 @@ from replan.specialists.runnable import RunnableAnswer
 from replan.specialists.tools import chat_with_tools
 from replan.state.entrance import Entrance
 from replan.state.team import Effects, SpecialistCard
+from replan.state.tightening import EDITABLE
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -101,7 +102,8 @@ def build_graph(
     learn_environment(os.environ)
     provider = models or models_from_environment(base_url)
     services = services_of(config, provider, storage and storage.journal)
-    services = replace(services, is_served=served)
+    opened = frozenset(config.open_to_clients)
+    services = replace(services, is_served=served, open_to_clients=opened)
     check_prices(config.limits, services)
     graph = host_graph(services)
     if checkpointer is None and storage is not None:
@@ -111,7 +113,10 @@ def build_graph(
     compiled = TeamGraph.of(
         graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)
     )
-    compiled.channels[START] = entrance = Entrance(partial(check_input, services=services))
+    entrance = Entrance(
+        partial(check_input, services=services), editable=EDITABLE | opened if served else None
+    )
+    compiled.channels[START] = entrance
     entrance.key = START
     return compiled
 
@@ -228,6 +233,7 @@ def local_config(
             name=port.card.name,
             intended_use=port.card.intended_use,
             capabilities=port.card.capabilities,
+            effects=port.card.effects,
             run=port.run,
         )
         for port in local_specialists(directory, out)
@@ -247,7 +253,7 @@ def models_from_environment(
 
 def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
     if given.run is not None:
-        return FunctionSpecialist(_card(given, "keyed"), given.run)
+        return FunctionSpecialist(_card(given, effects_of_work(given.run)), given.run)
     chat = chats.of(given.chat_model)
     if chat is None:
         answer = RunnableAnswer(given.invokable, given.streamable)

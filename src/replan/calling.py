@@ -21,7 +21,7 @@ from langchain_core.runnables.config import merge_configs, var_child_runnable_co
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Interrupt, StateSnapshot
+from langgraph.types import Command, Interrupt, StateSnapshot, StateUpdate
 
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
@@ -67,7 +67,7 @@ def check_input(graph: Graph, given: Mapping[str, Any]) -> None:
         InputError: It says nothing, or its plan names unknown specialists.
         PlanDocumentError: Its plan has mistakes.
     """
-    cast("Entrance", graph.channels[START]).check(given)
+    _entrance(graph).check(given)
 
 
 class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -99,17 +99,45 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             async for part in parts:
                 yield part
 
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Edit the state as LangGraph does; a client of a server may edit some keys only."""
+        _check_edits(self, supersteps)
+        return super().bulk_update_state(config, supersteps)
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Edit the state as LangGraph does; a client of a server may edit some keys only."""
+        _check_edits(self, supersteps)
+        return await super().abulk_update_state(config, supersteps)
+
+
+def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> None:
+    for edit in (edit for superstep in supersteps for edit in superstep):
+        _entrance(graph).check_edit(edit.values, edit.as_node)
+
+
+def _entrance(graph: Graph) -> Entrance:
+    return cast("Entrance", graph.channels[START])
+
 
 async def _entering(graph: Graph, call: Call) -> Call:
     _check_kept(call)
+    if isinstance(call.input, Command):
+        _entrance(graph).check_command(call.input)
+    is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
+    if isinstance(call.input, Command) and call.input.resume is not None and is_kept:
+        snapshot = await graph.aget_state(call.config)
+        return replace(call, input=_directed(call.input, snapshot.interrupts))
     if not isinstance(call.input, Mapping):
         return call
     if not call.input:
         # The state of an old thread would be taken for a request.
         raise InputError(NOTHING_TO_DO)
     name = str(call.config.get("metadata", {}).get("run_id") or "")
-    is_kept = name and isinstance(graph.checkpointer, BaseCheckpointSaver)
-    return await _delivered(graph, replace(call, name=name)) if is_kept else call
+    return await _delivered(graph, replace(call, name=name)) if name and is_kept else call
 
 
 async def prepared(graph: Graph, call: Call) -> Call:
@@ -240,11 +268,15 @@ def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
 
 
 def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
-    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one."""
-    is_answer = command.resume is not None or not (command.update or command.goto)
+    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one.
+
+    Where nothing is asked, LangGraph would keep the answer for whatever is asked next, unseen.
+    """
+    does_more = bool(command.update or command.goto)
+    is_answer = command.resume is not None or not does_more
     if is_answer and interrupts:
         return replace(command, resume=resumption(command.resume, interrupts))
-    return None if is_answer and command.resume is None else command
+    return replace(command, resume=None) if does_more else None
 
 
 def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:

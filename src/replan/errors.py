@@ -267,15 +267,30 @@ class LimitReachedError(ReplanError):
 class InDoubtError(ReplanError):
     """Something was cut off, or done before, that must not be done twice: it is not done again."""
 
-    def __init__(self, what: str, attempt: int, *, was_done: bool = False) -> None:
+    def __init__(
+        self,
+        what: str,
+        attempt: int,
+        *,
+        was_done: bool = False,
+        why: str = "",
+        undeclared: str = "",
+    ) -> None:
         self.what = what
         self.attempt = attempt
         self.was_done = was_done
+        cause = f" ({why})" if why else ""
         problem = (
             f"was done in try {attempt}; it was opened again, or what it is given has changed, and "
             "it is not done once more unasked. Look at what it did"
             if was_done
-            else f"was cut off in try {attempt}, so nobody knows whether it took effect, and it is "
-            "not done again. Look at what it would have changed"
+            else f"was cut off in try {attempt}{cause}, so nobody knows whether it took effect, "
+            "and it is not done again. Look at what it would have changed"
         )
-        super().__init__(f"{what} {problem}; then do it by hand, or in a new step.")
+        declare = (
+            f" If its work may be repeated, declare that in the team: effects='pure' for "
+            f"@{undeclared}, or 'keyed'."
+            if undeclared
+            else ""
+        )
+        super().__init__(f"{what} {problem}; then do it by hand, or in a new step.{declare}")

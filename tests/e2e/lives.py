@@ -75,7 +75,7 @@ def graph_on(storage: Storage, say: Say) -> Any:
         return f"{step}: {heard}"
 
     model = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nThe answer.")})
-    team = [Specialist(name="a", intended_use="Works.", run=work)]
+    team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
     host = Host(tool_calling_model=model)
     config = MultiAgentConfig(host=host, specialists=team, approval="always")
     return build_graph(config, storage=storage)

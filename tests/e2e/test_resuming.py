@@ -47,9 +47,9 @@ def once(context):
 TEAM = """\
 host: {tool_calling_model: offline}
 specialists:
-  - {name: worker, intended_use: Works., run: 'WORKERS:work'}
-  - {name: asker, intended_use: Asks twice., run: 'WORKERS:ask'}
-  - {name: greeter, intended_use: Asks once., run: 'WORKERS:once'}
+  - {name: worker, intended_use: Works., run: 'WORKERS:work', effects: pure}
+  - {name: asker, intended_use: Asks twice., run: 'WORKERS:ask', effects: pure}
+  - {name: greeter, intended_use: Asks once., run: 'WORKERS:once', effects: pure}
 """
 CHAIN = """\
 # Four things

@@ -99,7 +99,11 @@ async def test_a_plan_is_shown_changed_with_a_mistake_and_then_run_as_the_person
     async with get_client(url=url) as client:
         thread = (await client.threads.create())["thread_id"]
         state = await client.runs.wait(thread, "replan", input={"plan": plan}, context=context)
-        assert waiting_for(state) == Approval(approve=plan, reason="A plan was handed in.")
+        about = waiting_for(state).fingerprint
+        assert waiting_for(state) == Approval(
+            approve=plan, reason="A plan was handed in.", fingerprint=about
+        )
+        assert about
         wrong = {"action": "edit", "plan": plan.replace("after 1", "after 7")}
         state = await resume(client, thread, wrong)
         assert "line 2" in waiting_for(state).problem

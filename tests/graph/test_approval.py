@@ -21,6 +21,7 @@ from replan import (
     waiting_for,
 )
 from replan.nodes.plan_approval import decision_key
+from replan.state.questions import fingerprint_of
 from replan.testing import ScriptedModel, always
 
 CONFIG = {"configurable": {"thread_id": "t"}}
@@ -62,7 +63,8 @@ async def decide(graph, decision):
 async def test_an_approved_plan_runs_as_it_is(decision):
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, ran, asked = await waiting(model)
-        assert asked == Approval(approve=PLAN, version=1, reason="Two parts.")
+        about = fingerprint_of("plan", 1, PLAN)
+        assert asked == Approval(approve=PLAN, version=1, reason="Two parts.", fingerprint=about)
         assert ran == []
         state = await decide(graph, decision)
     assert ran == [(1, "One"), (2, "Two")]

@@ -4,6 +4,9 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import MessagesState, StateGraph
 from langgraph.types import Command
 
 from replan import (
@@ -156,11 +159,32 @@ async def test_what_is_declared_harmless_is_done_again_unasked(storage, cut_off,
     assert await ledger_of(storage) == [(1, "cancelled"), (2, "done")]
 
 
-async def test_a_function_of_the_context_is_taken_for_keyed(storage, cut_off):
+@pytest.mark.parametrize("way", ["run", "runnable", "graph"])
+async def test_work_that_declares_nothing_is_asked_about(cut_off, way):
+    acts = Acts()
+
+    async def act(state):
+        return {"messages": [("ai", await acts(()))]}
+
+    inner = StateGraph(MessagesState).add_node("act", act).set_entry_point("act")
+    ways = {
+        "run": {"run": acts},
+        "runnable": {"invokable": RunnableLambda(acts)},
+        "graph": {"invokable": inner.compile()},
+    }
+    graph = await cut_off(acts, **ways[way])
+    state = await run(graph, None, config=CONFIG)
+    (question,) = waiting_for(state)
+    assert question.kind == "in doubt"
+    assert acts.times == 1
+
+
+async def test_a_function_with_a_parameter_for_the_key_is_done_again_under_it(storage, cut_off):
     acts, keys = Acts(), []
 
-    async def act(context):
-        keys.append((context.idempotency_key, context.attempt))
+    async def act(context, idempotency_key):
+        keys.append((idempotency_key, context.attempt))
+        assert idempotency_key == context.idempotency_key
         return await acts(())
 
     graph = await cut_off(acts, run=act)
@@ -169,6 +193,46 @@ async def test_a_function_of_the_context_is_taken_for_keyed(storage, cut_off):
     (first, one), (second, two) = keys
     assert first == second != ""
     assert (one, two) == (1, 2)
+
+
+def slow_team(acts, *, saver=None, **actor):
+    model = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nThe end.")})
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=model),
+        specialists=[
+            Specialist(name="actor", intended_use="Acts.", run=acts, **actor),
+            Specialist(name="other", intended_use="Works.", run=lambda context: "worked"),
+        ],
+        limits=Limits(step_timeout=0.05),
+    )
+    return build_graph(config, checkpointer=saver)
+
+
+async def test_a_time_out_of_work_that_declares_nothing_is_asked_about():
+    acts = Acts()
+    graph = slow_team(acts, saver=InMemorySaver())
+    state = await run(graph, PLAN, config=CONFIG)
+    (question,) = waiting_for(state)
+    assert "was cut off in try 1 (StepTimeoutError: no answer within 0.05 s)" in question.text
+    assert state["current_specialist_results"]["3/other"].text == "worked"
+    state = await run(graph, Command(resume="run again"), config=CONFIG)
+    assert state["outcome"] == "completed"
+    assert state["current_specialist_results"]["1/actor"].text == "acted 2"
+
+
+async def test_without_a_checkpointer_a_time_out_fails_the_step_and_says_what_to_declare():
+    acts = Acts()
+    state = await run(slow_team(acts), PLAN)
+    error = state["current_specialist_results"]["1/actor"].error
+    assert "no answer within 0.05 s" in error
+    assert "effects='pure' for @actor" in error
+    assert (state["outcome"], acts.times) == ("partial", 1)
+
+
+async def test_a_time_out_of_pure_work_is_tried_again():
+    acts = Acts()
+    state = await run(slow_team(acts, effects="pure"), PLAN)
+    assert state["current_specialist_results"]["1/actor"].text == "acted 2"
 
 
 async def test_where_no_more_questions_may_be_asked_the_step_fails(storage, cut_off):

@@ -83,7 +83,8 @@ class World:
         """Open all anew; gives the graph and the storage."""
         async with open_storage(self.where, **options) as storage:
             with ScriptedModel(self.replies) as model:
-                team = [Specialist(name=self.name, intended_use="Works.", run=self.work)]
+                work = {"run": self.work, "effects": "pure"}
+                team = [Specialist(name=self.name, intended_use="Works.", **work)]
                 config = MultiAgentConfig(
                     host=Host(tool_calling_model=model),
                     specialists=team,

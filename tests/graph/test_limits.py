@@ -214,7 +214,9 @@ async def test_the_time_of_a_step_is_bounded_over_its_tries_and_others_have_thei
 
     limits = Limits(step_timeout=0.15, step_retries=99, per_step=Budget(max_seconds=0.3))
     graph = team(
-        scripted("-"), Specialist(name="a", intended_use="Works.", run=hang), limits=limits
+        scripted("-"),
+        Specialist(name="a", intended_use="Works.", run=hang, effects="pure"),
+        limits=limits,
     )
     state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})
     failed = state["current_specialist_results"]["1/a"]
@@ -398,7 +400,7 @@ async def test_a_run_that_was_stopped_in_a_round_goes_on_with_other_limits(more,
         return await model.ainvoke("Do it.", config)
 
     def made(storage):
-        worker = Specialist(name="a", intended_use="Works.", run=work)
+        worker = Specialist(name="a", intended_use="Works.", run=work, effects="pure")
         limits = Limits(max_model_calls=2, max_parallel_steps=1)
         return team(model, worker, storage=storage, limits=limits)
 

@@ -43,7 +43,8 @@ TWO_ASK = """\
 
 
 def graph_of(work, model, checkpointer=None, **options):
-    team = [Specialist(name=name, intended_use="Works.", run=work) for name in ("a", "b")]
+    way = {"run": work, "effects": "pure"}
+    team = [Specialist(name=name, intended_use="Works.", **way) for name in ("a", "b")]
     config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
     return build_graph(config, checkpointer=checkpointer)
 

@@ -137,7 +137,7 @@ async def test_a_round_that_was_cut_off_goes_on_under_the_limits_of_the_context(
         return "done"
 
     model = scripted({"specialist": always("Found."), "feedback": always(JUDGED)})
-    slow = Specialist(name="slow", intended_use="Works.", run=works)
+    slow = Specialist(name="slow", intended_use="Works.", run=works, effects="pure")
     options = {"checkpointer": InMemorySaver(), "limits": Limits(max_model_calls=2)}
     graph = team(model, specialists=[slow, analyst(model)], **options)
     plan = ASKING.replace("@asker", "@slow")

@@ -56,7 +56,7 @@ async def build():
 
         def make(work, **options):
             model = ScriptedModel({"feedback": always(COMPLETE), "final_answer": always("Cut.")})
-            team = [Specialist(name="a", intended_use="Works.", run=work)]
+            team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
             config = MultiAgentConfig(
                 host=Host(tool_calling_model=model), specialists=team, **options
             )

@@ -46,7 +46,9 @@ class World:
                 raise ConnectionError(f"{name} is down")
             return f"{step.description} by {name} from {list(context.inputs.values())}"
 
-        return Specialist(name=name, intended_use="Works.", run=work, **options)
+        return Specialist(
+            name=name, intended_use="Works.", run=work, **{"effects": "keyed", **options}
+        )
 
     def config(self, *feedback, names="ab", member=None, **options):
         replies = {"feedback": [*feedback, always(COMPLETE)], "final_answer": always("Cut.")}
@@ -122,7 +124,7 @@ async def test_a_person_who_gives_a_failed_step_more_time_at_the_gate_is_heard()
     model = ScriptedModel({"feedback": [revision, COMPLETE]})
     config = MultiAgentConfig(
         host=Host(tool_calling_model=model),
-        specialists=[Specialist(name="a", intended_use="Works.", run=work)],
+        specialists=[Specialist(name="a", intended_use="Works.", run=work, effects="pure")],
         approval="revisions",
         limits=Limits(step_retries=0),
     )

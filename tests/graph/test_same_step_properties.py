@@ -70,7 +70,9 @@ class World:
         model = ScriptedModel({"feedback": always(self.judge), "final_answer": always("Cut.")})
         config = MultiAgentConfig(
             host=Host(tool_calling_model=model),
-            specialists=[Specialist(name="a", intended_use="Works.", run=self.work)],
+            specialists=[
+                Specialist(name="a", intended_use="Works.", run=self.work, effects="pure")
+            ],
             limits=Limits(step_retries=0, max_stalls=50, max_rounds=50, max_parallel_steps=1),
         )
         graph = build_graph(config, checkpointer=InMemorySaver())

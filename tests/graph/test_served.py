@@ -2,9 +2,22 @@
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import InvalidUpdateError
+from langgraph.types import Command
 
-from replan import Host, Limits, MultiAgentConfig, RunSettings, Specialist, build_graph
-from replan.state.tightening import tightened
+from replan import (
+    ConfigurationError,
+    Host,
+    Limits,
+    MultiAgentConfig,
+    RunSettings,
+    Specialist,
+    SpecialistResult,
+    build_graph,
+)
+from replan.state.enhanced import EnhancedState
+from replan.state.tightening import CAN_BE_OPENED, tightened
+from replan.state.usage import Usage
 from replan.testing import ScriptedModel
 
 PLAN = {"plan": "- [ ] 1. Look @a\n"}
@@ -76,3 +89,97 @@ def test_the_tighter_one_of_two_settings_holds(team, asked, holds):
     known = RunSettings(**team)
     taken = known.overridden_by(tightened(known, RunSettings(**asked)))
     assert taken == known.replace(**holds)
+
+
+def served(model, *, approval="never", work=None, **options):
+    team = [Specialist(name="a", intended_use="Works.", run=work or (lambda context: "done"))]
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=model),
+        specialists=team,
+        approval=approval,
+        limits=Limits(max_model_calls=7),
+        **options,
+    )
+    return build_graph(config, checkpointer=InMemorySaver(), served=True)
+
+
+THREAD = {"configurable": {"thread_id": "t"}}
+
+
+async def test_a_client_may_loosen_what_its_team_has_opened():
+    with ScriptedModel({"feedback": DONE}) as model:
+        graph = served(model, approval="revisions", open_to_clients=["max_model_calls"])
+        state = await graph.ainvoke(PLAN, THREAD, context=LOOSE)
+    assert state["settings"].approval == "revisions"
+    assert state["settings"].limits.max_model_calls == 10**9
+    assert state["warnings"] == [
+        "approval='never' is looser than the team's, so approval='revisions' holds."
+    ]
+
+
+async def test_a_client_that_goes_on_with_a_run_loosens_nothing_and_is_told_once():
+    with ScriptedModel({"feedback": DONE}) as model:
+        graph = served(model, approval="revisions")
+        await graph.ainvoke(PLAN, THREAD, interrupt_before=["plan_execution"])
+        await graph.aupdate_state(THREAD, {"settings": RunSettings(limits=Limits(max_tokens=9))})
+        await graph.aupdate_state(THREAD, {"settings": LOOSE})
+        state = await graph.ainvoke(None, THREAD, context=LOOSE)
+    assert state["settings"].limits.max_model_calls == 7
+    assert state["warnings"] == [
+        "approval='never' is looser than the team's, so approval='revisions' holds.",
+        "max_model_calls=1000000000 is looser than the team's, so max_model_calls=7 holds.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "as_node"),
+    [
+        ({"approval": None}, "plan_approval"),
+        ({"approval": None}, "plan_creation"),
+        ({"messages": []}, "plan_approval"),
+        ({"usage": Usage()}, None),
+        ({"max_rounds": 10**6}, None),
+        ({"decision": {"action": "approve"}}, None),
+        ({"current_specialist_results": {"1/a": SpecialistResult()}}, None),
+        ({"questions": {}}, None),
+    ],
+)
+async def test_a_client_edits_no_state_that_is_not_its_own(values, as_node):
+    with ScriptedModel({}) as model:
+        graph = served(model, approval="always")
+        await graph.ainvoke(PLAN, THREAD)
+        before = await graph.aget_state(THREAD)
+        with pytest.raises(InvalidUpdateError, match="A client may not"):
+            await graph.aupdate_state(THREAD, values, as_node)
+        if as_node is None:
+            with pytest.raises(InvalidUpdateError, match="A client may not"):
+                await graph.ainvoke(Command(update=values), THREAD)
+        assert (await graph.aget_state(THREAD)).values == before.values
+
+
+async def test_a_client_says_not_where_a_run_goes_on():
+    ran = []
+    with ScriptedModel({}) as model:
+        graph = served(model, approval="always", work=ran.append)
+        await graph.ainvoke(PLAN, THREAD)
+        with pytest.raises(InvalidUpdateError, match="goto"):
+            await graph.ainvoke(Command(goto="plan_execution"), THREAD)
+    assert ran == []
+
+
+async def test_a_key_of_the_state_can_be_opened():
+    with ScriptedModel({"feedback": DONE}) as model:
+        graph = served(model, open_to_clients=["current_specialist_results"])
+        await graph.ainvoke(PLAN, THREAD)
+        await graph.aupdate_state(THREAD, {"current_specialist_results": {}})
+
+
+@pytest.mark.parametrize("opened", [["max_second"], "max_seconds", ["settings"]])
+def test_what_cannot_be_opened_is_refused(opened):
+    with pytest.raises(ConfigurationError, match="open_to_clients"):
+        served(ScriptedModel({}), open_to_clients=opened)
+
+
+def test_what_can_be_opened_are_settings_limits_and_keys_of_the_state():
+    known = {*RunSettings.model_fields, *Limits.model_fields, *EnhancedState.__annotations__}
+    assert known > CAN_BE_OPENED

@@ -49,7 +49,7 @@ class Steps:
 
 
 def graph_of(work, storage, model=None, **worker):
-    way = worker or {"run": work}
+    way = worker or {"run": work, "effects": "pure"}
     config = MultiAgentConfig(
         host=Host(tool_calling_model=model or ScriptedModel(END)),
         specialists=[Specialist(name="a", intended_use="Works.", **way)],

@@ -43,7 +43,8 @@ class World:
         return f"text {step} from {list(context.inputs.values())}"
 
     def graph(self, storage, model):
-        team = [Specialist(name="a", intended_use="Works.", run=self.work)]
+        work = {"run": self.work, "effects": "pure"}
+        team = [Specialist(name="a", intended_use="Works.", **work)]
         config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
         return build_graph(config, storage=storage)
 

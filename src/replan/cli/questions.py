@@ -45,6 +45,7 @@ class Ask:
         problem: Why the last answer could not be taken.
         draft: Of a plan, the changed document that could not be taken.
         is_keyed: Whether the interrupt takes answers by key, for it asks several things at once.
+        fingerprint: What an answer says by that it is about this; empty where none is told.
     """
 
     key: str
@@ -57,6 +58,11 @@ class Ask:
     problem: str = ""
     draft: str = ""
     is_keyed: bool = False
+    fingerprint: str = ""
+
+    def bound(self, answer: JsonValue) -> JsonValue:
+        """The answer, with what it is about."""
+        return {"answer": answer, "fingerprint": self.fingerprint} if self.fingerprint else answer
 
 
 def asks_of(interrupts: Iterable[Interrupt]) -> tuple[Ask, ...]:
@@ -77,6 +83,7 @@ def _asks_of(interrupt: Interrupt) -> list[Ask]:
                 remarks=tuple(each.strip() for each in remarks if each.strip()),
                 problem=waiting.problem,
                 draft=waiting.draft,
+                fingerprint=waiting.fingerprint,
             )
         ]
     return [ask_of(question, interrupt.id) for question in waiting]
@@ -93,6 +100,7 @@ def ask_of(question: Question, interrupt: str = "") -> Ask:
         who="" if is_foreign else _who(question.key),
         details=question.details,
         is_keyed=not is_foreign,
+        fingerprint=question.fingerprint,
     )
 
 
@@ -126,9 +134,9 @@ def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command
         if ask.key not in answers:
             continue
         if ask.is_keyed:
-            values.setdefault(ask.interrupt, {})[ask.key] = answers[ask.key]
+            values.setdefault(ask.interrupt, {})[ask.key] = ask.bound(answers[ask.key])
         else:
-            values[ask.interrupt] = answers[ask.key]
+            values[ask.interrupt] = ask.bound(answers[ask.key])
     return Command(resume=values)
 
 

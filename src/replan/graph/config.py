@@ -36,6 +36,7 @@ from replan.state.limits import (
 from replan.state.questions import Approving
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import Effects, SpecialistCard
+from replan.state.tightening import CAN_BE_OPENED
 
 Calls = Literal["merged", "separate"]
 """Whether one call of the host may do the work of two."""
@@ -103,11 +104,11 @@ class Specialist:
         output_processor: Makes the result from the last message.
         effects: What a second run of its work would do to the outside: `pure` nothing, `keyed`
             nothing as it hands the idempotency key on, `unsafe` its effect once more. With tools,
-            it is said of each tool that does not say it itself. Left out: `pure` for a chat model
-            and a LangChain runnable, `keyed` for what is handed the step's idempotency key (`run`
-            in its context, a graph and a function of messages and configuration in the metadata of
-            that, a tool as its parameter `idempotency_key`), `unsafe` for all else. A step that is
-            declared `unsafe` is tried again only where its line says `retries`.
+            it is said of each tool that does not say it itself. Left out: `pure` for a chat model,
+            `keyed` for a function or a tool with a parameter `idempotency_key`, which is handed
+            the key. All else counts as `unsafe`: tried again after an error, and asked about where
+            it was cut off. A step that is declared `unsafe` is tried again only where its line
+            says `retries`.
         approve: The names of tools that a person must approve, call by call.
         limits: What all its steps together may spend in one run.
     """
@@ -176,6 +177,9 @@ class MultiAgentConfig:
         workspace: The folder that specialists may read and write.
         prices: What models cost for each million tokens, by the name that they were configured
             with or that their provider gives them.
+        open_to_clients: Settings (`approval`), limits (`max_seconds`) and keys of the state
+            (`current_specialist_results`) that clients of a server may loosen or edit; of all
+            others they can only tighten settings, and edit the conversation and the plan.
     """
 
     host: Host
@@ -197,6 +201,7 @@ class MultiAgentConfig:
     hook_timeout: float = SECONDS
     workspace: Path | str | None = None
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    open_to_clients: Sequence[str] = ()
 
     @property
     def settings(self) -> RunSettings:
@@ -264,10 +269,21 @@ def _check_choices(config: MultiAgentConfig) -> None:
         raise ConfigurationError(
             "limits", config.limits, "these are no Limits", "Give Limits(...)."
         )
+    _check_opened(config.open_to_clients)
     for name, price in config.prices.items():
         if not isinstance(cast("object", price), Price):
             mend = "Give Price(input=..., output=...), for each million tokens."
             raise ConfigurationError(f"prices[{name!r}]", price, "this is no Price", mend)
+
+
+def _check_opened(opened: Sequence[str]) -> None:
+    if not _is_row(opened):
+        mend = "Give a list: open_to_clients=[...]."
+        raise ConfigurationError("open_to_clients", opened, "this is no list", mend)
+    for name in opened:
+        if name not in CAN_BE_OPENED:
+            mend = f"Use some of: {', '.join(sorted(CAN_BE_OPENED))}."
+            raise ConfigurationError("open_to_clients", name, "there is no such field", mend)
 
 
 def _check_callbacks(config: MultiAgentConfig) -> None:

@@ -12,7 +12,7 @@ from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings
-from replan.state.questions import Approval
+from replan.state.questions import Approval, fingerprint_of
 from replan.state.team import SpecialistCard, find_specialist
 
 BY_PERSON = "Changed by a person before it ran."
@@ -44,6 +44,7 @@ def approval_of(
         reason=reason,
         changes="" if before is None else "\n".join(lines),
         problem=problem,
+        fingerprint=fingerprint_of("plan", plan.version, plan.content),
     )
 
 

@@ -15,7 +15,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 from replan.errors import LimitReachedError, StorageError
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistInvoked, SpecialistRetried, SpecialistToken
-from replan.nodes.deadline import StepTimeoutError, in_time
+from replan.nodes.deadline import in_time, was_cut_off
 from replan.nodes.doubts import result_by, verdict_on
 from replan.nodes.meter import Meter
 from replan.nodes.scopes import step_scopes
@@ -26,7 +26,7 @@ from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
 from replan.ports.failures import can_pass, describe
 from replan.ports.handlers import with_handlers
-from replan.ports.journal import ACTED, Attempt, AttemptOutcome, LedgerEntry
+from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
 from replan.ports.pauses import pause_if_busy
 from replan.ports.questions import Asker, Waiting
@@ -125,8 +125,10 @@ class Tries:
             )
         except _Asked as asked:
             return asked.questions
+        except _CutOff as cut_off:
+            return await self._settled(cut_off.attempt) or await self.run()
         except LimitReachedError as error:
-            await self._ended("cancelled", describe(error))
+            await self._ended(self._end_at(error), describe(error))
             return LimitHit(
                 limit=error.limit,
                 value=error.value,
@@ -138,10 +140,19 @@ class Tries:
 
     async def _doubts(self) -> list[LedgerEntry]:
         """The tries because of which the work may not be done unasked: cut off, or done before."""
-        cut_off = left_in_doubt(self.tried) if self._is_unsafe else None
+        cut_off = await self._cut_off_before() if self._is_unsafe else None
         done = done_before(self.tried)
         is_asked = done is not None and await self._is_once_only()
         return [each for each in (cut_off, done if is_asked else None) if each is not None]
+
+    async def _cut_off_before(self) -> LedgerEntry | None:
+        """The newest try, if nobody knows what it did, and nobody has said it since."""
+        newest = self.tried[-1] if self.tried else None
+        if newest is None or newest.outcome != "failed":
+            return left_in_doubt(self.tried)
+        note = self._doubted(newest.number)
+        is_open = note in await self.services.journal.notes(self.context.run_id, note)
+        return newest if is_open else None
 
     async def _is_once_only(self) -> bool:
         """Whether work that was done before must not be done once more unasked."""
@@ -164,11 +175,17 @@ class Tries:
         """Say what became of work that must not be done twice; None if it is to be done again."""
         asker = self.questions.asker()
         try:
-            verdict = verdict_on(doubt, self.context, asker if self.on_doubt == "ask" else None)
+            verdict = verdict_on(
+                doubt, self.context, self.specialist.card, asker if self.on_doubt == "ask" else None
+            )
         except Waiting:
             return await self.questions.recorded(asker, doubt.number, self.used, self.emitter)
         if verdict.action == "run again":
             return None
+        if self.on_doubt == "fail" and doubt.outcome != "done":
+            # It fails, and nobody knows more of it than before.
+            note = self._doubted(doubt.number)
+            await self.services.journal.note(self.context.run_id, note, value=True)
         self._attempt = Attempt(**{name: getattr(doubt, name) for name in Attempt.model_fields})
         before = self.before.text if self.before and doubt.outcome == "done" else ""
         result = result_by(verdict, before)
@@ -194,6 +211,9 @@ class Tries:
     def _acted(self) -> str:
         return ACTED + result_key(self.context.plan_step.id, self.name)
 
+    def _doubted(self, number: int) -> str:
+        return f"{DOUBTED}{result_key(self.context.plan_step.id, self.name)}/{number}"
+
     @property
     def _retries(self) -> int:
         """Tries beside the first; what was declared unsafe has none unless its step says so."""
@@ -207,10 +227,10 @@ class Tries:
     def _is_unsafe(self) -> bool:
         return self.specialist.card.effects == "unsafe"
 
-    def _is_doubtful(self, error: Exception) -> bool:
-        """Whether an unsafe try was cut off, in a step that does not say that this is no matter."""
-        is_cut_off = isinstance(error, StepTimeoutError)
-        return is_cut_off and self._is_unsafe and self.context.plan_step.max_retries is None
+    def _end_at(self, limit: LimitReachedError) -> AttemptOutcome:
+        """How a try ended at a limit of the run: by an error of its own, or in the middle."""
+        is_undeclared = self._is_unsafe and not self.specialist.card.is_declared
+        return "failed" if is_undeclared and not was_cut_off(limit) else "cancelled"
 
     async def _one(self) -> SpecialistResult:
         """Make one try; everything but a question to the user and a cancellation is a result."""
@@ -234,7 +254,9 @@ class Tries:
         except Exception as error:
             self._cause = reason = await self._limit_behind(error, meter) or error
             logger.warning("attempt failed", exc_info=error, extra=self._about)
-            result = _failure(reason, again=not self._is_doubtful(reason))
+            if self._is_unsafe and was_cut_off(reason) and not asker.asked:
+                raise await self._cut_off(reason) from error
+            result = _failure(reason)
         finally:
             self.used += meter.count
         if result is None or asker.asked:
@@ -252,7 +274,7 @@ class Tries:
         if limit is None:
             return None
         if limit.scope == RUN:
-            raise limit from (None if limit is error else error)
+            raise limit from (limit.__cause__ if limit is error else error)
         self.emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
         return limit
 
@@ -272,6 +294,12 @@ class Tries:
 
     async def _ended(self, outcome: AttemptOutcome, error: str = "") -> None:
         await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
+
+    async def _cut_off(self, error: Exception) -> "_CutOff":
+        """Record that a try was stopped in the middle, and that nobody knows what it did."""
+        await self._ended("cancelled", describe(error))
+        fields = {name: getattr(self._attempt, name) for name in Attempt.model_fields}
+        return _CutOff(LedgerEntry(**fields, outcome="cancelled", error=describe(error)))
 
     async def _waiting(self, asker: Asker) -> list[Question]:
         """Record that a try ended with questions."""
@@ -385,12 +413,20 @@ class _Asked(Exception):  # noqa: N818 - it ends the tries, and is no error
         super().__init__()
 
 
-def _failure(error: Exception, *, again: bool = True) -> SpecialistResult:
+class _CutOff(Exception):  # noqa: N818 - what it did is not known, so it is no error
+    """The time of a try was over, and it must not be made again unasked."""
+
+    def __init__(self, attempt: LedgerEntry) -> None:
+        self.attempt = attempt
+        super().__init__()
+
+
+def _failure(error: Exception) -> SpecialistResult:
     return SpecialistResult(
         status=ExecutionStatus.FAILED,
         error=describe(error),
         confidence=0.0,
-        retry=again and can_pass(error),
+        retry=can_pass(error),
     )
 
 

@@ -7,8 +7,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
+from replan.errors import LimitReachedError
 from replan.nodes.meter import Meter
 from replan.ports.account import Account
+from replan.ports.asking import Scope
 
 T = TypeVar("T")
 
@@ -22,6 +24,11 @@ _TICK = 1.0
 
 class StepTimeoutError(TimeoutError):
     """Work was stopped when its time was over; how far it had come is not known."""
+
+
+def was_cut_off(error: BaseException) -> bool:
+    """Whether an error says that work was stopped in the middle, since its time was over."""
+    return isinstance(error, StepTimeoutError) or isinstance(error.__cause__, StepTimeoutError)
 
 
 async def in_time(
@@ -78,9 +85,15 @@ def _next_end(account: Account, meter: Meter, seconds: float, started: float) ->
     ends = (
         _End(own, lambda: StepTimeoutError(f"no answer within {seconds:g} s")),
         _End(seconds - meter.stuck, lambda: StepTimeoutError(in_vain.format(seconds))),
-        _End(left, lambda: scope.reached("seconds")),
+        _End(left, lambda: _reached_at_work(scope)),
     )
     return min(ends, key=lambda end: end.left)
+
+
+def _reached_at_work(scope: Scope) -> LimitReachedError:
+    error = scope.reached("seconds")
+    error.__cause__ = StepTimeoutError("it was at work")
+    return error
 
 
 def _patience(left: float, *, is_bounded: bool) -> float | None:

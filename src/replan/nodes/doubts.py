@@ -9,30 +9,42 @@ from replan.ports.failures import describe
 from replan.ports.journal import LedgerEntry
 from replan.ports.questions import Asker
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
+from replan.state.team import SpecialistCard
 
 
-def verdict_on(tried: LedgerEntry, context: ExecutionContext, asker: Asker | None) -> Verdict:
+def verdict_on(
+    tried: LedgerEntry, context: ExecutionContext, card: SpecialistCard, asker: Asker | None
+) -> Verdict:
     """What is to become of work that a try may have done, or has done.
 
     Args:
         tried: The try.
         context: The work as it would be done now.
+        card: Who does it.
         asker: Asks a person; None where nobody is asked, and the work fails.
 
     Raises:
         Waiting: There is no answer yet.
     """
     what, was_done = f"Step {tried.step_id} at @{tried.specialist}", tried.outcome == "done"
-    error = InDoubtError(what, tried.number, was_done=was_done)
+    error = InDoubtError(
+        what,
+        tried.number,
+        was_done=was_done,
+        why=tried.error,
+        undeclared="" if card.is_declared else card.name,
+    )
     if asker is None:
         return Verdict(action="fail", text=describe(error))
     details: dict[str, JsonValue] = {"attempt": tried.number, "task": context.task_description}
     if was_done:
         # Asked once for each work that is to be done once more.
         details["idempotency_key"] = context.idempotency_key
-    ask = ask_whether_again if was_done else ask_what_became_of
     try:
-        verdict = ask(what, tried.number, details, asker.ask)
+        if was_done:
+            verdict = ask_whether_again(what, tried.number, details, asker.ask)
+        else:
+            verdict = ask_what_became_of(what, tried.number, details, asker.ask, why=tried.error)
     except QuestionError as refused:
         return Verdict(action="fail", text=f"{error} {refused}")
     if verdict.action == "fail" and not verdict.text:

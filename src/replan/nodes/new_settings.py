@@ -25,7 +25,7 @@ def asked_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings |
     context = cast("object", runtime.context)
     if not isinstance(context, RunSettings):
         return None
-    return tightened(services.settings, context) if services.is_served else context
+    return _within(context, services) if services.is_served else context
 
 
 def refused_in(runtime: Runtime[RunSettings], services: Services) -> list[str]:
@@ -40,7 +40,11 @@ def within_team(state: EnhancedState, services: Services) -> EnhancedState:
     """The state, with no looser settings than the team's where clients of a server may edit it."""
     if not services.is_served or "settings" not in state:
         return state
-    return {**state, "settings": tightened(services.settings, settings_of(state))}
+    return {**state, "settings": _within(settings_of(state), services)}
+
+
+def _within(asked: RunSettings, services: Services) -> RunSettings:
+    return tightened(services.settings, asked, services.open_to_clients)
 
 
 def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
@@ -80,9 +84,31 @@ async def _settled(
     wanted: frozenset[str],
     services: Services,
 ) -> EnhancedState:
-    state = within_team(state, services)
-    changes = resumed_with(state, asked_in(runtime, services))
+    edited, state = state, within_team(state, services)
+    changes: EnhancedState = {**resumed_with(state, asked_in(runtime, services))}
+    if settings_of(edited) != settings_of(state):
+        changes = {"settings": settings_of(state), **changes}
+    warnings = _untold(edited, state, runtime, services) if services.is_served else []
     given = {"runtime": runtime, "config": config}
     asked = {name: value for name, value in given.items() if name in wanted}
-    update: EnhancedState = await node({**state, **changes}, services=services, **asked)
+    known: EnhancedState = {**state, **changes}
+    if warnings:
+        known = {**known, "warnings": [*state.get("warnings", []), *warnings]}
+    update: EnhancedState = await node(known, services=services, **asked)
+    if warnings:
+        update = {**update, "warnings": [*warnings, *update.get("warnings", [])]}
     return {**changes, **update}
+
+
+def _untold(
+    edited: EnhancedState,
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    services: Services,
+) -> list[str]:
+    """What a client wrote into the state, or asked for with the call, and does not get."""
+    told = [
+        *refused(settings_of(edited), settings_of(state)),
+        *refused_in(runtime, services),
+    ]
+    return [each for each in dict.fromkeys(told) if each not in state.get("warnings", [])]

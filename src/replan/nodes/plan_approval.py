@@ -1,25 +1,30 @@
 """`plan_approval`: let a person approve, change or reject the plan before it runs."""
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
 
-from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
-from langgraph.types import Overwrite, interrupt
-from pydantic import JsonValue
+from langgraph.types import Overwrite
 
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import LimitReached, PlanUpdated
-from replan.nodes.approvals import changed_by_person
+from replan.nodes.approvals import approval_of, changed_by_person
 from replan.nodes.host_call import emitter_of
 from replan.nodes.rules import limit_value, spent_limit
+from replan.nodes.words import newest_word
 from replan.plan.model import TaskPlan
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
-from replan.state.questions import Approval, Decision, read_decision, still_asked
+from replan.state.questions import (
+    Approval,
+    Decision,
+    given_for,
+    read_decision,
+    still_asked,
+)
 from replan.state.results import ActionType, FeedbackResult
 
 
@@ -43,6 +48,9 @@ async def plan_approval(
     if approval is None or plan is None:
         raise InputError("No plan in the state waits for a decision.")
     run_id = state.get("run_id", "")
+    if approval.approve != plan.content:
+        # It was edited in the state since.
+        approval = approval_of(plan, reason=approval.reason)
     key = decision_key(plan, state.get("current_round", 1))
     # The history stands beside the plan while the run goes on, so that it is stored once.
     history = tuple(state.get("plan_history", []))
@@ -91,48 +99,48 @@ class _Gate:
         journal = self.services.journal
         # A decision that came just before the process was killed: LangGraph has forgotten it.
         noted = (await journal.notes(self.run_id, self.key)).get(self.key)
-        decided = None if noted is None else self._judged(noted)
-        if decided is None:
-            await journal.strike(self.run_id, self.key)
-            decided = await self._asked()
-            value = decided.decision.model_dump(mode="json", exclude_defaults=True)
-            await journal.note(self.run_id, self.key, value)
+        if noted is not None:
+            try:
+                return self._judged(noted)
+            except (InputError, PlanDocumentError) as error:
+                self.approval = self._told(str(error), noted)
+                await journal.strike(self.run_id, self.key)
+        decided = await self._asked()
+        value = decided.decision.model_dump(mode="json", exclude_defaults=True)
+        await journal.note(self.run_id, self.key, value)
         return decided
 
     async def _asked(self) -> _Decided:
-        journal, place = self.services.journal, f"refused/{self.key}/{self.asked_at}/"
-        refused = await journal.notes(self.run_id, place)
-        newest, numbers = None, count(1)
-        while True:
-            try:
-                given = interrupt(self.approval.model_dump(mode="json"))
-            except GraphInterrupt:
-                if newest is None:
-                    raise
-                return newest
-            # Each resumption brings all words again, and only the last one still counts.
-            word = f"{place}{next(numbers)}"
-            newest = self._judged(given, refused.get(word))
-            if newest is None:
-                await journal.note(self.run_id, word, self.approval.problem)
+        def show(problem: str, last: object) -> object:
+            return (self._told(problem, last) if problem else self.approval).payload
 
-    def _judged(self, given: object, refused: JsonValue = None) -> _Decided | None:
-        """Judge a word; one that was refused stays refused, whatever the team has become."""
-        draft = ""
-        try:
-            decision = read_decision(given)
-            if decision.action != "edit":
-                return _Decided(decision, self.plan)
-            draft = decision.plan
-            if refused is None:
-                team, now = self.services.team, self.services.clock()
-                return _Decided(decision, changed_by_person(self.plan, draft, team, now))
-            problem = str(refused)
-        except (InputError, PlanDocumentError) as error:
-            # It may quote half of a character, which no storage takes.
-            problem = str(error).encode("utf-8", "replace").decode()
-        self.approval = self.approval.replace(problem=problem, draft=draft)
-        return None
+        place = f"{self.key}/{self.asked_at}"
+        return await newest_word(self.services.journal, self.run_id, place, show, self._judged)
+
+    def _judged(self, given: object) -> _Decided:
+        """Judge a word.
+
+        Raises:
+            InputError: It is none, is about another plan, or asks for what cannot be.
+            PlanDocumentError: The changed document has mistakes.
+        """
+        decision = read_decision(given_for(given, "plan", self.approval.fingerprint))
+        if decision.action != "edit":
+            return _Decided(decision, self.plan)
+        team, now = self.services.team, self.services.clock()
+        return _Decided(decision, changed_by_person(self.plan, decision.plan, team, now))
+
+    def _told(self, problem: str, last: object) -> Approval:
+        """What is asked, with why the last word could not be taken."""
+        problem = problem.encode("utf-8", "replace").decode()
+        return self.approval.replace(problem=problem, draft=_draft_in(last))
+
+
+def _draft_in(given: object) -> str:
+    """The changed document in a word that could not be taken."""
+    with suppress(InputError):
+        return read_decision(given).plan
+    return ""
 
 
 async def _taken(

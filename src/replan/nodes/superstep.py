@@ -16,6 +16,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment
 
+_CHECKPOINTER = "__pregel_checkpointer"
 _READ = "__pregel_read"
 _RUNTIME = "__pregel_runtime"
 # LangChain copies what does not begin like this into the metadata, which checkpoints keep.
@@ -85,6 +86,11 @@ def as_the_caller_bounds(config: RunnableConfig) -> RunnableConfig:
     own = {key: value for key, value in config.items() if key not in CallerBounds._fields}
     given = {key: value for key, value in bounds_in(config)._asdict().items() if value is not None}
     return cast(RunnableConfig, {**own, **given})
+
+
+def can_wait(config: RunnableConfig) -> bool:
+    """Whether the run is kept where it stands, so that a person's answer finds it again."""
+    return bool(_configurable(config).get(_CHECKPOINTER))
 
 
 def to_its_end(config: RunnableConfig) -> RunnableConfig:

@@ -15,7 +15,7 @@ from replan.nodes.board import Board, Outcome
 from replan.nodes.contexts import context_of
 from replan.nodes.rules import round_results
 from replan.nodes.step_questions import StepQuestions
-from replan.nodes.superstep import Sent
+from replan.nodes.superstep import Sent, can_wait
 from replan.nodes.tried import tries_of
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
@@ -143,7 +143,7 @@ class Turn:
             ),
             tried=tried,
             before=(await self._journal()).before(self.state, self.key) if tried else None,
-            on_doubt=settings_of(self.state).on_doubt,
+            on_doubt=settings_of(self.state).on_doubt if can_wait(self.config) else "fail",
         )
         result = await tries.run()
         if isinstance(result, LimitHit):

@@ -1,31 +1,40 @@
 """`user_input`: wait for a person's answers when nothing else can go on."""
 
-from typing import cast
-
 from langgraph.errors import GraphInterrupt
-from langgraph.types import interrupt
+from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
-from replan.errors import InputError
 from replan.nodes.step_questions import ANSWERS
+from replan.nodes.words import newest_word
+from replan.ports.journal import Journal
 from replan.ports.questions import path_of_step
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
+from replan.state.limits import RunSettings
 from replan.state.questions import Question, read_answers
 from replan.state.waiting import open_questions
 
 
-async def user_input(state: EnhancedState, *, services: Services) -> EnhancedState:
+async def user_input(
+    state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
+) -> EnhancedState:
     """Take the answers that are on record, else ask; each answer is on record before it is used."""
-    run_id, asked = state.get("run_id", ""), open_questions(state)
+    run_id, asked, journal = state.get("run_id", ""), open_questions(state), services.journal
     by_key = {question.key: question for question in asked}
-    noted = await services.journal.notes(run_id, ANSWERS)
+    noted = await journal.notes(run_id, ANSWERS)
     # An answer that came just before the process was killed: LangGraph has forgotten it.
     known = {key: noted[ANSWERS + key] for key in by_key if ANSWERS + key in noted}
-    now = services.clock()
+    now, info = services.clock(), runtime.execution_info
+    asked_at = "" if info is None else info.checkpoint_id
+    try:
+        given = await _given(asked, journal, run_id, asked_at)
+    except GraphInterrupt:
+        if not known:
+            raise
+        given = {}
     answers = {
-        key: await services.journal.note(run_id, ANSWERS + key, answer)
-        for key, answer in _given(asked, known).items()
+        key: await journal.note(run_id, ANSWERS + key, answer)
+        for key, answer in {**given, **known}.items()
     }
     return {
         "questions": {key: by_key[key].answered(answer, now) for key, answer in answers.items()},
@@ -34,21 +43,23 @@ async def user_input(state: EnhancedState, *, services: Services) -> EnhancedSta
     }
 
 
-def _given(asked: tuple[Question, ...], known: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Ask until there is an answer that can be taken; what is known needs no other."""
+async def _given(
+    asked: tuple[Question, ...], journal: Journal, run_id: str, asked_at: str
+) -> dict[str, JsonValue]:
+    """Ask until there is an answer that can be taken.
+
+    Raises:
+        GraphInterrupt: There is none yet.
+    """
     # Steps that run graphs may ask at once, and each graph counts its own steps from 1.
-    problem, path = "", path_of_step()
+    path = path_of_step()
     shown = [question.replace(key=path + question.key) for question in asked]
-    told = [question.model_dump(mode="json", exclude={"usage", "round"}) for question in shown]
-    while True:
-        try:
-            given = interrupt({"questions": told, "problem": problem})
-        except GraphInterrupt:
-            if known:
-                return known
-            raise
-        try:
-            answers = read_answers(cast("object", given), shown)
-            return {**{key.removeprefix(path): each for key, each in answers.items()}, **known}
-        except InputError as error:
-            problem = str(error)
+
+    def judged(given: object) -> dict[str, JsonValue]:
+        answers = read_answers(given, shown)
+        return {key.removeprefix(path): each for key, each in answers.items()}
+
+    def show(problem: str, _: object) -> object:
+        return {"questions": [question.payload for question in shown], "problem": problem}
+
+    return await newest_word(journal, run_id, f"questions/{asked_at}", show, judged)

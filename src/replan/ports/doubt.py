@@ -29,15 +29,18 @@ class Verdict(Value):
 
 
 def ask_what_became_of(
-    what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue]
+    what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue], *, why: str = ""
 ) -> Verdict:
     """Ask a person what became of work that was cut off, until the answer can be read.
 
     Raises:
         Waiting: There is no answer yet.
     """
+    cause = f" ({why})" if why else ""
     return _asked(
-        f"{what} was cut off in try {attempt}: nobody knows whether it took effect.", details, ask
+        f"{what} was cut off in try {attempt}{cause}: nobody knows whether it took effect.",
+        details,
+        ask,
     )
 
 

@@ -22,6 +22,10 @@ ACTED = "acted/"
 """What the notes begin with that say whose tools did what must not be done twice."""
 
 
+DOUBTED = "doubted/"
+"""What the notes begin with that say which attempts failed as nobody was asked what they did."""
+
+
 class Attempt(Value):
     """One try of one step at one specialist.
 

@@ -13,7 +13,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import JsonValue
 
 from replan.errors import QuestionError
-from replan.state.questions import Question, QuestionKind, question_key
+from replan.state.questions import Question, QuestionKind, fingerprint_of, question_key
 from replan.texts.storable import storable, storable_text
 
 
@@ -108,9 +108,11 @@ class Asker:
             # An answer that was handed in before the question was: its place tells which it is.
             if not question.text and question.ordinal == len(self._taken) + 1:
                 return question
+        key = question_key(self._step_id, self._specialist, self._free_ordinal())
         question = self._new(
             Question(
-                key=question_key(self._step_id, self._specialist, self._free_ordinal()),
+                key=key,
+                fingerprint=fingerprint_of(key, kind, text, details),
                 step_id=self._step_id,
                 specialist=self._specialist,
                 text=text,

@@ -40,6 +40,7 @@ class Services:
         journal: Where finished work is on record first.
         settings: What a run may do, where its request does not say.
         is_served: Whether requests come from outside of the process, and may loosen nothing.
+        open_to_clients: The settings and limits that they may loosen all the same.
         hooks: The hooks of the callbacks.
         workspace: The folder that specialists may use, or none.
         clock: The time, with a zone.
@@ -57,6 +58,7 @@ class Services:
     journal: Journal
     settings: RunSettings
     is_served: bool = False
+    open_to_clients: frozenset[str] = frozenset()
     hooks: Hooks = field(default_factory=Hooks)
     workspace: Path | None = None
     clock: Callable[[], datetime]

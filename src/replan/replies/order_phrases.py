@@ -166,14 +166,12 @@ def _range(first: str, last: str) -> list[str]:
     return [last]
 
 
-def keyword_places(text: str) -> list[int]:
+def keyword_places(text: str) -> Iterator[int]:
     """Find where words stand that mean an order wherever they stand."""
     if not _may_mean_order(text):
-        return []
+        return
     pattern, kinds = _vocabulary()
-    return [
-        found.start()
-        for found in pattern.finditer(text)
-        if found.lastgroup == "known"
-        and (found[0] in ("←", "<-") or kinds.get(_folded(found[0])) in _STRONG)
-    ]
+    for found in pattern.finditer(text):
+        is_known = found.lastgroup == "known"
+        if is_known and (found[0] in ("←", "<-") or kinds.get(_folded(found[0])) in _STRONG):
+            yield found.start()

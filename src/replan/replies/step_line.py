@@ -214,7 +214,7 @@ class _Reader:
         return self._without_last_words(text, behind=behind)
 
     def _without_last_words(self, text: str, *, behind: bool) -> str | None:
-        for place in keyword_places(text[-_LONGEST_GROUP:])[-6:]:
+        for place in [*keyword_places(text[-_LONGEST_GROUP:])][-6:]:
             start = max(0, len(text) - _LONGEST_GROUP) + place
             phrase = text[start:]
             if (behind or _names_steps(phrase)) and self._order(phrase, is_strong=True):
@@ -243,8 +243,7 @@ class _Reader:
 
     def _by_title(self, text: str) -> bool:
         """Read an order that names steps by what they do."""
-        places = keyword_places(text)[:1]
-        if places != [0]:
+        if next(keyword_places(text), None) != 0:
             return False
         quoted = re.split(r"(?:^\S+\s+|[\"“”'«»*]\s*[,，、]\s*(?=[\"“'«*]))", text.strip())
         labels = [self._titles(each.strip(" \"'“”«»*:")) for each in quoted if each.strip()]

@@ -75,6 +75,7 @@ def _specialist(section: SpecialistSection, surroundings: Surroundings) -> Speci
         name=section.name or card.name,
         intended_use=section.intended_use or card.intended_use,
         capabilities=section.capabilities or card.capabilities,
+        effects=section.effects or card.effects,
         run=port.run,
         limits=section.limits,
     )

@@ -18,6 +18,7 @@ from replan.settings.prompt_files import prompt_text
 from replan.settings.references import imported, named
 from replan.settings.secrets import MEND as SECRET_MEND
 from replan.settings.surroundings import Surroundings, as_sentence, refused
+from replan.state.tightening import CAN_BE_OPENED
 
 _SPECIALIST = re.compile(r"[^\W_][\w-]*\Z")
 _MODEL = re.compile(r"[A-Za-z0-9][\w.-]*\Z")
@@ -71,6 +72,15 @@ def _new_model(name: str) -> str:
     if name == _OFFLINE or not _MODEL.match(name):
         mend = "Use letters, digits, '_', '-' and '.'; 'offline' is the built-in model."
         raise refused("bad_name", "This is no name for a model of one's own.", mend)
+    return name
+
+
+def _open_field(name: str) -> str:
+    if name not in CAN_BE_OPENED:
+        near = get_close_matches(name, sorted(CAN_BE_OPENED), 1)
+        known = f"Use some of: {', '.join(sorted(CAN_BE_OPENED))}."
+        mend = f"Did you mean {near[0]}?" if near else known
+        raise refused("unknown_setting", "There is no such setting, limit or key.", mend)
     return name
 
 
@@ -181,6 +191,9 @@ Runnable = Annotated[Any, PlainValidator(_runnable), WithJsonSchema(_REFERENCE_S
 
 Tool = Annotated[Any, PlainValidator(_tool), WithJsonSchema(_TOOL_SCHEMA)]
 """The function or the LangChain tool that `module:function` names, or a provider's own tool."""
+
+OpenField = Annotated[str, AfterValidator(_open_field)]
+"""What a team may open to clients of a server."""
 
 LocalMember = Annotated[str, AfterValidator(_local)]
 """A member of the built-in local team."""

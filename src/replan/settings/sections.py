@@ -10,6 +10,7 @@ from replan.settings.fields import (
     LocalMember,
     ModelName,
     NewModel,
+    OpenField,
     Prompt,
     Runnable,
     Sentence,
@@ -229,6 +230,12 @@ class TeamSection(Value):
         default="never",
         description="Which plans a person must approve before they run: the first plan, "
         "revisions of it, always both, or never.",
+    )
+    open_to_clients: list[OpenField] = Field(
+        default_factory=list[str],
+        description="Settings, limits and keys of the state that clients of a server may loosen "
+        "or edit; else they only tighten what the team has.",
+        examples=[["max_seconds"]],
     )
     stream_tool_call_checker: Function = Field(
         default=None,

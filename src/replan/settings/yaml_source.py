@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -11,12 +12,12 @@ from yaml.constructor import SafeConstructor
 
 from replan.errors import FieldMistake
 from replan.secrets.masking import without_secrets
+from replan.texts.bounds import TEAM
+from replan.texts.yaml_events import YamlBoundError, check_bounds
 
 Where = tuple[str | int, ...]
 """The keys and numbers that lead to a value."""
 
-MOST_VALUES = 10_000
-DEEPEST = 20
 _STANDARD = "tag:yaml.org,2002:"
 _MERGE, _NULL = f"{_STANDARD}merge", f"{_STANDARD}null"
 _CONVERTED = frozenset(f"{_STANDARD}{kind}" for kind in ("bool", "int", "float"))
@@ -26,10 +27,10 @@ _MENDS = (
     ("mapping values are not allowed", "Put text that has ': ' in it in quotes."),
     ("'\\t'", "Indent with spaces."),
     ("cannot start any token", "Put text that begins with a special character in quotes."),
-    ("undefined alias", "Put text that begins with '*' in quotes, or define the anchor above."),
+    ("The alias", "Put text that begins with '*' in quotes, or define the anchor above."),
     ("another document", "Keep one team in one file, without a second '---'."),
-    ("too deep", "Write the team flat, as the examples do."),
-    ("too many values", "Repeat less with aliases; a team needs far fewer."),
+    ("nested", "Write the team flat, as the examples do."),
+    ("more than", "Repeat less with aliases; a team needs far fewer."),
 )
 _MEND = "Check the indentation and the quotes here and in the line above."
 
@@ -83,8 +84,13 @@ def read_yaml(text: str) -> YamlSource:
     """Read a text; mistakes of syntax leave no value, other mistakes leave their field out."""
     reading = _Reading()
     try:
-        node = _compose(text)
+        with suppress(yaml.YAMLError):
+            # What is no YAML is told below, with its place.
+            check_bounds(text, TEAM)
+        node = cast("yaml.Node | None", yaml.compose(text, Loader=yaml.SafeLoader))
         value = None if node is None else reading.value(node, ())
+    except YamlBoundError as excess:
+        return YamlSource(mistakes=(_excess(excess),))
     except yaml.YAMLError as error:
         return YamlSource(mistakes=(_syntax_mistake(error, text),))
     return YamlSource(
@@ -101,29 +107,6 @@ def field_path(where: Where) -> str:
     return "".join(parts).removeprefix(".")
 
 
-class _BoundedLoader(yaml.SafeLoader):
-    """Refuses to go deeper than a team can be; the composer itself would end in a recursion."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        self.depth += 1
-        if self.depth > 2 * DEEPEST:
-            event = cast("Any", self).peek_event()
-            raise _refusal("this is nested too deep", event.start_mark)
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
-
-
-def _compose(text: str) -> yaml.Node | None:
-    loader = _BoundedLoader(text)
-    try:
-        return loader.get_single_node()
-    finally:
-        loader.dispose()
-
-
 class _Reading:
     """One pass over the nodes of a text; an alias is read again wherever it stands."""
 
@@ -131,11 +114,10 @@ class _Reading:
         self.keys: dict[Where, Place] = {}
         self.values: dict[Where, Place] = {}
         self.mistakes: list[FieldMistake] = []
-        self._left = MOST_VALUES
 
     def value(self, node: yaml.Node, where: Where) -> Any:
-        self._count(node)
-        if len(where) > DEEPEST:
+        # What aliases name is counted, but how deep it comes to stand is seen only here.
+        if len(where) > TEAM.depth:
             raise _refusal("this is nested too deep", node.start_mark)
         self.values[where] = _place(node)
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_STANDARD}map":
@@ -160,13 +142,11 @@ class _Reading:
 
     def _pairs(self, node: yaml.MappingNode) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
         """Its own fields first, then those of what it merges in with `<<`."""
-        self._count(node)
         merged: list[yaml.Node] = []
         for key, value in node.value:
             if key.tag == _MERGE:
                 merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
             elif isinstance(key, yaml.ScalarNode):
-                self._count(key)
                 yield key, value
         for other in merged:
             if not isinstance(other, yaml.MappingNode):
@@ -205,11 +185,6 @@ class _Reading:
         reason = f"A team file knows no tag '{without_secrets(node.tag)[:60]}'."
         self._tell(node, where, "unknown_tag", reason, "Write the value without a tag.")
 
-    def _count(self, node: yaml.Node) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise _refusal("there are too many values", node.start_mark)
-
     def _tell(self, node: yaml.Node, where: Where, code: str, reason: str, mend: str) -> None:
         place = _place(node)
         self.mistakes.append(
@@ -232,6 +207,20 @@ def _refusal(problem: str, mark: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
+def _excess(excess: YamlBoundError) -> FieldMistake:
+    return FieldMistake(
+        line=excess.line + 1,
+        column=excess.column + 1,
+        code="yaml",
+        reason=f"{without_secrets(excess.problem)}.",
+        mend=_mend_of(excess.problem),
+    )
+
+
+def _mend_of(problem: str) -> str:
+    return next((mend for sign, mend in _MENDS if sign in problem), _MEND)
+
+
 def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
     problem, place = str(error), Place()
     if isinstance(error, yaml.MarkedYAMLError):
@@ -247,5 +236,5 @@ def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
         column=place.column,
         code="yaml",
         reason=f"This is not YAML: {without_secrets(problem)}.",
-        mend=next((mend for sign, mend in _MENDS if sign in problem), _MEND),
+        mend=_mend_of(problem),
     )

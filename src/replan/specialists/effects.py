@@ -1,30 +1,22 @@
 """What a specialist's work and a tool's call would do if they were done again."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, cast
 
-from langchain_core.runnables import Runnable
+from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, InjectedToolArg
-from langgraph.pregel.protocol import PregelProtocol
 from pydantic import BaseModel, create_model
 
-from replan.specialists.foreign import takes_config
+from replan.specialists.foreign import KEY, parameters_of
 from replan.state.team import Effects
-
-KEY = "idempotency_key"
-"""The parameter of a tool that takes an idempotency key."""
 
 _HIDDEN = "replan_hidden_key"
 
 
 def effects_of_work(work: object) -> Effects:
-    """The effects of a runnable, a compiled graph or a function that says nothing of them."""
-    if isinstance(work, PregelProtocol):
-        return "keyed"
-    if isinstance(work, Runnable):
+    """The effects of a runnable, a compiled graph or a function that declares none."""
+    if isinstance(work, BaseChatModel):
         return "pure"
-    # The step's key stands in the configuration; who does not take that cannot hand it on.
-    return "keyed" if takes_config(cast("Callable[..., Any]", work)) else "unsafe"
+    return "keyed" if KEY in parameters_of(work) else "unsafe"
 
 
 def tool_effects(tool: BaseTool | None, otherwise: Effects) -> Effects:

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessageChunk
@@ -11,7 +11,11 @@ from langchain_core.runnables.utils import AddableDict
 
 from replan.specialists.threads import in_thread
 
+KEY = "idempotency_key"
+"""The parameter of a function or a tool that takes an idempotency key."""
+
 _END = object()
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 async def call(function: Callable[..., Any], given: object, config: RunnableConfig) -> Any:
@@ -19,10 +23,10 @@ async def call(function: Callable[..., Any], given: object, config: RunnableConf
 
     A thread that hangs is abandoned: it is a daemon, so the process can end without it.
     """
-    arguments = (given, config) if takes_config(function) else (given,)
+    ready = _with_arguments(function, given, config)
     if _is_async(function):
-        return await function(*arguments)
-    answer = await in_thread(functools.partial(function, *arguments))
+        return await ready()
+    answer = await in_thread(ready)
     return await answer if inspect.isawaitable(answer) else answer
 
 
@@ -52,21 +56,32 @@ async def joined(pieces: AsyncIterator[Any], on_text: Callable[[str], Awaitable[
     return whole
 
 
-def takes_config(function: Callable[..., Any]) -> bool:
-    """Whether a function takes the configuration as its second parameter."""
+def parameters_of(work: object) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a function by their names; empty for what is none, or does not tell."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return inspect.signature(work).parameters if callable(work) else {}
     except (TypeError, ValueError):
-        return False
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return {}
+
+
+def _with_arguments(
+    function: Callable[..., Any], given: object, config: RunnableConfig
+) -> Callable[[], Any]:
+    """The function with what it takes: the configuration as its second parameter, and the key."""
+    parameters = parameters_of(function)
     # A parameter with a default is often what a closure binds, and not meant to be given.
-    wanted = (
-        parameter
-        for parameter in parameters
-        if parameter.kind in positional
-        and (parameter.default is inspect.Parameter.empty or parameter.name == "config")
-    )
-    return sum(1 for _ in wanted) > 1
+    wanted = [
+        each
+        for name, each in parameters.items()
+        if each.kind in _POSITIONAL
+        and name != KEY
+        and (each.default is inspect.Parameter.empty or name == "config")
+    ]
+    arguments = (given, config) if len(wanted) > 1 else (given,)
+    if KEY not in parameters:
+        return functools.partial(function, *arguments)
+    key = config.get("metadata", {}).get(KEY, "")
+    return functools.partial(function, *arguments, **{KEY: key})
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

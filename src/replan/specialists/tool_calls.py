@@ -62,13 +62,14 @@ class ToolCalls:
             InDoubtError: The call was cut off, and must not be made again.
         """
         kept = await self.record.outcome(place)
-        if kept is None:
-            answer = await self._settled(request, place) or await self._made(
-                request, place, handler
-            )
-            await self.record.end(place, _kept(answer))
-            return answer
-        return _restored(kept)
+        if kept is not None:
+            return _restored(kept)
+        answer = None
+        while answer is None:
+            settled = await self._settled(request, place)
+            answer = settled or await self._made(request, place, handler)
+        await self.record.end(place, _kept(answer))
+        return answer
 
     async def _settled(self, request: ToolCallRequest, place: str) -> ToolAnswer | None:
         """Say what became of a call that was cut off; none if it can be made."""
@@ -93,10 +94,13 @@ class ToolCalls:
             case "fail":
                 return answer_of_failure(request.tool_call, verdict.text or str(error))
 
-    async def _made(self, request: ToolCallRequest, place: str, handler: Handler) -> ToolAnswer:
+    async def _made(
+        self, request: ToolCallRequest, place: str, handler: Handler
+    ) -> ToolAnswer | None:
+        """Call the tool; None if the call was cut off, and nobody knows what it did."""
         called, remark = request.tool_call, ""
         if called["name"] in self.approve:
-            decision = read_call_decision(_asked(called))
+            decision = read_call_decision(_asked(called, place))
             if decision.action == "reject":
                 reason = decision.reason or "no reason given"
                 return answer_of_failure(called, f"A person did not allow this call: {reason}")
@@ -110,7 +114,7 @@ class ToolCalls:
 
     async def _on_record(
         self, request: ToolCallRequest, called: ToolCall, place: str, handler: Handler
-    ) -> ToolAnswer:
+    ) -> ToolAnswer | None:
         tool, arguments = request.tool, plain(called["args"])
         run = ToolRun(
             tool=called["name"],
@@ -123,8 +127,9 @@ class ToolCalls:
             key = self.record.key_of(place, called["name"], arguments)
             asked = asked.override(tool=cast("BaseTool", _Keyed(asked.tool or tool, key)))
         await self.record.begin(place, run)
+        clock = asyncio.timeout(self.seconds)
         try:
-            async with asyncio.timeout(self.seconds):
+            async with clock:
                 return await handler(asked)
         except GraphBubbleUp:
             # It waits for a person, and will be called anew.
@@ -134,11 +139,18 @@ class ToolCalls:
             raise
         # A tool that asks the process to end has failed, no more.
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
+            if clock.expired() and run.effects == "unsafe":
+                return None
             return answer_of_failure(called, describe(error))
 
 
-def _asked(called: ToolCall) -> JsonValue:
-    details: JsonValue = {"tool": called["name"], "arguments": plain(called["args"])}
+def _asked(called: ToolCall, place: str) -> JsonValue:
+    # With its place, since a call just like it is another call.
+    details: JsonValue = {
+        "tool": called["name"],
+        "arguments": plain(called["args"]),
+        "call": place,
+    }
     return ask(f"May the tool {called['name']} be called?", kind="approval", details=details)
 
 

@@ -4,12 +4,15 @@ LangGraph stores an input before the first node sees it. So an input that a node
 on its thread, and be refused again with every later one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Self, cast
 
 from langgraph.channels import EphemeralValue
+from langgraph.errors import InvalidUpdateError
+from langgraph.types import Command
 
 from replan.state.enhanced import GraphInput
+from replan.state.tightening import CAN_BE_OPENED
 
 Check = Callable[[Any], None]
 """Raises an error for an input that no run can begin from."""
@@ -18,22 +21,59 @@ Check = Callable[[Any], None]
 class Entrance(EphemeralValue[Any]):
     """The newest input, checked; what it leaves out takes the place of what an earlier one said."""
 
-    __slots__ = ("check",)
+    __slots__ = ("check", "editable")
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: Check, *, editable: Collection[str] | None = None) -> None:
+        """Prepare.
+
+        Args:
+            check: Refuses an input.
+            editable: The keys of the state that may be edited from outside; None: all.
+        """
         super().__init__(GraphInput)
         self.check = check
+        self.editable = editable
+
+    def check_edit(self, values: Any, as_node: str | None = None) -> None:
+        """Refuse an edit of the state that is not a client's to make.
+
+        Raises:
+            InvalidUpdateError: It names the key, or takes a decision of a person away.
+        """
+        if self.editable is None:
+            return
+        if as_node == "plan_approval":
+            raise InvalidUpdateError(
+                "A client may not act as 'plan_approval'. Decide with Command(resume=...)."
+            )
+        edits = cast("dict[str, Any]", dict(values or ()))
+        refused = sorted(key for key in edits if key not in self.editable)
+        if refused:
+            names = ", ".join(f"'{key}'" for key in refused)
+            opened = ", ".join(f"'{key}'" for key in refused if key in CAN_BE_OPENED)
+            fix = f" Its team can open it: open_to_clients=[{opened}]." if opened else ""
+            raise InvalidUpdateError(f"A client may not edit {names} of the state.{fix}")
+
+    def check_command(self, command: Command[Any]) -> None:
+        """Refuse a command that is not a client's to give.
+
+        Raises:
+            InvalidUpdateError: It edits what a client may not edit, or says where to go on.
+        """
+        self.check_edit(command.update)
+        if self.editable is not None and command.goto:
+            raise InvalidUpdateError("A client may not say where a run goes on (goto).")
 
     def copy(self) -> Self:
         """Copy, with the check."""
-        twin = type(self)(self.check)
+        twin = type(self)(self.check, editable=self.editable)
         twin.key, twin.value = self.key, self.value
         return twin
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore what was checked when it came."""
         restored: EphemeralValue[Any] = EphemeralValue[Any](GraphInput).from_checkpoint(checkpoint)
-        twin = type(self)(self.check)
+        twin = type(self)(self.check, editable=self.editable)
         twin.key, twin.value = self.key, restored.value
         return twin
 

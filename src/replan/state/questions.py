@@ -1,5 +1,7 @@
 """What a run asks a person: the questions of its steps, and whether its plan may run."""
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -53,6 +55,7 @@ class Question(Value):
         answered_at: When the answer came.
         round: The round that asked.
         usage: What the try had used that asked; stands on the first question of a try.
+        fingerprint: What an answer may carry to say that it is for this very question.
     """
 
     key: str
@@ -66,6 +69,13 @@ class Question(Value):
     answered_at: datetime | None = None
     round: int = 0
     usage: TokenCount = TokenCount()
+    fingerprint: str = ""
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What an interrupt shows of it."""
+        shown = self.model_dump(mode="json", exclude={"usage", "round"})
+        return {**shown, "response_schema": RESPONSES[self.kind]}
 
     @property
     def is_open(self) -> bool:
@@ -92,6 +102,7 @@ class Approval(Value):
         changes: What the revision changes, as a unified diff; empty for a first plan.
         problem: Why the last decision could not be taken; empty at first.
         draft: The changed document that could not be taken, to be mended; empty at first.
+        fingerprint: What a decision may carry to say that it is about this very plan.
     """
 
     approve: str
@@ -100,6 +111,15 @@ class Approval(Value):
     changes: str = ""
     problem: str = ""
     draft: str = ""
+    fingerprint: str = ""
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What an interrupt shows of it: its own fields, and those that every question has."""
+        shown = self.model_dump(mode="json")
+        details = {name: shown[name] for name in ("version", "reason", "changes")}
+        every = {"key": "plan", "kind": "plan", "text": self.approve, "details": details}
+        return {**shown, **every, "response_schema": RESPONSES["plan"]}
 
 
 class Decision(Value):
@@ -116,6 +136,35 @@ class Decision(Value):
     plan: str = ""
     arguments: dict[str, JsonValue] | None = None
     reason: str = ""
+
+
+def fingerprint_of(*shown: JsonValue) -> str:
+    """What a decision is bound to: everything that was shown of what it decides."""
+    text = json.dumps(shown, ensure_ascii=True, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def given_for(given: object, kind: str, fingerprint: str) -> object:
+    """Take an answer out of what says by a fingerprint what it is for.
+
+    It is `{"answer": ..., "fingerprint": ...}`, or a decision with a `fingerprint`.
+
+    Raises:
+        InputError: It was given for something else.
+    """
+    if not isinstance(given, Mapping) or "fingerprint" not in given:
+        return cast("object", given)
+    said = {**cast("Mapping[Any, Any]", given)}
+    is_decision = kind != "question" and "action" in said
+    if not is_decision and said.keys() != {"answer", "fingerprint"}:
+        return said
+    if said.pop("fingerprint") != fingerprint:
+        raise InputError(CHANGED)
+    return said if is_decision else said["answer"]
+
+
+CHANGED = "This was said of something else than is asked now. Look at it as it is, and answer that."
+"""Why a word is refused that was not about what is shown."""
 
 
 def question_key(step_id: int, specialist: str, ordinal: int) -> str:
@@ -238,6 +287,35 @@ _HOW_TO_DECIDE = (
 _ANSWER: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
+def _decision(**edited: JsonValue) -> JsonValue:
+    fields: dict[str, JsonValue] = {
+        "action": {"enum": ["approve", "edit", "reject"]},
+        "reason": {"type": "string"},
+        "fingerprint": {"type": "string"},
+        **edited,
+    }
+    form: JsonValue = {"type": "object", "properties": fields, "required": ["action"]}
+    return {"anyOf": [{"type": "boolean"}, {"type": "string"}, form]}
+
+
+_VERDICT: JsonValue = {
+    "type": "object",
+    "properties": {
+        "action": {"enum": ["run again", "done", "fail"]},
+        "text": {"type": "string"},
+        "fingerprint": {"type": "string"},
+    },
+    "required": ["action"],
+}
+RESPONSES: Mapping[str, JsonValue] = {
+    "question": {"description": "Text, or any JSON value; not empty."},
+    "approval": _decision(arguments={"type": "object"}),
+    "in doubt": {"anyOf": [{"type": "string"}, _VERDICT]},
+    "plan": _decision(plan={"type": "string"}),
+}
+"""The JSON schema of what answers each kind of question."""
+
+
 class _Form(Value):
     """The mapping form of a decision, with all that it may hold."""
 
@@ -245,6 +323,14 @@ class _Form(Value):
     plan: str = ""
     arguments: dict[str, JsonValue] | None = None
     reason: str = ""
+
+
+def _is_whole(answers: Mapping[str, object], only: Question | None) -> bool:
+    """Whether a mapping is the answer to the only question, and not one by keys."""
+    if only is None:
+        return False
+    is_bound = set(answers) == {"answer", "fingerprint"}
+    return is_bound or (only.kind != "question" and "action" in answers)
 
 
 def _decision_in(given: Mapping[Any, Any]) -> Decision:
@@ -263,7 +349,7 @@ def _by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object
     """Tell which question each answer is for."""
     only = next(iter(asked.values())) if len(asked) == 1 else None
     answers = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else None
-    if answers is not None and not (only and only.kind != "question" and "action" in answers):
+    if answers is not None and not _is_whole(answers, only):
         if not answers:
             raise InputError(f"There is no answer. {_open(asked)}")
         meant = {key: keys_meant(key, asked) for key in answers}
@@ -286,6 +372,7 @@ def _open(asked: Mapping[str, Question]) -> str:
 
 
 def _answer_to(question: Question, given: object) -> JsonValue:
+    given = given_for(given, question.kind, question.fingerprint)
     if question.kind == "approval":
         decision = read_call_decision(given).model_dump(mode="json", exclude_defaults=True)
         _check_kept(question.key, decision)

@@ -1,9 +1,10 @@
 """Which of two settings is the tighter one: from outside of the process nothing is loosened."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final, TypeVar
 
 from replan.plan.model import Value
+from replan.state.limits import Limits, RunSettings
 
 V = TypeVar("V", bound=Value)
 
@@ -21,15 +22,35 @@ _APPROVED = {
 }
 _FREE = ("complexity_threshold",)
 
+EDITABLE: Final = frozenset({"messages", "plan", "answers", "current_plan", "settings"})
+"""The keys of the state that a client may edit, whatever its team opens."""
 
-def tightened(team: V, asked: V) -> V:
-    """Give what is asked for, with the team's value wherever that is the tighter one."""
-    return asked.replace(
-        **{
-            name: _tighter(name, getattr(team, name), getattr(asked, name))
-            for name in asked.model_fields_set
-        }
-    )
+_KEYS = ("current_specialist_results", "generations", "max_rounds", "questions", "usage")
+CAN_BE_OPENED: Final = frozenset({*RunSettings.model_fields, *Limits.model_fields, *_KEYS}) - {
+    "limits"
+}
+"""Settings, limits and keys of the state that a team may open to clients."""
+
+
+def tightened(team: V, asked: V, opened: Collection[str] = ()) -> V:
+    """Give what is asked for, with the team's value wherever that is the tighter one.
+
+    Args:
+        team: What the team has.
+        asked: What is asked for.
+        opened: The settings and limits that may be loosened.
+    """
+    taken: dict[str, Any] = {}
+    for name in asked.model_fields_set:
+        kept, wanted = getattr(team, name), getattr(asked, name)
+        if name in opened:
+            taken[name] = wanted
+        elif isinstance(wanted, Value):
+            # What bounds a single step has names that bound the run, too.
+            taken[name] = tightened(kept, wanted, opened if name == "limits" else ())
+        else:
+            taken[name] = _tighter(name, kept, wanted)
+    return asked.replace(**taken)
 
 
 def refused(asked: Value, taken: Value) -> Iterator[str]:
@@ -43,8 +64,6 @@ def refused(asked: Value, taken: Value) -> Iterator[str]:
 
 
 def _tighter(name: str, team: Any, asked: Any) -> Any:
-    if isinstance(asked, Value):
-        return tightened(team, asked)
     if name in _FREE or asked == team:
         return asked
     if name == "approval":

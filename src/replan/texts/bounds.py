@@ -30,6 +30,7 @@ class YamlBounds:
         values: Keys and values in all, those that an alias repeats counted again.
         digits: Of a number.
         aliases: Whether it may have any.
+        merges: Whether it may merge mappings with `<<`.
     """
 
     characters: int
@@ -37,6 +38,7 @@ class YamlBounds:
     values: int
     digits: int
     aliases: bool
+    merges: bool = False
 
 
 PLAN = Bounds(characters=4_000_000, lines=100_000, line=200_000, items=20_000)
@@ -57,8 +59,16 @@ MOST_DEPENDENCIES = 50_000
 PARAMETERS = YamlBounds(characters=200_000, depth=100, values=20_000, digits=100, aliases=True)
 """The `yaml` block of a step."""
 
+TEAM = YamlBounds(
+    characters=200_000, depth=20, values=10_000, digits=200_000, aliases=True, merges=True
+)
+"""A team file; its own fields say which numbers they take."""
+
 REPLY_YAML = YamlBounds(characters=60_000, depth=20, values=50_000, digits=100, aliases=False)
 """Steps that a model gives as YAML."""
+
+TABLE_COLUMNS, COLUMN_NAME = 2_000, 500
+"""Columns of a table, and characters of the name of each."""
 
 ANSWER = 200_000
 """Bytes of a person's answer to a question, as JSON."""

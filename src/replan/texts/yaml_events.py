@@ -25,11 +25,13 @@ class YamlBoundError(ValueError):
 
     Attributes:
         line: The line, counted from 0.
+        column: The column, counted from 0.
         problem: The bound, as a sentence.
     """
 
-    def __init__(self, problem: str, line: int = 0) -> None:
+    def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
         self.line = line
+        self.column = column
         self.problem = problem
         super().__init__(problem)
 
@@ -42,12 +44,22 @@ def load_bounded(text: str, bounds: YamlBounds) -> object:
         yaml.YAMLError: It is no YAML.
         ValueError, OverflowError, TypeError: A value in it cannot be made.
     """
+    check_bounds(text, bounds)
+    return cast("object", yaml.load(text, Loader=LOADER))  # noqa: S506 - the loader is a safe one
+
+
+def check_bounds(text: str, bounds: YamlBounds) -> None:
+    """Refuse a YAML text that is beyond a bound.
+
+    Raises:
+        YamlBoundError: It is, or it merges mappings where it may not.
+        yaml.YAMLError: It is no YAML.
+    """
     if len(text) > bounds.characters:
         raise YamlBoundError(
             f"It has {len(text):,} characters; at most {bounds.characters:,} are read"
         )
     _Count(bounds).check(text)
-    return cast("object", yaml.load(text, Loader=LOADER))  # noqa: S506 - the loader is a safe one
 
 
 class _Count:
@@ -66,7 +78,8 @@ class _Count:
         for event in events:
             problem = self._problem(event)
             if problem:
-                raise YamlBoundError(problem, int(event.start_mark.line) if event.start_mark else 0)
+                mark: Any = event.start_mark
+                raise YamlBoundError(problem, *((mark.line, mark.column) if mark else ()))
 
     def _problem(self, event: yaml.Event) -> str:
         anchor = cast("str | None", getattr(event, "anchor", None))
@@ -102,7 +115,7 @@ class _Count:
     def _scalar_problem(self, event: yaml.ScalarEvent) -> str:
         value, tag = str(event.value), event.tag
         is_plain = tag is None and event.implicit[0]
-        if (is_plain and value == "<<") or tag == _MERGE:
+        if not self._bounds.merges and ((is_plain and value == "<<") or tag == _MERGE):
             return "It merges mappings with '<<'; write their fields out"
         if len(value) <= self._bounds.digits or not (is_plain or tag in _NUMBERS):
             return ""

@@ -65,9 +65,9 @@ def _team(address: str, on_doubt: Any) -> MultiAgentConfig:
             connection.request("POST", f"/{path}?key={key}")
             return f"{path} {json.load(connection.getresponse())['receipt']}"
 
-    def keyed(context: ExecutionContext) -> str:
+    def keyed(context: ExecutionContext, idempotency_key: str) -> str:
         tell(f"before-{context.plan_step.id}")
-        text = tell(f"step-{context.plan_step.id}", context.idempotency_key)
+        text = tell(f"step-{context.plan_step.id}", idempotency_key)
         tell(f"after-{context.plan_step.id}")
         return text
 

@@ -12,6 +12,7 @@ from langgraph.errors import GraphInterrupt
 
 from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, SpecialistResult
 from replan.adapters.journal import MemoryJournal
+from replan.errors import LimitReachedError
 from replan.events.emitter import Counter, Emitter
 from replan.events.hooks import Hooks
 from replan.nodes import deadline
@@ -20,6 +21,7 @@ from replan.nodes.board import Board
 from replan.nodes.step_questions import StepQuestions
 from replan.ports.journal import Attempt, Spending
 from replan.specialists.function import FunctionSpecialist
+from replan.state.limits import LimitHit
 from replan.state.team import SpecialistCard
 from replan.steps.keys import Keys
 from replan.testing import ScriptedModel, always
@@ -387,26 +389,66 @@ async def test_the_numbers_and_the_failures_go_on_from_the_ledger(tries):
     ]
 
 
-async def test_unsafe_work_is_tried_again_as_far_as_is_known_what_it_did(tries):
+async def test_unsafe_work_is_tried_again_only_after_an_error(tries):
     def fail(context):
         raise ConnectionError("reset")
 
     async def hang(context):
         await asyncio.Event().wait()
 
-    async def retries(work, step, **card):
+    async def came_of(work, step, **card):
         built, _ = tries(work, step=step, card=CARD.replace(**card))
-        return (await built.run()).retry_count
+        ended = await built.run()
+        return "asked" if isinstance(ended, list) else ended.retry_count
 
     silent = STEP.replace(max_retries=None, timeout=0.01)
     outspoken = silent.replace(max_retries=1)
     declared = {"effects": "unsafe", "is_declared": True}
     # An error ends a try, whereas a time that ran out ends nothing.
-    assert [await retries(work, silent, **declared) for work in (fail, hang)] == [0, 0]
-    assert [await retries(work, silent, effects="unsafe") for work in (fail, hang)] == [2, 0]
-    assert [await retries(work, silent, effects="keyed") for work in (fail, hang)] == [2, 2]
-    assert [await retries(work, outspoken, **declared) for work in (fail, hang)] == [1, 1]
-    assert [await retries(work, outspoken, effects="unsafe") for work in (fail, hang)] == [1, 1]
+    assert [await came_of(work, silent, **declared) for work in (fail, hang)] == [0, "asked"]
+    assert [await came_of(work, silent, effects="unsafe") for work in (fail, hang)] == [2, "asked"]
+    assert [await came_of(work, silent, effects="keyed") for work in (fail, hang)] == [2, 2]
+    assert [await came_of(work, outspoken, **declared) for work in (fail, hang)] == [1, "asked"]
+    undeclared = [await came_of(work, outspoken, effects="unsafe") for work in (fail, hang)]
+    assert undeclared == [1, "asked"]
+
+
+async def test_what_was_cut_off_where_nobody_is_asked_stays_in_doubt(tries):
+    times = []
+
+    async def hang(context):
+        times.append(context.attempt)
+        await asyncio.Event().wait()
+
+    journal, card = MemoryJournal(), CARD.replace(effects="unsafe")
+    built, _ = tries(hang, step=STEP.replace(timeout=0.01), journal=journal, card=card)
+    built.on_doubt = "fail"
+    result = await built.run()
+    assert "was cut off in try 1 (StepTimeoutError: no answer within 0.01 s)" in result.error
+    assert "declare that in the team: effects='pure' for @a" in result.error
+    # Whoever opens the step again, with other words even, does not make it run again.
+    again, _ = tries(hang, journal=journal, card=card, tried=await journal.ledger("r"))
+    again.keys = Keys(result="other", attempt="other", idempotency="other")
+    assert isinstance(await again.run(), list)
+    assert times == [1]
+
+
+async def test_work_that_ended_at_a_limit_of_the_run_is_asked_about_only_if_it_was_cut_off(tries):
+    async def spend(context):
+        raise LimitReachedError("max_model_calls", 5)
+
+    async def hang(context):
+        await asyncio.Event().wait()
+
+    ends = []
+    for work, limits in ((spend, Limits()), (hang, Limits(max_seconds=0.05))):
+        for is_declared in (False, True):
+            journal = MemoryJournal()
+            card = CARD.replace(effects="unsafe", is_declared=is_declared)
+            built, _ = tries(work, journal=journal, card=card, limits=limits)
+            assert isinstance(await built.run(), LimitHit)
+            ends += [entry.outcome for entry in await journal.ledger("r")]
+    assert ends == ["failed", "cancelled", "cancelled", "cancelled"]
 
 
 async def test_the_traceback_of_a_failed_attempt_is_in_the_log(tries, caplog):

@@ -8,6 +8,7 @@ from langgraph.errors import GraphBubbleUp
 
 from replan import Question, QuestionError, ask_user
 from replan.ports.questions import Asker, Waiting, ask
+from replan.state.questions import fingerprint_of
 
 WORDS = st.sampled_from(["Which?", "Why?", "More?", "When?"])
 
@@ -24,7 +25,9 @@ def asker(known=(), most=99):
 
 
 def open_question(text, number, **fields):
-    return Question(key=f"1/a/{number}", step_id=1, specialist="a", text=text, **fields)
+    key = f"1/a/{number}"
+    about = fingerprint_of(key, "question", text, None)
+    return Question(key=key, step_id=1, specialist="a", text=text, fingerprint=about, **fields)
 
 
 def test_a_question_without_an_answer_unwinds_the_step():

@@ -28,10 +28,13 @@ MODEL = ScriptedModel([])
     ("worker", "effects"),
     [
         ({"chat_model": MODEL}, "pure"),
-        ({"invokable": RunnableLambda(lambda messages: "a")}, "pure"),
-        ({"run": lambda context: "a"}, "keyed"),
-        ({"invokable": graph()}, "keyed"),
-        ({"invokable": lambda messages, config: "a"}, "keyed"),
+        ({"invokable": MODEL}, "pure"),
+        ({"invokable": RunnableLambda(lambda messages: "a")}, "unsafe"),
+        ({"run": lambda context: "a"}, "unsafe"),
+        ({"run": lambda context, idempotency_key: "a"}, "keyed"),
+        ({"invokable": graph()}, "unsafe"),
+        ({"invokable": lambda messages, config: "a"}, "unsafe"),
+        ({"invokable": lambda messages, config, idempotency_key: "a"}, "keyed"),
         ({"invokable": lambda messages: "a"}, "unsafe"),
         ({"streamable": lambda messages: iter("a")}, "unsafe"),
         # What its tools do is on record call by call, so the step itself may begin again.

@@ -12,6 +12,7 @@ from langgraph.types import Command, interrupt
 from replan import (
     ConfigurationError,
     Host,
+    Limits,
     MultiAgentConfig,
     Specialist,
     ask_user,
@@ -378,7 +379,8 @@ async def test_a_tool_that_needs_approval_waits_for_it(team, call, answer, hears
         state = await run(graph, PLAN, config=CONFIG)
         (question,) = waiting_for(state)
         assert (question.kind, sent) == ("approval", [])
-        assert question.details == {"tool": "mail", "arguments": {"to": "Ann"}}
+        called = {"tool": "mail", "arguments": {"to": "Ann"}, "call": "0.0"}
+        assert question.details == called
         state = await run(graph, Command(resume=answer), config=CONFIG)
         assert [m.content for m in told(model)] == [hears]
     assert sent == done
@@ -474,13 +476,15 @@ async def test_broken_arguments_stay_broken_behind_a_foreign_interrupt(team, cal
     assert called == []
 
 
+MAIL = {"name": "mail", "args": {"to": "Ann"}, "id": "1", "type": "tool_call"}
+
+
 async def test_the_host_is_told_of_a_call_of_its_own_that_was_cut_off(storage, world, cut_off):
     def mail(messages):
         heard = [m.content for m in messages if isinstance(m, ToolMessage)]
         if heard:
             return heard[0]
-        calls = [{"name": "mail", "args": {"to": "Ann"}, "id": "1", "type": "tool_call"}]
-        return AIMessage("", tool_calls=calls)
+        return AIMessage("", tool_calls=[MAIL])
 
     script = {"think": "---\ncomplexity: simple\n---\n", "direct_answer": [always(mail)]}
     with ScriptedModel(script) as model:
@@ -494,3 +498,22 @@ async def test_the_host_is_told_of_a_call_of_its_own_that_was_cut_off(storage, w
     assert "The call of mail was cut off" in state["final_answer"].text
     assert world.done == ["mail"]
     assert len([c for c in model.calls if c.node == "direct_answer"]) == 2
+
+
+async def test_the_host_is_told_that_nobody_knows_what_a_call_did_whose_time_is_over(world):
+    world.hold = True
+
+    def mail(messages):
+        heard = [m.content for m in messages if isinstance(m, ToolMessage)]
+        return heard[0] if heard else AIMessage("", tool_calls=[MAIL])
+
+    script = {"think": "---\ncomplexity: simple\n---\n", "direct_answer": [always(mail)]}
+    with ScriptedModel(script) as model:
+        config = MultiAgentConfig(
+            host=Host(tool_calling_model=model, tools=world.tools()),
+            specialists=[Specialist(name="worker", intended_use="Works.", chat_model=model)],
+            limits=Limits(step_timeout=0.1),
+        )
+        state = await run(build_graph(config), "Write to Ann.")
+    assert "The call of mail was cut off" in state["final_answer"].text
+    assert world.done == ["mail"]

@@ -93,7 +93,7 @@ async def test_runs_are_cancelled_at_random_moments(where):
 
     async with open_storage(where) as storage:
         with ScriptedModel({"feedback": always(COMPLETE)}) as model:
-            team = [Specialist(name="a", intended_use="Works.", run=work)]
+            team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
             config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
             graph = build_graph(config, storage=storage)
             given = {"messages": [("user", "Go.")], "plan": PLAN}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from replan import ExecutionContext, PlanStep, SpecialistResult
 from replan.adapters.offline.plan import draft_plan
 from replan.cli.reading import read_plan_text
 from replan.errors import InputError, PlanDocumentError, TeamFileError
@@ -23,12 +24,21 @@ from replan.replies.readings import (
     read_think,
 )
 from replan.settings.team_file import read_team_file
+from replan.specialists.local.analyst import DataAnalyst
 from replan.specialists.local.answer_table import tables_in
 from replan.specialists.local.folder import FolderFile
 from replan.specialists.local.library.texts import passages_of
 from replan.specialists.local.words import words_of
 from replan.state.questions import given_answers, read_decision
-from replan.texts.bounds import ANSWER, MODEL_PLAN, PLAN, STEP_ATTRIBUTES, STEP_LINE
+from replan.texts.bounds import (
+    ANSWER,
+    COLUMN_NAME,
+    MODEL_PLAN,
+    PLAN,
+    STEP_ATTRIBUTES,
+    STEP_LINE,
+    TABLE_COLUMNS,
+)
 
 # A line is to be read in 10 ms; the rest is for slow machines, and for doors that read it often.
 _SECONDS = 0.6
@@ -287,3 +297,42 @@ def _forget() -> None:
         for value in vars(module).values():
             if hasattr(value, "cache_clear"):
                 value.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ([f"c{at}" for at in range(2_001)], "has 2,001 columns; at most 2,000"),
+        (["a", "b" + " " * 600 + "x"], "a name of 602 characters"),
+    ],
+    ids=["columns", "name"],
+)
+async def test_the_head_of_a_table_beyond_its_bound_is_refused(
+    tmp_path: Path, head: list[str], reason: str
+) -> None:
+    values = ",".join("1" for _ in head)
+    (tmp_path / "wide.csv").write_text(f"{','.join(head)}\n{values}\n{values}\n")
+
+    result = await _asked(tmp_path, "Total a by c1 from wide.csv")
+
+    assert reason in result.error
+
+
+async def test_the_largest_head_of_a_table_is_read_soon(tmp_path: Path) -> None:
+    names = [f"c{at} {'revenue x ' * 50}"[:COLUMN_NAME] for at in range(TABLE_COLUMNS)]
+    values = ",".join("1" for _ in names)
+    (tmp_path / "wide.csv").write_text(f"{','.join(names)}\n{values}\n{values}\n")
+    started = time.process_time()
+
+    result = await _asked(tmp_path, "Total the revenue by region from wide.csv")
+
+    assert result.is_failed
+    assert time.process_time() - started < 10 * _SECONDS
+
+
+async def _asked(folder: Path, task: str) -> SpecialistResult:
+    step = PlanStep(id=1, description=task)
+    context = ExecutionContext(
+        task_description=task, plan_step=step, run_id="r", idempotency_key="k"
+    )
+    return await DataAnalyst(folder).run(context, {})

@@ -13,6 +13,7 @@ from replan.plan.model import Value
 from replan.specialists.local.analyst.person_sql import check_length, check_tree
 from replan.specialists.local.folder import FolderFile, files_below
 from replan.specialists.local.refusals import CannotAnswerError
+from replan.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -138,8 +139,13 @@ class Database:
         return tuple(each for each in found if each is not None)
 
     def columns(self, view: str) -> tuple[Column, ...]:
-        """The columns of a view, in their order."""
+        """The columns of a view, in their order.
+
+        Raises:
+            CannotAnswerError: There are too many, or the name of one is too long.
+        """
         described = self._run(f"DESCRIBE {quoted(view)}", f"{view} cannot be described").fetchall()
+        _check_head(view, [str(row[0]) for row in described])
         return tuple(Column(name=row[0], kind=_kind(row[1]), type=row[1]) for row in described)
 
     def check(self, sql: str) -> None:
@@ -290,3 +296,16 @@ def _text(value: str) -> str:
 def _first_lines(error: Exception | str) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:_FIRST_LINES])
+
+
+def _check_head(view: str, names: Sequence[str]) -> None:
+    if len(names) > TABLE_COLUMNS:
+        raise CannotAnswerError(
+            f"{view} has {len(names):,} columns; at most {TABLE_COLUMNS:,} are read."
+        )
+    longest = max(names, key=len, default="")
+    if len(longest) > COLUMN_NAME:
+        raise CannotAnswerError(
+            f"A column of {view} has a name of {len(longest):,} characters, "
+            f"'{longest[:40]}…'; at most {COLUMN_NAME} are read."
+        )
