@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from pydantic import JsonValue
 
 from replan.events.emitter import Counter
+from replan.memory.conversation import conversation_of
 from replan.plan.model import PlanStep
 from replan.ports.journal import Journal, LedgerEntry
 from replan.state.enhanced import EnhancedState, settings_of
@@ -85,6 +86,7 @@ class Board:
 
     Attributes:
         state: What the round began with, read once for all its tasks.
+        conversation: What of the conversation its specialists see.
         slots: Bounds the steps that run at the same time.
         counter: The numbers of the round's events.
         questions: The numbers of the run's next questions.
@@ -93,6 +95,7 @@ class Board:
 
     def __init__(self, state: EnhancedState) -> None:
         self.state = state
+        self.conversation = conversation_of(state)
         self.slots = Slots(settings_of(state).limits.max_parallel_steps)
         self.counter = Counter(state.get("event_seq", 0))
         self.questions = count(len(state.get("questions", {})) + 1)
