@@ -133,24 +133,28 @@ class Board:
 
     async def recall(self, journal: Journal, state: EnhancedState) -> OnRecord:
         """What the journal has of this run, read once a round."""
-        async with self._recalling:
-            if self._recorded is None:
-                rows = await journal.results(state.get("run_id", ""))
-                self._recorded = OnRecord.of(state, rows)
+        # Most who ask come when it is read, and need not take turns.
+        if self._recorded is None:
+            async with self._recalling:
+                if self._recorded is None:
+                    rows = await journal.results(state.get("run_id", ""))
+                    self._recorded = OnRecord.of(state, rows)
         return self._recorded
 
     async def tried(self, journal: Journal, run_id: str) -> Sequence[LedgerEntry]:
         """The tries that the ledger has of this run, read once a round."""
-        async with self._recalling:
-            if self._ledger is None:
-                self._ledger = await journal.ledger(run_id)
+        if self._ledger is None:
+            async with self._recalling:
+                if self._ledger is None:
+                    self._ledger = await journal.ledger(run_id)
         return self._ledger
 
     async def recall_questions(self, journal: Journal, run_id: str) -> Mapping[str, JsonValue]:
         """The noted questions of this run, read once a round; by the keys of their notes."""
-        async with self._recalling:
-            if self._asked is None:
-                self._asked = await journal.notes(run_id, QUESTIONS)
+        if self._asked is None:
+            async with self._recalling:
+                if self._asked is None:
+                    self._asked = await journal.notes(run_id, QUESTIONS)
         return self._asked
 
     async def outcome(self, key: str) -> Outcome:
