@@ -108,6 +108,11 @@ class Board:
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody has a seat."""
+        return self._seated > 0
+
     def seat(self, key: str) -> "_Seat":
         """Take a seat; leaving it publishes nothing if nothing was published, so nobody hangs."""
         return _Seat(self, key)
@@ -206,4 +211,7 @@ class Boards:
         if board is None:
             board = Board(read_state())
             self._boards[run_id, checkpoint_id] = board
+        elif not board.is_taken:
+            # Whoever goes on with a round that was left may have other settings.
+            board.state = read_state()
         return board
