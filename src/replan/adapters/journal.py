@@ -32,9 +32,12 @@ logger = logging.getLogger(__name__)
 _KEPT = (ACTED, BEGAN, TIMES)
 
 
+_NOTHING = Spending()
+
+
 @dataclass
 class _Scope:
-    settled: Spending = field(default_factory=Spending)
+    settled: Spending = _NOTHING
     reserved: dict[str, Spending] = field(default_factory=dict[str, Spending])
 
     @property

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from pydantic import JsonValue
 
 from replan.events.emitter import Counter
+from replan.memory.conversation import conversation_of
 from replan.plan.model import PlanStep
 from replan.ports.journal import Journal, LedgerEntry
 from replan.state.enhanced import EnhancedState, settings_of
@@ -85,6 +86,7 @@ class Board:
 
     Attributes:
         state: What the round began with, read once for all its tasks.
+        conversation: What of the conversation its specialists see.
         slots: Bounds the steps that run at the same time.
         counter: The numbers of the round's events.
         questions: The numbers of the run's next questions.
@@ -93,6 +95,7 @@ class Board:
 
     def __init__(self, state: EnhancedState, max_concurrency: int | None = None) -> None:
         self.state = state
+        self.conversation = conversation_of(state)
         at_once = settings_of(state).limits.max_parallel_steps
         self.slots = Slots(min(at_once, max_concurrency or at_once))
         self.counter = Counter(state.get("event_seq", 0))
@@ -105,6 +108,11 @@ class Board:
         self._asked: Mapping[str, JsonValue] | None = None
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody has a seat."""
+        return self._seated > 0
 
     def seat(self, key: str) -> "_Seat":
         """Take a seat; leaving it publishes nothing if nothing was published, so nobody hangs."""
@@ -131,24 +139,28 @@ class Board:
 
     async def recall(self, journal: Journal, state: EnhancedState) -> OnRecord:
         """What the journal has of this run, read once a round."""
-        async with self._recalling:
-            if self._recorded is None:
-                rows = await journal.results(state.get("run_id", ""))
-                self._recorded = OnRecord.of(state, rows)
+        # Most who ask come when it is read, and need not take turns.
+        if self._recorded is None:
+            async with self._recalling:
+                if self._recorded is None:
+                    rows = await journal.results(state.get("run_id", ""))
+                    self._recorded = OnRecord.of(state, rows)
         return self._recorded
 
     async def tried(self, journal: Journal, run_id: str) -> Sequence[LedgerEntry]:
         """The tries that the ledger has of this run, read once a round."""
-        async with self._recalling:
-            if self._ledger is None:
-                self._ledger = await journal.ledger(run_id)
+        if self._ledger is None:
+            async with self._recalling:
+                if self._ledger is None:
+                    self._ledger = await journal.ledger(run_id)
         return self._ledger
 
     async def recall_questions(self, journal: Journal, run_id: str) -> Mapping[str, JsonValue]:
         """The noted questions of this run, read once a round; by the keys of their notes."""
-        async with self._recalling:
-            if self._asked is None:
-                self._asked = await journal.notes(run_id, QUESTIONS)
+        if self._asked is None:
+            async with self._recalling:
+                if self._asked is None:
+                    self._asked = await journal.notes(run_id, QUESTIONS)
         return self._asked
 
     async def outcome(self, key: str) -> Outcome:
@@ -204,4 +216,7 @@ class Boards:
         if board is None:
             board = Board(read_state(), max_concurrency)
             self._boards[run_id, checkpoint_id] = board
+        elif not board.is_taken:
+            # Whoever goes on with a round that was left may have other settings.
+            board.state = read_state()
         return board

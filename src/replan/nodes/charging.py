@@ -13,7 +13,7 @@ from replan.ports.chat import USUAL_REPLY, Request
 from replan.ports.failures import brought_nothing
 from replan.ports.journal import Spending
 from replan.ports.request_size import bytes_of, most_tokens_of_reply, schemas_in
-from replan.state.usage import TokenCount
+from replan.state.usage import TokenCount, sum_counts
 
 
 def announced(
@@ -71,11 +71,11 @@ def are_running_totals(counts: Sequence[TokenCount]) -> bool:
 
 def _reported(response: LLMResult) -> TokenCount:
     """The tokens that the server reported."""
-    used = TokenCount()
-    for generation in _first_ones(response):
-        if isinstance(generation, ChatGeneration):
-            used += reported_tokens(generation.message)
-    return used
+    return sum_counts(
+        reported_tokens(generation.message)
+        for generation in _first_ones(response)
+        if isinstance(generation, ChatGeneration)
+    )
 
 
 def _most_output(response: LLMResult) -> int:

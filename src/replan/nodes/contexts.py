@@ -1,8 +1,9 @@
 """What a specialist is shown: built from the plan, the request and the results it depends on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from replan.memory.conversation import conversation_of
+from langchain_core.messages import AnyMessage
+
 from replan.plan.model import PlanStep
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState
@@ -15,12 +16,14 @@ def context_of(
     idempotency_key: str,
     state: EnhancedState,
     services: Services,
+    *,
+    messages: Sequence[AnyMessage],
 ) -> ExecutionContext:
     """Build the context of a step at a specialist."""
     return ExecutionContext(
         task_description=step.description,
         plan_step=step,
-        messages=tuple(conversation_of(state)),
+        messages=tuple(messages),
         parameters=step.parameters,
         inputs=dict(inputs),
         workspace=None if services.workspace is None else str(services.workspace),

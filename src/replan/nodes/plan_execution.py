@@ -126,7 +126,7 @@ def _leading(
     inputs = inputs_of(step, plan.by_id, results_in(state))
     key = keys_in(state, step, name, inputs).idempotency
     # The conversation stands in the state already, and so do the results.
-    return context_of(step, {}, key, state, services).replace(messages=())
+    return context_of(step, {}, key, state, services, messages=())
 
 
 def _steps_of_round(

@@ -14,6 +14,8 @@ from replan.state.limits import (
     Limits,
 )
 
+_UNBOUNDED = Budget()
+
 
 def run_scope(limits: Limits, services: Services, *, closing: bool) -> Scope:
     """The run; a call that is not `closing` leaves the closing reserve to one that is."""
@@ -32,9 +34,9 @@ def run_scope(limits: Limits, services: Services, *, closing: bool) -> Scope:
 def step_scopes(limits: Limits, services: Services, specialist: str, step_id: int) -> list[Scope]:
     """The run, and what else a step at a specialist is charged to."""
     scopes = [run_scope(limits, services, closing=False)]
-    if (budget := services.budgets.get(specialist, Budget())) != Budget():
+    if (budget := services.budgets.get(specialist, _UNBOUNDED)) != _UNBOUNDED:
         scopes.append(Scope(f"specialist/{specialist}", budget))
-    if limits.per_step != Budget():
+    if limits.per_step != _UNBOUNDED:
         scopes.append(Scope(f"step/{step_id}", limits.per_step))
     return scopes
 

@@ -132,7 +132,14 @@ class Turn:
         keys = as_first_known(keys, self.state, self.step, self.specialist, tried)
         tries = Tries(
             specialist=self.services.specialists[self.specialist],
-            context=context_of(self.step, inputs, keys.idempotency, self.state, self.services),
+            context=context_of(
+                self.step,
+                inputs,
+                keys.idempotency,
+                self.state,
+                self.services,
+                messages=self.board.conversation,
+            ),
             keys=keys,
             limits=settings_of(self.state).limits,
             services=self.services,

@@ -65,13 +65,14 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
     Raises:
         ValueError: The reply is empty, or holds no result.
     """
-    if not message.text.strip() and end.cut:
+    text = message.text
+    if not text.strip() and end.cut:
         # It was asked for twice already.
         failed, error = ExecutionStatus.FAILED, f"there is no result: {end.why}"
         return SpecialistResult(status=failed, error=error, retry=False)
-    if not message.text.strip():
+    if not text.strip():
         raise ValueError("the model gave an empty reply")
-    reading = read_specialist(message.text)
+    reading = read_specialist(text)
     if not reading.body:
         raise ValueError("the model gave thoughts or marks, and no result")
     return SpecialistResult(

@@ -35,6 +35,9 @@ class TokenCount(Value):
         )
 
 
+_NOTHING = TokenCount()
+
+
 class Usage(TokenCount):
     """The usage of a run: the sum, and its parts by node or specialist.
 
@@ -45,17 +48,21 @@ class Usage(TokenCount):
 
     def plus(self, *parts: tuple[str, TokenCount]) -> "Usage":
         """Add what somebody used, under their name."""
-        by = dict(self.by)
+        counts = {name: [count] for name, count in self.by.items()}
         for name, count in parts:
-            if count != TokenCount():
-                by[name] = by.get(name, TokenCount()) + count
+            if count != _NOTHING:
+                counts.setdefault(name, []).append(count)
+        by = {name: sum_counts(each) for name, each in counts.items()}
         total = sum_counts(by.values())
         return Usage(**dict(total), by=by)
 
 
 def sum_counts(counts: Iterable[TokenCount]) -> TokenCount:
     """Add up counts."""
-    total = TokenCount()
-    for count in counts:
-        total += count
-    return total
+    parts = list(counts)
+    return TokenCount(
+        calls=sum(each.calls for each in parts),
+        input_tokens=sum(each.input_tokens for each in parts),
+        output_tokens=sum(each.output_tokens for each in parts),
+        cost=sum(each.cost for each in parts),
+    )

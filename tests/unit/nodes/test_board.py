@@ -188,16 +188,27 @@ def state():
     return {"event_seq": 7}
 
 
-def test_the_tasks_of_a_round_share_a_board_and_other_rounds_and_runs_have_their_own():
+async def test_the_tasks_of_a_round_share_a_board_and_other_rounds_and_runs_have_their_own():
     def unread():
         raise AssertionError("the state of a round is read once")
 
     boards = Boards()
     board = boards.join("r", "c", state)
-    assert boards.join("r", "c", unread) is board
+    with board.seat("1/a"):
+        assert boards.join("r", "c", unread) is board
     assert board.counter.value == 7
     others = [boards.join("r", "d", state), boards.join("s", "c", state)]
     assert len({id(each) for each in (board, *others)}) == 3
+
+
+async def test_who_goes_on_with_a_round_that_was_left_reads_its_state_anew():
+    boards = Boards()
+    board = boards.join("r", "c", state)
+    with board.seat("1/a"):
+        board.counter.value = 9
+    again = boards.join("r", "c", lambda: {"event_seq": 7, "max_rounds": 3})
+    assert again is board
+    assert (again.state["max_rounds"], again.counter.value) == (3, 9)
 
 
 def test_a_board_is_gone_when_the_last_task_of_its_round_is():

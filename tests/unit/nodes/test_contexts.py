@@ -14,7 +14,7 @@ def test_a_specialist_sees_its_step_the_conversation_and_what_it_depends_on(serv
     said = [HumanMessage("Trains to Oslo?"), AIMessage("Two."), HumanMessage("And Bergen?")]
     state = {"run_id": "r", "current_round": 3, "messages": said}
     live = services(workspace=Path("work"))
-    context = context_of(STEP, {1: "The EU text."}, "key", state, live)
+    context = context_of(STEP, {1: "The EU text."}, "key", state, live, messages=state["messages"])
     assert context.task_description == "Compare"
     assert context.parameters == STEP.parameters
     assert [message.text for message in context.messages] == [
@@ -28,5 +28,5 @@ def test_a_specialist_sees_its_step_the_conversation_and_what_it_depends_on(serv
 
 
 def test_a_context_can_be_built_before_anything_was_thought(services):
-    context = context_of(STEP, {}, "", {}, services())
+    context = context_of(STEP, {}, "", {}, services(), messages=())
     assert (context.messages, context.workspace, context.run_id) == ((), None, "")
