@@ -7,7 +7,7 @@ from typing import Any
 
 from replan.ports.pulse import Pulse, done_in_loop, done_in_thread
 
-MOMENT = 0.25
+MOMENT = 0.1
 """Seconds for which the loop may stand still before a call is made that is not yet on record."""
 
 Write = Callable[[], Coroutine[Any, Any, None]]
@@ -20,6 +20,7 @@ class HomeLoop:
         self._loop = asyncio.get_running_loop()
         self._in_turn = asyncio.Lock()
         self._left: list[Future[None]] = []
+        self._pulse = Pulse(self._loop)
 
     @property
     def is_here(self) -> bool:
@@ -47,8 +48,7 @@ class HomeLoop:
         Raises:
             Exception: It could not be written.
         """
-        pulse = Pulse(self._loop)
-        if done_in_thread(written, lambda: pulse.stands_for(MOMENT)):
+        if done_in_thread(written, lambda: self._pulse.stands_for(MOMENT)):
             self._result_of(written)
 
     async def await_elsewhere(self, written: Future[None]) -> None:
@@ -57,8 +57,7 @@ class HomeLoop:
         Raises:
             Exception: It could not be written.
         """
-        pulse = Pulse(self._loop)
-        if await done_in_loop(written, lambda: pulse.stands_for(MOMENT)):
+        if await done_in_loop(written, lambda: self._pulse.stands_for(MOMENT)):
             self._result_of(written)
 
     async def at_rest(self) -> None:

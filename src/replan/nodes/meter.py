@@ -5,7 +5,7 @@ import time
 from asyncio import AbstractEventLoop, CancelledError
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
@@ -141,7 +141,9 @@ class Meter:
         try:
             yield permit.most_output
         finally:
-            _handed.reset(token)
+            # What is thrown away without an end is not in its context any more.
+            with suppress(ValueError):
+                _handed.reset(token)
             if not handed.is_used:
                 # It was not made after all.
                 await self._settle(permit, Spending())
