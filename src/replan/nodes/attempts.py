@@ -279,7 +279,7 @@ class Tries:
     async def _call(self, meter: Meter) -> SpecialistResult:
         context = self.context.replace(attempt=self.number)
         key = {"idempotency_key": context.idempotency_key}
-        merged = merge_configs(self.config, {"callbacks": meter.handlers, "metadata": key})
+        merged = merge_configs(self.config, {"callbacks": [meter.handler], "metadata": key})
         # Last, since merging takes in what stands in the surroundings.
         config = as_the_caller_bounds(to_its_end(merged))
         # What runs without being handed the configuration finds it here.

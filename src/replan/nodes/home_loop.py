@@ -19,7 +19,7 @@ class HomeLoop:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._in_turn = asyncio.Lock()
-        self._left: list[Future[None]] = []
+        self._left: set[Future[None]] = set()
         self._pulse = Pulse(self._loop)
 
     @property
@@ -39,7 +39,8 @@ class HomeLoop:
         except RuntimeError:
             going.close()
             raise
-        self._left.append(future)
+        self._left.add(future)
+        future.add_done_callback(self._forget)
         return future
 
     def await_in_thread(self, written: Future[None]) -> None:
@@ -67,11 +68,16 @@ class HomeLoop:
             Exception: Something could not be, and nobody was told.
         """
         while self._left:
-            await asyncio.wrap_future(self._left.pop(0))
+            await asyncio.wrap_future(self._left.pop())
 
     def _result_of(self, written: Future[None]) -> None:
-        self._left.remove(written)
+        self._left.discard(written)
         written.result()
+
+    def _forget(self, written: Future[None]) -> None:
+        """Keep only what nobody was told of: that it could not be written."""
+        if not written.cancelled() and written.exception() is None:
+            self._left.discard(written)
 
     async def _written(self, write: Write) -> None:
         async with self._in_turn:

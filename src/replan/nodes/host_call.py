@@ -81,7 +81,7 @@ class HostCall:
         meter = Meter(
             account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
         )
-        config = merge_configs(self.config, {"callbacks": meter.handlers, "tags": ["nostream"]})
+        config = merge_configs(self.config, {"callbacks": [meter.handler], "tags": ["nostream"]})
 
         def restart(_: RetryCallState) -> None:
             if answer is not None:
