@@ -15,8 +15,8 @@ from replan.calling import Call, Graph, Input, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
 from replan.nodes.rules import limit_value
+from replan.own_loop import completed
 from replan.ports.listening import without_tokens
-from replan.specialists.threads import use_threads
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -58,7 +58,6 @@ async def run(  # noqa: PLR0913 - what a run can be told
         UsageError: The input cannot be used, or another run works on the thread.
         ModelCallError: The thinking or planning model could not be reached.
     """
-    use_threads()
     asked = Call(input, settings, config or {}, run_id or "")
 
     async def work(control: RunControl | None = None) -> dict[str, Any]:
@@ -102,7 +101,7 @@ def run_sync(
         pass
     else:
         raise RuntimeError("An event loop runs already: use `await replan.run(...)` here.")
-    return asyncio.run(run(graph, input, settings=settings, config=config, run_id=run_id))
+    return completed(lambda: run(graph, input, settings=settings, config=config, run_id=run_id))
 
 
 async def stream(  # noqa: PLR0913 - what a run can be told
@@ -125,7 +124,6 @@ async def stream(  # noqa: PLR0913 - what a run can be told
         UsageError: The input cannot be used, or another run works on the thread.
         ModelCallError: The thinking or planning model could not be reached.
     """
-    use_threads()
     config = config or {}
     asked = Call(input, settings, config if tokens else without_tokens(config), run_id or "")
     async with _alone(graph, asked.config):

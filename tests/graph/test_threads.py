@@ -8,13 +8,11 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command, interrupt
 
 from replan import (
-    ExecutionStatus,
     Host,
     InputError,
     MultiAgentConfig,
     PlanDocumentError,
     Specialist,
-    SpecialistResult,
     build_graph,
     run,
 )
@@ -159,14 +157,3 @@ async def test_nothing_to_do_is_refused():
         graph = graph_of(lambda c: "done", model, None)
         with pytest.raises(InputError, match="give `messages`"):
             await run(graph, {"messages": []})
-
-
-async def test_a_small_recursion_limit_ends_the_run_in_good_order():
-    replies = {"feedback": always("---\nverdict: continue\n---\n"), "final_answer": "Enough."}
-    failing = SpecialistResult(status=ExecutionStatus.FAILED, error="no", retry=False)
-    with ScriptedModel(replies) as model:
-        graph = graph_of(lambda c: failing, model, None)
-        given = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n"}
-        state = await run(graph, given, config={"recursion_limit": 10})
-    assert state["limit_reached"] == "max_rounds"
-    assert state["outcome"] == "failed"

@@ -132,8 +132,8 @@ def _drop_what_cannot_be_written() -> None:
 
 def _leave_at_once_if_work_is_left(end: SystemExit) -> None:
     """End without taking the interpreter down under work that is still in foreign code."""
-    leaving = sys.modules.get("replan.cli.leaving")
-    if leaving is None or not leaving.is_work_left():
+    own_loop = sys.modules.get("replan.own_loop")
+    if own_loop is None or not own_loop.is_work_left():
         return
     logging.shutdown()
     with suppress(OSError):  # whoever read it may have gone

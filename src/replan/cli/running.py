@@ -11,7 +11,6 @@ from replan.cli.cells import harmless
 from replan.cli.exits import INCOMPLETE, WRONG_USE
 from replan.cli.holding import holding
 from replan.cli.keeping import now, opened, short
-from replan.cli.leaving import completed
 from replan.cli.logs import logging_to
 from replan.cli.notices import tracing_notice
 from replan.cli.orders import Order, kept, prepared
@@ -20,6 +19,7 @@ from replan.cli.session import Case, Session, Site
 from replan.cli.signing import signed
 from replan.cli.telling import seconds, teller
 from replan.errors import ReplanError, UsageError
+from replan.own_loop import completed
 from replan.plan.seal import origin_of
 from replan.ports.runs import RunRecord
 from replan.state.results import Artifact

@@ -317,7 +317,7 @@ class Tries:
             self.context = self.context.replace(attempt=self.number)
         context = self.context
         key = {"idempotency_key": context.idempotency_key}
-        metered = with_handlers(self.config, meter.handlers, metadata=key)
+        metered = with_handlers(self.config, [meter.handler], metadata=key)
         config = as_the_caller_bounds(to_its_end(metered))
         # What runs without being handed the configuration finds it here.
         token = var_child_runnable_config.set(config)

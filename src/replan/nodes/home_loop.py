@@ -7,7 +7,7 @@ from typing import Any
 
 from replan.ports.pulse import Pulse, done_in_loop, done_in_thread
 
-MOMENT = 0.25
+MOMENT = 0.1
 """Seconds for which the loop may stand still before a call is made that is not yet on record."""
 
 Write = Callable[[], Coroutine[Any, Any, None]]
@@ -19,7 +19,8 @@ class HomeLoop:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._in_turn = asyncio.Lock()
-        self._left: list[Future[None]] = []
+        self._left: set[Future[None]] = set()
+        self._pulse = Pulse(self._loop)
 
     @property
     def is_here(self) -> bool:
@@ -38,7 +39,8 @@ class HomeLoop:
         except RuntimeError:
             going.close()
             raise
-        self._left.append(future)
+        self._left.add(future)
+        future.add_done_callback(self._forget)
         return future
 
     def await_in_thread(self, written: Future[None]) -> None:
@@ -47,8 +49,7 @@ class HomeLoop:
         Raises:
             Exception: It could not be written.
         """
-        pulse = Pulse(self._loop)
-        if done_in_thread(written, lambda: pulse.stands_for(MOMENT)):
+        if done_in_thread(written, lambda: self._pulse.stands_for(MOMENT)):
             self._result_of(written)
 
     async def await_elsewhere(self, written: Future[None]) -> None:
@@ -57,8 +58,7 @@ class HomeLoop:
         Raises:
             Exception: It could not be written.
         """
-        pulse = Pulse(self._loop)
-        if await done_in_loop(written, lambda: pulse.stands_for(MOMENT)):
+        if await done_in_loop(written, lambda: self._pulse.stands_for(MOMENT)):
             self._result_of(written)
 
     async def at_rest(self) -> None:
@@ -68,11 +68,16 @@ class HomeLoop:
             Exception: Something could not be, and nobody was told.
         """
         while self._left:
-            await asyncio.wrap_future(self._left.pop(0))
+            await asyncio.wrap_future(self._left.pop())
 
     def _result_of(self, written: Future[None]) -> None:
-        self._left.remove(written)
+        self._left.discard(written)
         written.result()
+
+    def _forget(self, written: Future[None]) -> None:
+        """Keep only what nobody was told of: that it could not be written."""
+        if not written.cancelled() and written.exception() is None:
+            self._left.discard(written)
 
     async def _written(self, write: Write) -> None:
         async with self._in_turn:

@@ -82,7 +82,7 @@ class HostCall:
         meter = Meter(
             account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
         )
-        config = with_handlers(self.config, meter.handlers, tags=["nostream"])
+        config = with_handlers(self.config, [meter.handler], tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
             if answer is not None:

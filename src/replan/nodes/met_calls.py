@@ -1,14 +1,9 @@
-"""How LangChain tells of model calls: one handler for code that awaits them, one for all other.
-
-LangChain tells both of each call. In code that awaits, it goes through them in their order: the
-first one waits, and if there is no leave, the second one raises it, since what stands behind a
-handler that raises is left as a coroutine that nobody awaits. In other code LangChain calls the
-second one at once, and runs what is asynchronous on the side afterwards, where it stops nothing.
-"""
+"""How LangChain tells of model calls, of those that are awaited and of all others."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from itertools import chain
+from types import CodeType
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -24,14 +19,12 @@ from replan.ports.specialist import TEXT_SHOWN
 class CallsMet(Protocol):
     """Who counts the calls that the handlers hear of."""
 
-    hears_tokens: bool
-
     async def begin(self, call: UUID, request: Callable[[], Request]) -> None:
-        """Reserve a call, if it is heard of for the first time; raise nothing."""
+        """Reserve a call."""
         ...
 
     def begin_plain(self, call: UUID, request: Callable[[], Request]) -> None:
-        """Reserve a call that nobody awaits, or raise why an awaited one may not be made."""
+        """Reserve a call that is not awaited."""
         ...
 
     async def end(self, call: UUID, came: LLMResult | BaseException) -> None:
@@ -51,19 +44,65 @@ class CallsMet(Protocol):
         ...
 
 
-class _CallHandler(BaseCallbackHandler):
+class _Callback:
+    """A callback that is a coroutine function to who asks, and a plain function to all others.
+
+    LangChain asks where it awaits callbacks. In other code it calls them at once: what is
+    asynchronous it would run on the side there, and drop what it raises; in code that awaits, what
+    is plain could wait for nothing. Two handlers do not do, since LangChain changes their order.
+    """
+
+    __defaults__ = None
+    __kwdefaults__ = None
+
+    def __init__(self, awaited: Callable[..., Any], plain: Callable[..., Any]) -> None:
+        self._awaited = awaited
+        self._plain = plain
+        self._is_asked = False
+
+    @property
+    def __name__(self) -> str:
+        return self._awaited.__name__
+
+    @property
+    def __code__(self) -> CodeType:
+        self._is_asked = True
+        return self._awaited.__code__
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return (self._awaited if self._is_asked else self._plain)(*given, **named)
+
+
+def _either(awaited: Callable[..., Any], plain: Callable[..., Any]) -> property:
+    def callback(handler: object) -> _Callback:
+        return _Callback(awaited.__get__(handler), plain.__get__(handler))
+
+    return property(callback)
+
+
+class MetCalls(BaseCallbackHandler, Allowance):
+    """A handler that goes wherever the caller's config goes, also into tool loops."""
+
     # An error raised here must stop the call instead of being logged.
     raise_error = True
     # Else LangChain makes a task or a thread of each call.
     run_inline = True
 
-    def __init__(self, meter: CallsMet) -> None:
+    def __init__(self, meter: CallsMet, on_token: Callable[[str], None] | None) -> None:
+        """Tell a meter of calls.
+
+        Args:
+            meter: Counts them.
+            on_token: Gets the pieces of text as they come; None where nobody hears them.
+        """
         self._meter = meter
+        self._on_token = on_token
+        self._has_spoken = False
 
     @property
     def hears_tokens(self) -> bool:
         """Whether a reply is to be streamed for it."""
-        return self._meter.hears_tokens
+        return self._on_token is not None
 
     @property
     def ignore_chain(self) -> bool:
@@ -75,72 +114,40 @@ class _CallHandler(BaseCallbackHandler):
         """Nor are tools."""
         return True
 
-
-class AwaitedCalls(_CallHandler, Allowance):
-    """Hears of calls in code that awaits them."""
-
     def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
         """Allow the one call that is made inside."""
         return self._meter.allowed(request)
 
-    async def on_chat_model_start(
-        self,
-        serialized: dict[str, Any],
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **given: Any,
+    async def _chat_begins(
+        self, known: dict[str, Any], said: list[list[BaseMessage]], *, run_id: UUID, **given: Any
     ) -> None:
-        """Let a call begin, if there is room for it."""
-        await self._meter.begin(run_id, _request(serialized, chain(*messages), given))
+        await self._meter.begin(run_id, _request(known, chain(*said), given))
 
-    async def on_llm_start(
-        self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **given: Any
+    def _chat_begins_now(
+        self, known: dict[str, Any], said: list[list[BaseMessage]], *, run_id: UUID, **given: Any
     ) -> None:
-        """Let a call of a model begin that takes plain text."""
-        await self._meter.begin(run_id, _request(serialized, _said(prompts), given))
+        self._meter.begin_plain(run_id, _request(known, chain(*said), given))
 
-    async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call."""
-        await self._meter.end(run_id, response)
-
-    async def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call that broke off."""
-        await self._meter.end(run_id, error)
-
-
-class PlainCalls(_CallHandler):
-    """Hears of calls in code that does not await them, and of the pieces of all replies."""
-
-    def __init__(self, meter: CallsMet, on_token: Callable[[str], None] | None) -> None:
-        super().__init__(meter)
-        self._on_token = on_token
-        self._has_spoken = False
-
-    def on_chat_model_start(
-        self,
-        serialized: dict[str, Any],
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **given: Any,
+    async def _text_begins(
+        self, known: dict[str, Any], said: list[str], *, run_id: UUID, **given: Any
     ) -> None:
-        """Let a call begin, if there is room for it."""
-        self._meter.begin_plain(run_id, _request(serialized, chain(*messages), given))
+        await self._meter.begin(run_id, _request(known, map(HumanMessage, said), given))
 
-    def on_llm_start(
-        self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **given: Any
+    def _text_begins_now(
+        self, known: dict[str, Any], said: list[str], *, run_id: UUID, **given: Any
     ) -> None:
-        """Let a call of a model begin that takes plain text."""
-        self._meter.begin_plain(run_id, _request(serialized, _said(prompts), given))
+        self._meter.begin_plain(run_id, _request(known, map(HumanMessage, said), given))
 
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call."""
-        self._meter.end_plain(run_id, response)
+    async def _ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
+        await self._meter.end(run_id, came)
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call that broke off."""
-        self._meter.end_plain(run_id, error)
+    def _ends_now(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
+        self._meter.end_plain(run_id, came)
+
+    on_chat_model_start: Any = _either(_chat_begins, _chat_begins_now)
+    on_llm_start: Any = _either(_text_begins, _text_begins_now)
+    on_llm_end: Any = _either(_ends, _ends_now)
+    on_llm_error: Any = _either(_ends, _ends_now)
 
     def on_llm_new_token(
         self,
@@ -171,7 +178,3 @@ def _request(
     serialized: dict[str, Any] | None, said: Iterable[BaseMessage], given: dict[str, Any]
 ) -> Callable[[], Request]:
     return lambda: announced(serialized, list(said), given)
-
-
-def _said(prompts: list[str]) -> list[BaseMessage]:
-    return [HumanMessage(prompt) for prompt in prompts]

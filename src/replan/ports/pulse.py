@@ -42,9 +42,10 @@ class Pulse:
 
 def done_in_thread(future: futures.Future[Any], is_hopeless: Callable[[], bool]) -> bool:
     """Block this thread until something is done; tell whether it is, or there is no hope."""
-    while not futures.wait({future}, TICK).done:
+    while not future.done():
         if is_hopeless():
             return False
+        futures.wait({future}, TICK)
     return True
 
 
@@ -59,10 +60,9 @@ async def done_in_loop(future: futures.Future[Any], is_hopeless: Callable[[], bo
 
     future.add_done_callback(tell)
     while not future.done():
-        try:
+        if is_hopeless():
+            return False
+        with suppress(TimeoutError):
             async with asyncio.timeout(TICK):
                 await done.wait()
-        except TimeoutError:
-            if is_hopeless():
-                return False
     return True

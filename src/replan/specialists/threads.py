@@ -43,18 +43,6 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(task)
 
 
-def use_threads() -> None:
-    """Let the running loop do in such threads what it would do in its default executor.
-
-    LangChain runs there what is synchronous: functions, tools and models inside of runnables. A
-    loop that has an executor already keeps it.
-    """
-    loop = asyncio.get_running_loop()
-    # No public name tells whether there is one; a loop that has no such field is left alone.
-    if getattr(loop, "_default_executor", loop) is None:
-        loop.set_default_executor(Threads())
-
-
 class Threads(futures.ThreadPoolExecutor):
     """A pool whose work can be given up: a shutdown waits for all work but this.
 

@@ -4,12 +4,14 @@ import asyncio
 import contextvars
 import textwrap
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import warm
-from replan.specialists.threads import Threads, in_thread, use_threads
+from replan import Host, MultiAgentConfig, Specialist, build_graph, run, stream
+from replan.own_loop import completed
+from replan.specialists.threads import Threads, in_thread
+from replan.testing import ScriptedModel, always
 
 PROGRAM = """
 import asyncio, threading
@@ -58,32 +60,42 @@ for kind, work in HANGS.items():
     state = START
     print(kind, state["current_specialist_results"]["1/worker"].error, sep=": ")
 """
+# What is synchronous inside of a runnable runs in the executor of the caller's loop, which waits.
+IN_THE_LOOPS_EXECUTOR = ("runnable", "chain")
 KINDS = ("run", "invokable", "runnable", "chain", "pieces", "processor", "tool", "class of tool")
 
 
-@pytest.mark.parametrize("start", ['run_sync(graph, "Go.")', 'asyncio.run(run(graph, "Go."))'])
-def test_a_process_ends_although_all_that_is_synchronous_in_it_hangs(start):
-    program = PROGRAM.replace("START", start)
+@pytest.mark.parametrize(
+    ("start", "without"),
+    [
+        ('run_sync(graph, "Go.")', ()),
+        ('asyncio.run(run(graph, "Go."))', IN_THE_LOOPS_EXECUTOR),
+    ],
+)
+def test_a_process_ends_although_what_is_synchronous_in_it_hangs(start, without):
+    kinds = [kind for kind in KINDS if kind not in without]
+    program = PROGRAM.replace("START", start).replace(
+        "HANGS.items()", f"{{kind: HANGS[kind] for kind in {kinds}}}.items()"
+    )
     ended = warm.run("-c", program)
     assert ended.returncode == 0, ended.stderr
     found = ended.stdout.splitlines()
-    assert [line.partition(": ")[0] for line in found] == list(KINDS)
+    assert [line.partition(": ")[0] for line in found] == kinds
     assert all("no answer within 0.2 s" in line for line in found), found
 
 
 def test_a_loop_ends_although_its_default_executor_has_work_that_was_given_up():
     program = textwrap.dedent("""
         import asyncio, threading
-        from replan.specialists.threads import use_threads
+        from replan.own_loop import completed
 
         async def main():
-            use_threads()
             work = asyncio.ensure_future(asyncio.to_thread(threading.Event().wait))
             await asyncio.sleep(0)
             work.cancel()
             await asyncio.wait({work})
 
-        asyncio.run(main())
+        completed(main)
         print("ended")
     """)
     ended = warm.run("-c", program)
@@ -194,21 +206,48 @@ def test_work_that_has_not_begun_can_be_cancelled():
     assert third.cancelled()
 
 
-def test_an_executor_that_was_chosen_is_left_alone():
+async def test_the_loop_of_the_caller_is_left_as_it_was():
+    loop = asyncio.get_running_loop()
+    # What a loop has no public name for is asked of what it does.
+    whose = await asyncio.to_thread(lambda: threading.current_thread().name)
+
+    def found():
+        return (loop.get_exception_handler(), loop.get_task_factory(), loop.get_debug())
+
+    before = found()
+    model = ScriptedModel({"think": always("---\ncomplexity: simple\n---\nHi.")})
+    team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
+    graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+    await run(graph, "Hi")
+    assert [each async for each in stream(graph, "Hi")]
+    assert found() == before
+    after = await asyncio.to_thread(lambda: threading.current_thread().name)
+    assert whose.partition("_")[0] == after.partition("_")[0]
+
+
+async def test_a_loop_that_has_no_executor_yet_makes_its_own_after_a_run():
+    local, opened = threading.local(), []
+
+    def query():
+        if not hasattr(local, "connection"):
+            local.connection = object()
+            opened.append(threading.current_thread().name)
+
+    model = ScriptedModel({"think": always("---\ncomplexity: simple\n---\nHi.")})
+    team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
+    graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+    await run(graph, "Hi")
+    for _ in range(20):
+        await asyncio.to_thread(query)
+    assert opened
+    assert all(name.startswith("asyncio_") for name in opened)
+
+
+def test_a_loop_of_our_own_gets_threads_that_can_be_given_up():
     async def whose() -> str:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1, "mine"))
-        use_threads()
         return await asyncio.to_thread(lambda: threading.current_thread().name)
 
-    assert asyncio.run(whose()).startswith("mine")
-
-
-def test_the_running_loop_gets_threads_that_can_be_given_up():
-    async def whose() -> bool:
-        use_threads()
-        return await asyncio.to_thread(lambda: threading.current_thread().daemon)
-
-    assert asyncio.run(whose())
+    assert completed(whose) == "replan-work"
 
 
 def test_a_thread_that_is_done_takes_the_next_work():

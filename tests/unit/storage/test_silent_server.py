@@ -5,7 +5,7 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from replan import (
     Host,
@@ -104,35 +104,38 @@ async def test_a_run_whose_database_falls_silent_ends_with_an_error_and_goes_on_
 
 @pytest.mark.parametrize("call", ["holding", "notes", "aget_tuple"])
 async def test_no_connection_waits_for_a_server_that_fell_silent(postgres_database, call):
-    async with network_before(postgres_database) as (network, address), asyncio.timeout(60):
-        async with open_storage(address, patience=PATIENCE) as storage:
+    async with (
+        asyncio.timeout(60),
+        network_before(postgres_database) as (network, address),
+        open_storage(address, patience=PATIENCE) as storage,
+    ):
 
-            async def used():
-                match call:
-                    case "holding":
-                        async with storage.checkpointer.holding("t"):
-                            pass
-                    case "notes":
-                        await storage.journal.notes("r")
-                    case "aget_tuple":
-                        await storage.checkpointer.aget_tuple(THREAD)
+        async def used():
+            match call:
+                case "holding":
+                    async with storage.checkpointer.holding("t"):
+                        pass
+                case "notes":
+                    await storage.journal.notes("r")
+                case "aget_tuple":
+                    await storage.checkpointer.aget_tuple(THREAD)
 
+        await used()
+        network.swallow()
+        began = time.monotonic()
+        with pytest.raises(StorageError, match="cannot be reached"):
             await used()
-            network.swallow()
-            began = time.monotonic()
-            with pytest.raises(StorageError, match="cannot be reached"):
-                await used()
-            assert time.monotonic() - began < SOON
-            network.heal()
-            await used()
+        assert time.monotonic() - began < SOON
+        network.heal()
+        await used()
 
 
 async def test_an_address_may_say_itself_how_long_to_wait(postgres_database):
-    address = make_conninfo(postgres_database, connect_timeout=7)
-    parts = conninfo_to_dict(address)
-    url = f"postgresql://{parts['user']}@127.0.0.1:{parts['port']}/{parts['dbname']}"
-    async with open_storage(f"{url}?connect_timeout=7", patience=PATIENCE) as storage:
-        async with storage.checkpointer.conn.connection() as connection:
-            said = connection.info.get_parameters()
+    address = postgres_database + "?connect_timeout=7"
+    async with (
+        open_storage(address, patience=PATIENCE) as storage,
+        storage.checkpointer.conn.connection() as connection,
+    ):
+        said = connection.info.get_parameters()
     assert said["connect_timeout"] == "7"
     assert said["tcp_user_timeout"] == "1000"

@@ -1,10 +1,10 @@
-"""End a process at its time, also under work that does not want to end."""
+"""An event loop of our own, which ends at its time under work that does not want to end."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from replan.specialists.threads import MOMENT, still_at_work
+from replan.specialists.threads import MOMENT, Threads, still_at_work
 
 T = TypeVar("T")
 
@@ -12,8 +12,13 @@ _left_open: list[asyncio.Runner] = []
 
 
 def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do work in a loop of its own; tasks that ignore their cancellation are not waited for."""
+    """Do work in a loop of its own; what ignores its cancellation is not waited for.
+
+    LangChain runs in the loop's default executor what is synchronous: functions, tools and models
+    inside of runnables. Here these threads can be given up.
+    """
     runner = asyncio.Runner()
+    runner.get_loop().set_default_executor(Threads())
     try:
         return runner.run(work())
     finally:

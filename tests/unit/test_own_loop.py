@@ -3,11 +3,12 @@
 import asyncio
 
 import warm
-from replan.cli.leaving import completed, is_work_left
+from replan.own_loop import completed, is_work_left
 
 STUBBORN = """
 import asyncio, sys
-from replan.cli import main, leaving
+from replan import own_loop
+from replan.cli import main
 
 async def never():
     while True:
@@ -20,7 +21,7 @@ async def work():
     work.task = asyncio.create_task(never())
     await asyncio.sleep(0)
 
-leaving.completed(work)
+own_loop.completed(work)
 main.app = lambda **_: sys.exit(3)
 main.main()
 """
