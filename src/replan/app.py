@@ -258,6 +258,7 @@ def _specialist(place: str, given: Specialist, chats: Chats) -> SpecialistPort:
     if chat is None:
         answer = RunnableAnswer(given.invokable, given.streamable)
         work = given.invokable if given.streamable is None else given.streamable
+        learn_model(work)
         card = _card(given, effects_of_work(work))
     else:
         answer = chat_with_tools(

@@ -33,8 +33,13 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:
 
 
 def _new_plan_in(event: BaseEvent) -> str:
-    is_new = isinstance(event, PlanCreated) or (isinstance(event, PlanUpdated) and event.changes)
-    return event.markdown if is_new else ""
+    match event:
+        case PlanCreated(markdown=text):
+            return text
+        case PlanUpdated(markdown=text) if event.changes:
+            return text
+        case _:
+            return ""
 
 
 def told_secret(what: str, text: str) -> tuple[str, ...]:

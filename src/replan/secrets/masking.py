@@ -38,6 +38,10 @@ def _if_likely(found: re.Match[str]) -> bool:
     return is_likely(found["value"])
 
 
+def _if_login(found: re.Match[str]) -> bool:
+    return ":" in found["value"] or is_likely(found["value"])
+
+
 def _if_certain(found: re.Match[str]) -> bool:
     return is_certain(found["value"])
 
@@ -75,8 +79,8 @@ class _Form:
 
 
 _FORMS = (
-    # A user name in an address is often a token, so it goes with the password.
-    _Form(re.compile(r"(?<=://)[^\s/?#\"'<>]{1,300}(?=@)")),
+    # A user name goes with its password; alone in an address, it may be a token.
+    _Form(re.compile(r"(?<=://)(?P<value>[^\s/?#\"'<>]{1,300})(?=@)"), _if_login),
     # A password may have a slash in it; what begins with a number and a slash is a port.
     _Form(re.compile(r"(?<=://)[^\s/@:?#]{0,100}:(?!\d{1,5}(?:/|\b))[^\s\"'<>]{1,300}(?=@)")),
     _Form(re.compile(r"(?i)(?<=/bot)\d{3,20}:[\w-]{10,}")),

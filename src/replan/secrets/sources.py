@@ -32,6 +32,7 @@ _USER = re.compile(r"://([^\s/?#:@]{1,500})@")
 _NAMED = re.compile(
     r"(?i)(?:passw(?:or)?d|secret|token|key|passphrase)\s*=\s*(?:'([^']{1,500})'|([^\s'&;]{1,500}))"
 )
+_MOST_PARTS = 1_000
 _HEADERS = ("default_headers", "default_query", "model_kwargs", "headers")
 
 
@@ -51,8 +52,19 @@ def learn_values(values: Iterable[str | bytes | SecretStr | None]) -> None:
 
 
 def learn_model(model: object) -> None:
-    """Remember the keys that a chat model holds, and the passwords in its address."""
-    KNOWN.add(_in_fields(vars(model)))
+    """Remember the keys of a chat model and the passwords in its address.
+
+    Of what is put together of others, such as a prompt and a model, those of its parts.
+    """
+    left, seen = [model], dict[int, object]()
+    while left and len(seen) < _MOST_PARTS:
+        part = left.pop()
+        fields = getattr(part, "__dict__", None)
+        if isinstance(fields, dict) and id(part) not in seen:
+            seen[id(part)] = part
+            known = cast("dict[str, Any]", fields)
+            KNOWN.add(_in_fields(known))
+            left += [each for value in known.values() for each in _parts(value)]
 
 
 def holds_secret(name: str) -> bool:
@@ -101,6 +113,15 @@ def _in_headers(headers: Mapping[str, Any]) -> Iterator[str]:
             yield from _in_headers(cast("Mapping[str, Any]", value))
         elif isinstance(value, str) and holds_secret(str(name)):
             yield from (value, value.rpartition(" ")[2])
+
+
+def _parts(value: Any) -> list[object]:
+    """Those of a value that can be called as models and what is made of them can."""
+    if isinstance(value, Mapping):
+        value = [*cast("Mapping[Any, Any]", value).values()]
+    several = isinstance(value, list | tuple)
+    parts = cast("list[object]", [*value] if several else [value])
+    return [part for part in parts if hasattr(part, "ainvoke")]
 
 
 def _plain(value: str | bytes | SecretStr | SecretBytes) -> Iterator[str]:

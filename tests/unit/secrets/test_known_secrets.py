@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
@@ -18,6 +19,7 @@ from replan.secrets.sources import (
     learn_model,
     learn_values,
 )
+from replan.testing import ScriptedModel
 
 PLAIN = "correct horse battery"
 
@@ -95,6 +97,16 @@ def test_the_keys_of_a_chat_model_are_known_wherever_they_stand_in_it():
     told = "handed in here, pw-of-address, key of a header, opaque-word"
 
     assert KNOWN.masked(told) == "***, ***, ***, ***"
+
+
+def test_the_keys_of_models_inside_of_a_runnable_are_known():
+    model = ChatOpenAI(model="x", api_key=SecretStr("inside of a chain"))
+    other = ChatOpenAI(model="x", api_key=SecretStr("inside of a fallback"))
+    chain = ChatPromptTemplate.from_template("{x}") | model.with_fallbacks([other]).with_retry()
+    team = [Specialist(name="a", intended_use="Works.", invokable=chain)]
+    build_graph(MultiAgentConfig(host=Host(tool_calling_model=ScriptedModel({})), specialists=team))
+
+    assert KNOWN.masked("inside of a chain, inside of a fallback") == "***, ***"
 
 
 def test_a_value_is_known_in_an_address_and_in_json_too():
