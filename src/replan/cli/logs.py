@@ -1,6 +1,7 @@
 """Write the log of a run into a file: one line of text for each record, without secrets."""
 
 import logging
+import os
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ def logging_to(path: Path | None, environment: Mapping[str, str]) -> Generator[N
         yield
         return
     try:
+        # What a run says stands in it.
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
         handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"The log file '{path}' cannot be opened: {error.strerror}.") from error
