@@ -82,7 +82,8 @@ async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, 
             min_size=1,
             max_size=CONNECTIONS,
             open=False,
-            timeout=min(patience, 5.0),
+            # One attempt; what is asked again is asked by us.
+            timeout=min(patience, 1.0),
             # A connection that broke while it lay idle is not handed out.
             check=AsyncConnectionPool.check_connection,
             kwargs={
