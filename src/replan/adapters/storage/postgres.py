@@ -132,8 +132,9 @@ async def prepare_database(
             facts = new_facts()
             formats.make(connection, facts, where)
         found = opened(facts)
-        formats.upgrade(connection.execution_options(**{SEAL: found[1]}), where)
-        return found
+        if not formats.upgrade(connection.execution_options(**{SEAL: found[1]}), where):
+            return found
+        return opened(formats.known(connection, where))
 
     engine = _engine(address, poolclass=NullPool)
     async with engine.connect() as connection:
