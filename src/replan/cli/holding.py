@@ -22,8 +22,8 @@ def holding(run_id: str) -> Generator[None]:
     """
     path = _path(run_id)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path, timeout=_MOMENT)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = FileLock(path, timeout=_MOMENT, mode=0o600)
         lock.acquire()
     except Timeout as error:
         raise InputError(
@@ -45,7 +45,7 @@ def is_held(run_id: str) -> bool:
     path = _path(run_id)
     if not path.exists():
         return False
-    lock = FileLock(path, timeout=0)
+    lock = FileLock(path, timeout=0, mode=0o600)
     try:
         lock.acquire()
     except (Timeout, OSError):

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from replan.ports.storage import Storage
 
 MEMORY = "memory"
 LAST = "last"
-_PASSWORD = re.compile(r"(?i)([?&])password=[^&]*&?")
+_PASSWORD = re.compile(r"(?i)([?&])\w*password=[^&]*&?")
 SHORT = 8
 """Characters of a run's id that people are shown."""
 
@@ -34,8 +34,8 @@ class Place:
             it. A password does not stand in it.
     """
 
-    where: str
-    key: str | None = None
+    where: str = field(repr=False)
+    key: str | None = field(default=None, repr=False)
     option: str = ""
 
     @property

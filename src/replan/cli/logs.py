@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,8 @@ def logging_to(path: Path | None) -> Generator[None]:
         yield
         return
     try:
+        # What a run says stands in it.
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
         handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"The log file '{path}' cannot be opened: {error.strerror}.") from error

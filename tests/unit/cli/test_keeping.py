@@ -1,5 +1,7 @@
 """Where runs are kept, how one is named, and that one process at a time works on it."""
 
+import os
+import stat
 import subprocess
 from datetime import UTC, datetime, timedelta
 
@@ -10,6 +12,7 @@ from replan.cli.holding import holding, is_held
 from replan.cli.keeping import Place, found, opened, place_of
 from replan.errors import ConfigurationError, InputError
 from replan.ports.runs import RunRecord
+from replan.specialists.local.writing.files import write_whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOLD = """\
@@ -38,6 +41,7 @@ def test_the_option_goes_before_the_environment_and_that_before_the_own_file(dat
         ("postgresql://me:secret@db/runs", " --storage postgresql://me@db/runs"),
         ("postgresql://[broken", " --storage 'postgresql://[broken'"),
         ("postgresql://h/db?password=p&user=u", " --storage 'postgresql://h/db?user=u'"),
+        ("postgresql://h/db?user=u&sslPassword=p", " --storage 'postgresql://h/db?user=u&'"),
     ],
 )
 def test_a_command_names_the_place_again_without_its_password(asked, option):
@@ -91,3 +95,27 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     with pytest.raises(InputError, match="The run cannot be held: "), holding("run"):
         pass
+
+
+def test_a_place_tells_neither_its_key_nor_its_password_where_it_is_printed():
+    place = place_of("postgresql://u:word@h/db", {"REPLAN_STORAGE_KEY": "a key"})
+    assert "word" not in repr(place)
+    assert "a key" not in repr(place)
+
+
+def test_locks_are_for_this_user_alone_and_reports_follow_the_umask(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    before = os.umask(0)
+    try:
+        with holding("run"):
+            (lock,) = (tmp_path / "replan" / "held").iterdir()
+            modes = [stat.S_IMODE(each.stat().st_mode) for each in (lock, lock.parent)]
+        write_whole(tmp_path / "open.md", "text")
+        os.umask(0o077)
+        write_whole(tmp_path / "closed.md", "text")
+    finally:
+        os.umask(before)
+    assert modes == [0o600, 0o700]
+    files = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.glob("*.md")}
+    assert files == {"open.md": 0o666, "closed.md": 0o600}

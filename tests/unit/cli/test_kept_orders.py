@@ -55,6 +55,11 @@ def test_ones_own_run_goes_on_without_saying_anything_again(folder):
     assert "[x] 1." in (folder / "out.md").read_text()
 
 
+def test_a_log_is_for_this_user_alone(folder):
+    begun("--log-file", "log")
+    assert stat.S_IMODE((folder / "log").stat().st_mode) == 0o600
+
+
 def test_the_key_is_made_for_this_user_alone(folder):
     begun()
     key = folder / "config" / "replan" / "order.key"

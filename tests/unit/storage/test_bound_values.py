@@ -210,6 +210,28 @@ async def test_after_the_upgrade_an_unbound_value_is_refused(where):
             await storage.journal.notes(old.run_id)
 
 
+async def test_storage_that_is_passed_off_as_old_gives_nothing_away(where):
+    """Whoever kept a copy from before the upgrade cannot have its values bound elsewhere."""
+    lay_out(3, "encrypted", where)
+    with changing(where) as connection:
+        facts, kept = rows_of(connection, "replan_facts")
+        notes, old = rows_of(connection, "replan_notes")
+    async with open_storage(where, key=KINDS["encrypted"]):
+        pass
+    with changing(where) as connection:
+        for row in kept:
+            change = update(facts).where(facts.c.name == row.name)
+            connection.execute(change.values(value=row.value))
+        if connection.dialect.name == "sqlite":
+            connection.execute(text("PRAGMA user_version = 3"))
+        connection.execute(update(notes).where(notes.c.id == old[0].id).values(value=old[1].value))
+    async with open_storage(where, key=KINDS["encrypted"]) as storage:
+        with pytest.raises(StorageError, match="cannot be read"):
+            await storage.runs.recent(9)
+        with pytest.raises(StorageError, match="cannot be read"):
+            await storage.journal.results(old[0].run_id)
+
+
 async def test_a_record_that_was_changed_before_the_upgrade_keeps_nothing_else_from_it(where):
     lay_out(3, "encrypted", where)
     with changing(where) as connection:

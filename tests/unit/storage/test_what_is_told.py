@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from old_storage import changing
 from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph, open_storage, run
+from replan.adapters.storage import database
 from replan.adapters.storage.database import Patience
 from replan.adapters.storage.faults import DAMAGED, fault_of, storage_error
 
@@ -68,7 +69,7 @@ def test_of_damage_it_is_not_said_that_nothing_is_lost():
     assert "lost" not in str(storage_error("here", fault_of(unknown)))
 
 
-async def test_a_database_that_was_waited_for_in_vain_is_not_waited_for_again():
+async def test_a_database_that_was_waited_for_in_vain_is_not_waited_for_again(monkeypatch):
     patience, tried = Patience("here", 0.3), []
 
     async def away():
@@ -86,9 +87,13 @@ async def test_a_database_that_was_waited_for_in_vain_is_not_waited_for_again():
             await patience.insist(away)
         counts.append(len(tried))
     assert counts[0] > 1
-    assert counts[1:] == [1] * 19
+    assert max(counts[1:]) <= 1
     assert time.monotonic() - started < 3
+    monkeypatch.setattr(database, "_NEWS", 0.0)
+    with pytest.raises(StorageError):
+        await patience.insist(away)
     assert await patience.insist(there) == "done"
+    tried.clear()
     with pytest.raises(StorageError):
         await patience.insist(away)
     assert len(tried) > 1

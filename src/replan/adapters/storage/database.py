@@ -1,6 +1,7 @@
 """Transactions that are whole: not stopped in the middle, tried again where that can help."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
@@ -8,7 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
-from replan.adapters.storage.faults import fault_of, storage_error
+from replan.adapters.storage.faults import GONE, Fault, fault_of, storage_error
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import StorageError
 
@@ -17,6 +18,10 @@ Work = Callable[[AsyncConnection], Awaitable[T]]
 
 FOR_WRITING = "replan_writes"
 """The execution option of a connection whose transaction takes the right to write at once."""
+
+
+_NEWS = 1.0
+"""Seconds for which it is believed that a database is away, without asking it."""
 
 
 class Patience:
@@ -38,7 +43,8 @@ class Patience:
         self.where = where
         self.seconds = seconds
         self._check = check
-        self._has_given_up = False
+        self._given_up: Fault | None = None
+        self._failed_at = 0.0
         self._running: set[asyncio.Task[Any]] = set()
         self._is_over = False
         self._at_work: set[asyncio.Future[None]] = set()
@@ -53,8 +59,8 @@ class Patience:
         """
         loop = AsyncRetrying(
             retry=retry_if_exception(_can_pass),
-            # Once is enough to know that a database is still away that was waited for in vain.
-            stop=stop_after_delay(0.0 if self._has_given_up else self.seconds),
+            # A database that was waited for in vain is not waited for by each write that is left.
+            stop=stop_after_delay(0.0 if self._given_up else self.seconds),
             wait=wait_exponential_jitter(multiplier=0.02, max=1.0, jitter=0.05),
             reraise=True,
         )
@@ -62,6 +68,8 @@ class Patience:
         async def once() -> T:
             if self._is_over:
                 raise StorageError(self.where, "It is closed.", "Open it again.")
+            if self._given_up is GONE and time.monotonic() - self._failed_at < _NEWS:
+                raise storage_error(self.where, GONE)
             done = await uninterrupted(attempt(), self._running)
             if self._check is not None:
                 self._check()
@@ -75,10 +83,11 @@ class Patience:
             fault = fault_of(error)
             if fault is None:
                 raise
-            self._has_given_up = fault.can_pass
+            self._given_up = fault if fault.can_pass else None
+            self._failed_at = time.monotonic()
             raise storage_error(self.where, fault) from error
         else:
-            self._has_given_up = False
+            self._given_up = None
             return done
         finally:
             self._at_work.discard(at_work)

@@ -82,7 +82,7 @@ DAMAGED = Fault(
     "Restore it from a copy, or name another one.",
     is_safe=False,
 )
-_GONE = Fault(
+GONE = Fault(
     "The database server cannot be reached.", "Start it, or mend the address.", can_pass=True
 )
 _REFUSED = Fault(
@@ -122,8 +122,8 @@ _OF_SQLITE = {
 
 # The first two characters of PostgreSQL's SQLSTATE name the class of an error.
 _OF_POSTGRES = {
-    "08": _GONE,
-    "57": _GONE,
+    "08": GONE,
+    "57": GONE,
     "28": _REFUSED,
     "42501": _REFUSED,
     "3D": _NO_DATABASE,
@@ -150,7 +150,7 @@ _SAID = (
 def fault_of(error: BaseException) -> Fault | None:
     """Read an error of a driver, or one of ours; none if it is no such error."""
     if isinstance(error, PoolIsBusy | FileReplacedError):
-        return _GONE if isinstance(error, PoolIsBusy) else REPLACED
+        return GONE if isinstance(error, PoolIsBusy) else REPLACED
     if isinstance(error, UnreadableRecordError):
         return _unreadable(error.place)
     if isinstance(error, UnstorableValueError | UnicodeEncodeError):
@@ -169,7 +169,7 @@ def _of_psycopg(driver: Any) -> Fault:
     if state is None:
         # The connection broke, could not be made, or the pool had none to give.
         said = str(driver)
-        return next((fault for pattern, fault in _SAID if pattern.search(said)), _GONE)
+        return next((fault for pattern, fault in _SAID if pattern.search(said)), GONE)
     return _OF_POSTGRES.get(state) or _OF_POSTGRES.get(state[:2]) or _unknown(driver)
 
 

@@ -75,8 +75,11 @@ def make(connection: Connection, facts: Facts, where: str) -> None:
 
 def upgrade(
     connection: Connection, where: str, migrations: Sequence[Migration] = MIGRATIONS
-) -> None:
+) -> bool:
     """Bring storage of an older format to the newest.
+
+    Returns:
+        Whether it was of an older one; what it keeps about itself may be other now.
 
     Raises:
         StorageError: It lacks a table.
@@ -84,10 +87,12 @@ def upgrade(
     found = _format_of(connection)
     for migrate in migrations[found - 1 :]:
         migrate(connection)
-    if found <= len(migrations):
+    is_older = found <= len(migrations)
+    if is_older:
         _sign(connection, len(migrations) + 1)
     if not _tables_in(connection) >= metadata.tables.keys():
         raise StorageError(where, DAMAGED.problem, LEFT)
+    return is_older
 
 
 def _format_of(connection: Connection) -> int:

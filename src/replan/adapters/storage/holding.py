@@ -41,7 +41,7 @@ class FileHolds:
     async def holding(self, thread_id: str) -> AsyncGenerator[None]:
         """Hold a thread while this lasts."""
         path = self._folder / f"{digest_of(thread_id).hex()}.lock"
-        lock = FileLock(path, timeout=MOMENT, thread_local=False)
+        lock = FileLock(path, timeout=MOMENT, mode=0o600, thread_local=False)
         try:
             with file_errors(self._path):
                 self._folder.mkdir(mode=0o700, exist_ok=True)

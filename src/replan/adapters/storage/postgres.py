@@ -93,7 +93,8 @@ async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, 
             min_size=1,
             max_size=CONNECTIONS,
             open=False,
-            timeout=min(patience, 5.0),
+            # One attempt; what is asked again is asked by us.
+            timeout=min(patience, 1.0),
             # A connection that broke while it lay idle is not handed out.
             check=AsyncConnectionPool.check_connection,
             kwargs={
@@ -140,8 +141,9 @@ async def prepare_database(
             facts = new_facts()
             formats.make(connection, facts, where)
         found = opened(facts)
-        formats.upgrade(connection.execution_options(**{SEAL: found[1]}), where)
-        return found
+        if not formats.upgrade(connection.execution_options(**{SEAL: found[1]}), where):
+            return found
+        return opened(formats.known(connection, where))
 
     engine = _engine(address, HeardConnection.longest, poolclass=NullPool)
     async with engine.connect() as connection:

@@ -5,6 +5,7 @@ could put the answer of one run under the question of another.
 """
 
 import logging
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,15 @@ from replan.adapters.storage.places import (
     of_run,
     of_write,
 )
-from replan.adapters.storage.sealing import UNPLACED, Cipher, Placed, Seal, SealedSerializer
+from replan.adapters.storage.sealing import (
+    SALT_SIZE,
+    UNPLACED,
+    Cipher,
+    Placed,
+    Seal,
+    SealedSerializer,
+    token_of,
+)
 
 SEAL = "replan_seal"
 """The execution option of a connection that has the seal of the storage that is upgraded."""
@@ -46,6 +55,7 @@ _CHECKPOINT = ("thread_id", "checkpoint_ns", "checkpoint_id")
 _BLOB = ("thread_id", "checkpoint_ns", "channel", "version")
 _WRITE = (*_CHECKPOINT, "task_id", "idx")
 _CHANNEL = ("channel",)
+_FACTS = table("replan_facts", column("name"), column("value"))
 _BLOBS = table("checkpoint_blobs", *map(column, (*_BLOB, "type", "blob")))
 _log = logging.getLogger(__name__)
 
@@ -72,19 +82,24 @@ class _Sealed:
 def bind_all_values(connection: Connection) -> None:
     """Seal every encrypted value anew, for the place where it stands; storage without a key stays.
 
-    What cannot be read stays as it is, and cannot be read afterwards either.
+    What cannot be read stays as it is, and cannot be read afterwards either. The salt is a new one,
+    so that nobody who kept older values can pass storage off as old, to have them bound as well.
     """
     seal: Seal | None = connection.get_execution_options().get(SEAL)
     if seal is None or seal.cipher is None:
         return
+    salt = secrets.token_bytes(SALT_SIZE)
+    old, new = seal.cipher, seal.cipher.salted(salt)
+    for name, value in {"salt": salt, "token": token_of(new)}.items():
+        connection.execute(update(_FACTS).where(_FACTS.c.name == name).values(value=value))
     there = inspect(connection).get_table_names()
     is_sqlite = connection.dialect.name == "sqlite"
     for each in (*_ours(), *(_of_sqlite() if is_sqlite else _of_postgres())):
         # LangGraph's tables are made after ours: a process may have been killed in between.
         if each.table in there:
-            _bind(connection, each, seal.cipher)
+            _bind(connection, each, old, new)
     if not is_sqlite and "checkpoints" in there:
-        _hide_short_values(connection, seal.cipher)
+        _hide_short_values(connection, new)
 
 
 def _ours() -> Iterator[_Sealed]:
@@ -126,7 +141,7 @@ def _of_postgres() -> Iterator[_Sealed]:
     yield _Sealed(name, _WRITE, "blob", lambda row: of_write(name, *row[:6]), _CHANNEL)
 
 
-def _bind(connection: Connection, sealed: _Sealed, cipher: Cipher) -> None:
+def _bind(connection: Connection, sealed: _Sealed, old: Cipher, new: Cipher) -> None:
     found = table(sealed.table, *map(column, (*sealed.key, *sealed.read, sealed.column)))
     same_row = [found.c[name] == bindparam(f"the_{name}") for name in sealed.key]
     change = update(found).where(*same_row).values({sealed.column: bindparam("new")})
@@ -134,10 +149,10 @@ def _bind(connection: Connection, sealed: _Sealed, cipher: Cipher) -> None:
         changed: list[dict[str, Any]] = []
         for row in rows:
             place = sealed.place(row)
-            plain = _opened(cipher, row[-1], place)
+            plain = _opened(old, row[-1], place)
             if plain is not None:
                 key = {f"the_{name}": getattr(row, name) for name in sealed.key}
-                changed.append({**key, "new": cipher.close(plain, place)})
+                changed.append({**key, "new": new.close(plain, place)})
         if changed:
             connection.execute(change, changed)
 

@@ -34,8 +34,13 @@ UNPLACED: Place = ()
 class Cipher:
     """AES-256 with a tag, which holds only at the place that the value was closed for."""
 
-    def __init__(self, key: bytes) -> None:
-        self._key = key
+    def __init__(self, secret: bytes, salt: bytes) -> None:
+        self._secret = secret
+        self._key = hashlib.scrypt(secret, salt=salt, dklen=32, maxmem=2**26, **_WORK)
+
+    def salted(self, salt: bytes) -> "Cipher":
+        """Give a cipher of the same secret that opens nothing of this one."""
+        return Cipher(self._secret, salt)
 
     def close(self, data: bytes, place: Place) -> bytes:
         """Encrypt what will stand at a place."""
@@ -217,7 +222,7 @@ def cipher_of(key: str | bytes, salt: bytes) -> Cipher:
             "Encryption needs pycryptodome.",
             "Install it with `pip install 'replan[encryption]'`.",
         )
-    return Cipher(hashlib.scrypt(secret, salt=salt, dklen=32, maxmem=2**26, **_WORK))
+    return Cipher(secret, salt)
 
 
 def token_of(cipher: Cipher) -> bytes:

@@ -121,20 +121,25 @@ def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
     return _known(path)
 
 
-def upgrade(path: Path, seal: Seal) -> None:
+def upgrade(path: Path, seal: Seal) -> Facts | None:
     """Bring a file of an older format to the newest, in one transaction; under its lock.
+
+    Returns:
+        What the file keeps about itself now; none if it was of the newest format.
 
     Raises:
         StorageError: It lacks a table; it was left as it was.
     """
     with closing(_opened(path, _untouched(path))) as reading:
         if reading.execute("PRAGMA user_version").fetchone() == (formats.FORMAT,):
-            return
+            return None
     with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
         formats.upgrade(connection.execution_options(**{SEAL: seal}), str(path))
+        facts = formats.known(connection, str(path))
     with closing(_opened(path, "?mode=rw")) as connection:
         # The format stands at the start of the file, also for those who look there only.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return facts
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-import tempfile
+import secrets
 import unicodedata
 from pathlib import Path
 
@@ -24,16 +24,16 @@ def file_stem(title: str, context: ExecutionContext) -> str:
 def write_whole(path: Path, text: str) -> None:
     """Put the whole file in its place at once; whoever reads meanwhile sees the old one or this."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".report-", suffix=".tmp")
+    # Opened like any file, so that the umask says who may read it.
+    temporary = path.with_name(f".report-{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with temporary.open("x", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def place_of(path: Path, workspace: str | None) -> str:
