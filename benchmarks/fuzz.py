@@ -40,7 +40,7 @@ from replan.state.questions import read_decision
 TEAM = ("a", "writer")
 LARGE = 100_000
 """Bytes from which on memory is looked at."""
-NOTICED = 0.01
+NOTICED = 0.02
 """Seconds of CPU below which a text is no slower than its machine is noisy."""
 MOST_CPU, MOST_MEMORY = 3, 20
 """Times the CPU of an ordinary text, times the bytes of the text itself."""
@@ -152,7 +152,8 @@ class Usual:
 
     def seconds(self, size: int) -> float:
         """The CPU of an ordinary text of about this size."""
-        step = max(8, (size - 1).bit_length())
+        # Not above it: a larger one may be beyond a bound, and refused at once.
+        step = max(8, size.bit_length() - 1)
         if step not in self._known:
             self._known[step] = least_seconds(self._door, ordinary(self._kind, 1 << step))
         return self._known[step] * size / (1 << step)

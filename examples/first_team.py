@@ -25,7 +25,9 @@ def order(context: ExecutionContext) -> str:
 
 
 team = [
-    Specialist(name="clerk", intended_use="Checks the stock of an item.", run=count),
+    Specialist(
+        name="clerk", intended_use="Checks the stock of an item.", run=count, effects="pure"
+    ),
     Specialist(name="buyer", intended_use="Orders what the stock is short of.", run=order),
 ]
 host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))

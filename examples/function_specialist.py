@@ -66,7 +66,7 @@ with tempfile.TemporaryDirectory() as folder:
     config = MultiAgentConfig(
         host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
         specialists=[
-            Specialist(name="sensor", intended_use="Measures a room.", run=measure),
+            Specialist(name="sensor", intended_use="Measures a room.", run=measure, effects="pure"),
             Specialist(name="scribe", intended_use="Writes things down.", run=write_down),
         ],
         workspace=folder,

@@ -38,7 +38,9 @@ async def read(context: ExecutionContext) -> str:
 
 config = MultiAgentConfig(
     host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
-    specialists=[Specialist(name="reader", intended_use="Reads a meter.", run=read)],
+    specialists=[
+        Specialist(name="reader", intended_use="Reads a meter.", run=read, effects="pure")
+    ],
     limits=Limits(max_steps=3, step_timeout=0.2, step_retries=0, max_rounds=2),
 )
 state = run_sync(build_graph(config), {"plan": PLAN})

@@ -45,7 +45,7 @@ def write(context: ExecutionContext) -> str:
 
 
 team = [
-    Specialist(name="fetcher", intended_use="Fetches rates.", run=fetch),
+    Specialist(name="fetcher", intended_use="Fetches rates.", run=fetch, effects="pure"),
     Specialist(name="archive", intended_use="Has old rates.", run=lambda _: "1 NOK = 0.09 USD"),
     Specialist(name="scribe", intended_use="Writes lists.", run=write),
 ]

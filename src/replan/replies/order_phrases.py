@@ -103,10 +103,10 @@ def label_of(text: str) -> str:
 
 def read_order(text: str, labels: Collection[str]) -> Order | None:
     """Read a phrase that says nothing but which steps come first; none if it says more."""
-    tokens = list(_tokens(text, labels)) if len(text) <= LONGEST else []
+    tokens = _only_order(text, labels)
     kinds = {token.kind for token in tokens}
     refs = _refs(tokens)
-    if not tokens or "word" in kinds or not (refs or "none" in kinds):
+    if not (refs or "none" in kinds):
         return None
     return Order(
         tuple(dict.fromkeys(refs)),
@@ -117,8 +117,18 @@ def read_order(text: str, labels: Collection[str]) -> Order | None:
 
 def speaks_of_order(text: str) -> bool:
     """Whether a phrase is about order and nothing else, though it may name no step."""
-    kinds = {token.kind for token in _tokens(text, ())} if len(text) <= LONGEST else set[str]()
-    return "word" not in kinds and bool(kinds & (_STRONG | {"order_words", "previous"}))
+    kinds = {token.kind for token in _only_order(text, ())}
+    return bool(kinds & (_STRONG | {"order_words", "previous"}))
+
+
+def _only_order(text: str, labels: Collection[str]) -> list[_Token]:
+    """The tokens of a phrase that has nothing but what orders are made of; empty for any other."""
+    found: list[_Token] = []
+    for token in _tokens(text, labels) if len(text) <= LONGEST else ():
+        if token.kind == "word":
+            return []
+        found.append(token)
+    return found
 
 
 def _refs(tokens: Collection[_Token]) -> list[str]:
@@ -168,10 +178,18 @@ def _range(first: str, last: str) -> list[str]:
 
 def keyword_places(text: str) -> Iterator[int]:
     """Find where words stand that mean an order wherever they stand."""
-    if not _may_mean_order(text):
-        return
-    pattern, kinds = _vocabulary()
-    for found in pattern.finditer(text):
-        is_known = found.lastgroup == "known"
-        if is_known and (found[0] in ("←", "<-") or kinds.get(_folded(found[0])) in _STRONG):
-            yield found.start()
+    if _may_mean_order(text):
+        found = _vocabulary()[0].finditer(text)
+        yield from (each.start() for each in found if _is_keyword(each))
+
+
+def begins_with_keyword(text: str) -> bool:
+    """Whether a word that means an order wherever it stands is the first of a text."""
+    first = _vocabulary()[0].match(text)
+    return first is not None and _is_keyword(first)
+
+
+def _is_keyword(found: re.Match[str]) -> bool:
+    if found.lastgroup != "known":
+        return False
+    return found[0] in ("←", "<-") or _vocabulary()[1].get(_folded(found[0])) in _STRONG

@@ -13,6 +13,7 @@ from replan.plan.attributes import Attributes
 from replan.plan.phrases import read_phrases
 from replan.replies.naming import Names
 from replan.replies.order_phrases import (
+    begins_with_keyword,
     keyword_places,
     read_order,
     speaks_of_order,
@@ -243,7 +244,7 @@ class _Reader:
 
     def _by_title(self, text: str) -> bool:
         """Read an order that names steps by what they do."""
-        if next(keyword_places(text), None) != 0:
+        if not begins_with_keyword(text):
             return False
         quoted = re.split(r"(?:^\S+\s+|[\"“”'«»*]\s*[,，、]\s*(?=[\"“'«*]))", text.strip())
         labels = [self._titles(each.strip(" \"'“”«»*:")) for each in quoted if each.strip()]

@@ -8,6 +8,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from replan import Host, MultiAgentConfig, Specialist
 from replan.app import models_from_environment, services_of
 from replan.specialists.effects import tool_effects
+from replan.specialists.foreign import call
 from replan.testing import ScriptedModel
 
 
@@ -68,3 +69,14 @@ def test_a_tool_says_its_effects_itself_or_is_told_them():
     assert tool_effects(reading, "unsafe") == "keyed"
     # A name that the model made up calls nothing.
     assert tool_effects(None, "unsafe") == "pure"
+
+
+async def test_a_function_is_handed_the_key_by_its_parameter():
+    config = {"metadata": {"idempotency_key": "k"}}
+    told = [
+        await call(lambda given, idempotency_key: (given, idempotency_key), 1, config),
+        await call(lambda given, *, idempotency_key: (given, idempotency_key), 1, config),
+        await call(lambda given, config, idempotency_key: (given, idempotency_key), 1, config),
+        await call(lambda given, size=3: (given, size), 1, config),
+    ]
+    assert told == [(1, "k"), (1, "k"), (1, "k"), (1, 3)]
