@@ -6,8 +6,8 @@ a run began with, given again under its name, goes on with it too: a queue may d
 # LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
@@ -23,6 +23,7 @@ from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.nodes.new_settings import resumed_with
 from replan.nodes.run_start import NOTHING_TO_DO, recursion_limit, rounds_within
+from replan.ports.ownership import Owner, as_owner, owner_in
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.entrance import Entrance
@@ -83,14 +84,61 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
         Raises:
             InputError: The input says nothing.
+            ThreadBusyError: Another run works on the thread.
         """
-        given = await _entering(self, Call(input, options.get("context"), config or {}))
-        if given.input is not input:
-            options["context"] = given.settings
-        parts = cast("Any", super().astream(given.input, given.config, **options))
-        async with aclosing(parts):
-            async for part in parts:
-                yield part
+        config = config or {}
+        async with alone(self, config, within=True) as owner:
+            given = await _entering(self, Call(input, options.get("context"), config))
+            if given.input is not input:
+                options["context"] = given.settings
+            parts = cast("Any", super().astream(given.input, given.config, **options))
+            async with aclosing(as_owner(owner, parts)) as owned:
+                async for part in owned:
+                    yield part
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
+    ) -> RunnableConfig:
+        """Update the state as LangGraph does, while no run works on the thread.
+
+        Raises:
+            ThreadBusyError: A run works on it.
+        """
+        async with alone(self, config, within=True) as owner:
+            with owner.at_work() if owner else nullcontext():
+                return await super().abulk_update_state(config, supersteps)
+
+
+@asynccontextmanager
+async def alone(
+    graph: Graph, config: RunnableConfig, *, within: bool = False
+) -> AsyncGenerator[Owner | None]:
+    """Hold the thread of a call, where it is kept by what can: nobody else works on it meanwhile.
+
+    Args:
+        graph: What is called.
+        config: The configuration of the call.
+        within: Whether there is nothing to do where the caller holds the thread.
+
+    Raises:
+        ThreadBusyError: Another run works on it.
+    """
+    saver = cast("Any", graph).checkpointer
+    holds = getattr(saver, "holds", None)
+    call = merge_configs(graph.config, config).get("configurable", {}) if holds else {}
+    thread, is_inner = call.get("thread_id"), bool(call.get("checkpoint_ns"))
+    if holds is None or thread is None or is_inner:
+        yield None
+        return
+    if within and owner_in(holds.where, str(thread)):
+        yield None
+        return
+    async with holds.holding(str(thread)) as owner:
+        try:
+            yield owner
+        finally:
+            # Before somebody else may take it.
+            await saver.at_rest()
 
 
 async def _entering(graph: Graph, call: Call) -> Call:

@@ -73,6 +73,7 @@ class Tries:
         on_doubt: What becomes of unsafe work that was cut off, or done before.
         used: What all tries used.
         number: The newest try, counted over rounds and resumptions.
+        is_recalled: Whether somebody else recorded the result, so that nothing was tried.
     """
 
     specialist: SpecialistPort
@@ -88,6 +89,7 @@ class Tries:
     on_doubt: OnDoubt = "ask"
     used: TokenCount = field(default_factory=TokenCount)
     number: int = field(init=False)
+    is_recalled: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.number = newest_number(self.tried)
@@ -117,6 +119,9 @@ class Tries:
             )
         except _Asked as asked:
             return asked.questions
+        except _OnRecord as known:
+            self.is_recalled = True
+            return known.result
         except LimitReachedError as error:
             await self._ended("cancelled", describe(error))
             return LimitHit(
@@ -259,7 +264,9 @@ class Tries:
             started_at=self.services.clock(),
             idempotency_key=self.context.idempotency_key,
         )
-        await self.services.journal.started(self._attempt)
+        known = await self.services.journal.started(self._attempt, self.keys.result)
+        if known is not None:
+            raise _OnRecord(known)
         self.emitter.stream(SpecialistInvoked, **self._names, task=self.context.task_description)
 
     async def _ended(self, outcome: AttemptOutcome, error: str = "") -> None:
@@ -369,6 +376,14 @@ class _Asked(Exception):  # noqa: N818 - it ends the tries, and is no error
 
     def __init__(self, questions: list[Question]) -> None:
         self.questions = questions
+        super().__init__()
+
+
+class _OnRecord(Exception):  # noqa: N818 - it ends the tries, and is no error
+    """Somebody has recorded the result of the step meanwhile."""
+
+    def __init__(self, result: SpecialistResult) -> None:
+        self.result = result
         super().__init__()
 
 

@@ -59,7 +59,11 @@ class RunBook(Protocol):
         ...
 
     async def remove(self, run_id: str) -> None:
-        """Remove a run with its journal and events, and its thread if no other run is on it."""
+        """Remove a run with its journal and events, and its thread if no other run is on it.
+
+        Raises:
+            ThreadBusyError: A run works on the thread.
+        """
         ...
 
     async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> None:

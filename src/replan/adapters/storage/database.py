@@ -5,12 +5,15 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
 from replan.adapters.storage.faults import fault_of, storage_error
+from replan.adapters.storage.schema import threads
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import StorageError
+from replan.ports.ownership import Owner, owner_in
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
@@ -103,6 +106,11 @@ class Database:
         self._patience = patience
 
     @property
+    def where(self) -> str:
+        """The database, without user name and password."""
+        return self._patience.where
+
+    @property
     def is_postgres(self) -> bool:
         """Whether many may write at once, so that rows must be locked."""
         return self.engine.dialect.name == "postgresql"
@@ -114,9 +122,11 @@ class Database:
         was done already.
 
         Raises:
+            ThreadLostError: The thread of the run that writes is another's.
             StorageError: It cannot be done.
         """
-        return await self._whole(self._writing, work)
+        owner = owner_in(self.where)
+        return await self._whole(self._writing, work if owner is None else _owned(owner, work))
 
     async def read(self, work: Work[T]) -> T:
         """Run a transaction that only reads.
@@ -133,6 +143,19 @@ class Database:
         turn: AbstractAsyncContextManager[Any] = self.turn or nullcontext()
         async with turn, engine.begin() as connection:
             return await work(connection)
+
+
+def _owned(owner: Owner, work: Work[T]) -> Work[T]:
+    """What a run writes, where its thread is still its own."""
+
+    async def checked(connection: AsyncConnection) -> T:
+        newest = select(threads.c.epoch).where(threads.c.thread_id == owner.thread_id)
+        # Who would take the thread now waits until what is written here is on record.
+        if await connection.scalar(newest.with_for_update(read=True)) != owner.epoch:
+            raise owner.loss
+        return await work(connection)
+
+    return checked
 
 
 def _can_pass(error: BaseException) -> bool:

@@ -30,5 +30,14 @@ def _tell_keys_apart(connection: Connection) -> None:
     connection.execute(text("UPDATE replan_attempts SET idempotency_key = key"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (_name_the_release, _tell_keys_apart)
+def _number_the_takes(connection: Connection) -> None:
+    """Count how often a thread is taken.
+
+    An older version would take a thread without a number, and write beside its owner.
+    """
+    statement = "CREATE TABLE replan_threads (thread_id TEXT NOT NULL, epoch BIGINT NOT NULL, "
+    connection.execute(text(f"{statement}PRIMARY KEY (thread_id))"))
+
+
+MIGRATIONS: tuple[Migration, ...] = (_name_the_release, _tell_keys_apart, _number_the_takes)
 """From format 1 to 2, and so on."""

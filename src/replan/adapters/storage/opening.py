@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import aiosqlite
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from sqlalchemy import URL, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -16,10 +15,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.run_book import MemoryRunBook
 from replan.adapters.storage.database import FOR_WRITING, Database, Patience
-from replan.adapters.storage.holding import FileHolds
+from replan.adapters.storage.epochs import Epochs
+from replan.adapters.storage.holding import FileHolds, MemoryHolds
 from replan.adapters.storage.journal import SqlJournal
 from replan.adapters.storage.runs import SqlRunBook
-from replan.adapters.storage.savers import SqliteSaver
+from replan.adapters.storage.savers import MemorySaver, SqliteSaver
 from replan.adapters.storage.sealing import Seal
 from replan.adapters.storage.secrecy import Key, new_facts, opened_with
 from replan.adapters.storage.serializer import strict_serializer
@@ -70,7 +70,7 @@ async def open_storage(
     text = str(where)
     scheme, separator, _ = text.partition("://")
     if text == ":memory:":
-        yield _memory_storage(InMemorySaver(serde=plain))
+        yield _memory_storage(MemorySaver(plain, MemoryHolds()))
     elif not separator or scheme == "sqlite":
         async with _sqlite_storage(_path_of(text), key, patience, allow) as storage:
             yield storage
@@ -91,9 +91,9 @@ def _path_of(where: str) -> Path:
     return Path(os.path.realpath(Path(where.removeprefix("sqlite:///")).expanduser()))
 
 
-def _memory_storage(saver: InMemorySaver) -> Storage:
+def _memory_storage(saver: MemorySaver) -> Storage:
     journal = MemoryJournal()
-    runs = MemoryRunBook(journal, saver.adelete_thread)
+    runs = MemoryRunBook(journal, saver.holds, saver.adelete_thread)
     return Storage(checkpointer=saver, journal=journal, runs=runs)
 
 
@@ -113,13 +113,18 @@ async def _sqlite_storage(
                 await asyncio.to_thread(upgrade, path)
                 connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
                 await connection.execute("PRAGMA synchronous = FULL")
-                saver = SqliteSaver(connection, serde, insisting, FileHolds(path))
+                engine = _sqlite_engine(path)
+                stack.push_async_callback(engine.dispose)
+                # One turn for state and journal: within a process nobody waits for a lock of the
+                # file.
+                database = Database(engine, insisting, turn := asyncio.Lock())
+                holds = FileHolds(path, Epochs(database))
+                saver = SqliteSaver(connection, serde, insisting, holds)
+                saver.lock = turn
                 await saver.setup()
-        engine = _sqlite_engine(path)
-        stack.push_async_callback(engine.dispose)
         stack.push_async_callback(insisting.end)
-        # One turn for state and journal: within a process nobody waits for a lock of the file.
-        yield _storage(saver, Database(engine, insisting, saver.lock), seal)
+        stack.push_async_callback(holds.close)
+        yield _storage(saver, database, seal)
 
 
 @asynccontextmanager
@@ -160,7 +165,7 @@ async def _postgres_storage(
 
 
 def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
-    runs = SqlRunBook(database, seal, saver.adelete_thread)
+    runs = SqlRunBook(database, seal, saver.holds, saver.adelete_thread)
     return Storage(checkpointer=saver, journal=SqlJournal(database, seal), runs=runs)
 
 

@@ -5,6 +5,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import psycopg
@@ -34,8 +35,20 @@ _LOCK = int.from_bytes(b"Replan", "big")
 _CONNECT_TIMEOUT = 10
 _POLL = 0.05
 
+_FENCE = """
+SELECT 1 / count(*) FROM (
+    SELECT epoch FROM replan_threads WHERE thread_id = %s AND epoch = %s FOR SHARE
+) AS owned
+"""
+"""Fails, and all that follows it in the pipeline, where the thread is another's."""
+_NEWEST = """
+SELECT max(checkpoint_id) AS newest FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s
+"""
+
 Connection = psycopg.AsyncConnection[Any]
 T = TypeVar("T")
+
+_owned: ContextVar[tuple[str, int] | None] = ContextVar("owned", default=None)
 
 
 class PostgresSaver(WholeSaver, AsyncPostgresSaver):
@@ -47,6 +60,33 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
         super().__init__(pool, serde=serde)
         self.patience = patience
         self.holds = holds
+
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncGenerator[Any]:
+        """Give a cursor; what is written with it begins with a look whose the thread is."""
+        async with super()._cursor(pipeline=pipeline) as cursor:
+            owned = _owned.get()
+            if pipeline and owned is not None:
+                await cursor.execute(_FENCE, owned)
+            yield cursor
+
+    async def _owned(self, config: RunnableConfig, work: Callable[[], Awaitable[T]]) -> T:
+        thread_id = str(config.get("configurable", {}).get("thread_id"))
+        epoch = self.holds.epoch_of(thread_id)
+        token = _owned.set(None if epoch is None else (thread_id, epoch))
+        try:
+            return await super()._owned(config, work)
+        finally:
+            _owned.reset(token)
+
+    async def _newest(self, config: RunnableConfig) -> str | None:
+        names = config.get("configurable", {})
+        async with self._cursor() as cursor:
+            await cursor.execute(_NEWEST, (names["thread_id"], names.get("checkpoint_ns", "")))
+            return (await cursor.fetchone())["newest"]
+
+    def _tells_loss(self, error: Exception) -> bool:
+        return isinstance(error, psycopg.errors.DivisionByZero)
 
     async def aput(
         self,
