@@ -73,9 +73,11 @@ class AdvisoryHolds(Holds):
     async def _look_after(self) -> None:
         # While the server is away nobody takes anything, and the next look comes soon.
         with suppress(psycopg.OperationalError):
-            connection = await self._connected()
-            # What falls asleep in between, a firewall forgets. A connection that broke is closed.
-            await connection.execute("SELECT 1")
+            if self._connection is not None:
+                # It finds out what broke, and keeps what a firewall would else forget.
+                with suppress(psycopg.OperationalError):
+                    await self._connection.execute("SELECT 1")
+            await self._connected()
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
