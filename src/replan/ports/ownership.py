@@ -40,6 +40,15 @@ class Owner:
         """What is raised of what the owner does once it is none."""
         return ThreadLostError(self.where, self.thread_id)
 
+    def check(self, newest: int | None) -> None:
+        """Compare with the number of the thread's newest take.
+
+        Raises:
+            ThreadLostError: It is another one, or the thread was removed.
+        """
+        if newest != self.epoch:
+            raise self.loss
+
     def lose(self) -> None:
         """End what the owner does: the thread is another's."""
         self.is_lost = True

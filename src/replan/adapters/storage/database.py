@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Connection, event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
 from replan.adapters.storage.faults import fault_of, storage_error
-from replan.adapters.storage.schema import threads
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import StorageError
 from replan.ports.ownership import Owner, owner_in
@@ -20,6 +19,14 @@ Work = Callable[[AsyncConnection], Awaitable[T]]
 
 FOR_WRITING = "replan_writes"
 """The execution option of a connection whose transaction takes the right to write at once."""
+
+
+class Begin(Protocol):
+    """Begins a transaction of a driver."""
+
+    async def __call__(self, driver: Any, *, writes: bool, owner: Owner | None) -> None:
+        """Begin; where an owner of a thread writes, see that the thread is still its own."""
+        ...
 
 
 class Patience:
@@ -98,12 +105,18 @@ class Database:
     """
 
     def __init__(
-        self, engine: AsyncEngine, patience: Patience, turn: asyncio.Lock | None = None
+        self,
+        engine: AsyncEngine,
+        patience: Patience,
+        begin: Begin,
+        turn: asyncio.Lock | None = None,
     ) -> None:
         self.engine = engine
         self.turn = turn
         self._writing = engine.execution_options(**{FOR_WRITING: True})
         self._patience = patience
+        self._begin = begin
+        event.listen(engine.sync_engine, "begin", self._begun)
 
     @property
     def where(self) -> str:
@@ -125,8 +138,7 @@ class Database:
             ThreadLostError: The thread of the run that writes is another's.
             StorageError: It cannot be done.
         """
-        owner = owner_in(self.where)
-        return await self._whole(self._writing, work if owner is None else _owned(owner, work))
+        return await self._whole(self._writing, work)
 
     async def read(self, work: Work[T]) -> T:
         """Run a transaction that only reads.
@@ -136,6 +148,16 @@ class Database:
         """
         return await self._whole(self.engine, work)
 
+    def _begun(self, connection: Connection) -> None:
+        writes = bool(connection.get_execution_options().get(FOR_WRITING))
+        owner = owner_in(self.where) if writes else None
+
+        def begin(driver: Any) -> Awaitable[None]:
+            return self._begin(driver, writes=writes, owner=owner)
+
+        driven: Any = connection.connection
+        driven.run_async(begin)
+
     async def _whole(self, engine: AsyncEngine, work: Work[T]) -> T:
         return await self._patience.insist(lambda: self._transaction(engine, work))
 
@@ -143,19 +165,6 @@ class Database:
         turn: AbstractAsyncContextManager[Any] = self.turn or nullcontext()
         async with turn, engine.begin() as connection:
             return await work(connection)
-
-
-def _owned(owner: Owner, work: Work[T]) -> Work[T]:
-    """What a run writes, where its thread is still its own."""
-
-    async def checked(connection: AsyncConnection) -> T:
-        newest = select(threads.c.epoch).where(threads.c.thread_id == owner.thread_id)
-        # Who would take the thread now waits until what is written here is on record.
-        if await connection.scalar(newest.with_for_update(read=True)) != owner.epoch:
-            raise owner.loss
-        return await work(connection)
-
-    return checked
 
 
 def _can_pass(error: BaseException) -> bool:

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.run_book import MemoryRunBook
-from replan.adapters.storage.database import FOR_WRITING, Database, Patience
+from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.epochs import Epochs
 from replan.adapters.storage.holding import FileHolds, MemoryHolds
 from replan.adapters.storage.journal import SqlJournal
@@ -31,6 +31,7 @@ from replan.adapters.storage.sqlite_file import (
     upgrade,
 )
 from replan.errors import ConfigurationError
+from replan.ports.ownership import Owner
 from replan.ports.storage import Storage
 
 PATIENCE = 30.0
@@ -117,7 +118,7 @@ async def _sqlite_storage(
                 stack.push_async_callback(engine.dispose)
                 # One turn for state and journal: within a process nobody waits for a lock of the
                 # file.
-                database = Database(engine, insisting, turn := asyncio.Lock())
+                database = Database(engine, insisting, _begin, turn := asyncio.Lock())
                 holds = FileHolds(path, Epochs(database))
                 saver = SqliteSaver(connection, serde, insisting, holds)
                 saver.lock = turn
@@ -158,7 +159,7 @@ async def _postgres_storage(
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
         saver = postgres.PostgresSaver(pool, serde, insisting, holds)
         try:
-            yield _storage(saver, Database(engine, insisting), seal)
+            yield _storage(saver, Database(engine, insisting, postgres.begin), seal)
         finally:
             await insisting.end()
             await holds.close()
@@ -182,9 +183,13 @@ def _sqlite_engine(path: Path) -> AsyncEngine:
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.close()
 
-    @event.listens_for(engine.sync_engine, "begin")
-    def begin(connection: Any) -> None:
-        writes = connection.get_execution_options().get(FOR_WRITING)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
     return engine
+
+
+async def _begin(driver: aiosqlite.Connection, *, writes: bool, owner: Owner | None) -> None:
+    # By the driver alone, which hands each to its thread once; a cursor's would be three times.
+    await driver.execute_fetchall("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if owner is not None:
+        query = "SELECT epoch FROM replan_threads WHERE thread_id = ?"
+        rows = await driver.execute_fetchall(query, (owner.thread_id,))
+        owner.check(next((epoch for (epoch,) in rows), None))

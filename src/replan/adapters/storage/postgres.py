@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -27,6 +28,7 @@ from replan.adapters.storage.savers import WholeSaver
 from replan.adapters.storage.sealing import Hidden, SealedSerializer
 from replan.adapters.storage.secrecy import Facts
 from replan.errors import ConfigurationError, StorageError
+from replan.ports.ownership import Owner
 
 CONNECTIONS = 8
 """Connections that state and journal may use at a time, each."""
@@ -35,6 +37,7 @@ _LOCK = int.from_bytes(b"Replan", "big")
 _CONNECT_TIMEOUT = 10
 _POLL = 0.05
 
+_BEGIN = "BEGIN; SELECT epoch FROM replan_threads WHERE thread_id = {} FOR SHARE"
 _FENCE = """
 SELECT 1 / count(*) FROM (
     SELECT epoch FROM replan_threads WHERE thread_id = %s AND epoch = %s FOR SHARE
@@ -151,7 +154,9 @@ async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, 
         )
         stack.push_async_callback(pool.close)
         await pool.open()
-        engine = _engine(address, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True)
+        engine = _engine(
+            address, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True, autocommit=True
+        )
         stack.push_async_callback(engine.dispose)
         yield pool, engine
 
@@ -205,9 +210,24 @@ async def prepare_database(
         return found
 
 
-def _engine(address: str, **options: Any) -> AsyncEngine:
+async def begin(driver: Connection, *, writes: bool, owner: Owner | None) -> None:
+    """Begin a transaction, on its way with the look whose the thread is; what reads needs none."""
+    if owner is not None:
+        # Who would take the thread now waits until what is written here is on record.
+        query = sql.SQL(_BEGIN).format(owner.thread_id)
+        looked = await driver.execute(query, prepare=False)
+        looked.nextset()
+        row = await looked.fetchone()
+        owner.check(row and row[0])
+    elif writes:
+        await driver.execute("BEGIN")
+
+
+def _engine(address: str, *, autocommit: bool = False, **options: Any) -> AsyncEngine:
     return create_async_engine(
-        "postgresql+psycopg://", async_creator=lambda: _connect(address), **options
+        "postgresql+psycopg://",
+        async_creator=lambda: _connect(address, autocommit=autocommit),
+        **options,
     )
 
 
