@@ -116,12 +116,9 @@ async def _sqlite_storage(
                 await connection.execute("PRAGMA synchronous = FULL")
                 engine = _sqlite_engine(path)
                 stack.push_async_callback(engine.dispose)
-                # One turn for state and journal: within a process nobody waits for a lock of the
-                # file.
-                database = Database(engine, insisting, _begin, turn := asyncio.Lock())
+                database = Database(engine, insisting, _begin, asyncio.Lock())
                 holds = FileHolds(path, Epochs(database))
-                saver = SqliteSaver(connection, serde, insisting, holds)
-                saver.lock = turn
+                saver = SqliteSaver(connection, serde, insisting, holds, database)
                 await saver.setup()
         stack.push_async_callback(insisting.end)
         stack.push_async_callback(holds.close)
@@ -145,6 +142,7 @@ async def _postgres_storage(
     insisting = Patience(where, patience)
     async with postgres.connected(address, patience) as (pool, engine):
         holds = postgres.holds_of(address, insisting)
+        database = Database(engine, insisting, postgres.begin)
 
         async def prepared() -> tuple[SerializerProtocol, Seal]:
             return await postgres.prepare_database(
@@ -152,14 +150,14 @@ async def _postgres_storage(
                 where,
                 new_facts=lambda: new_facts(key, plain),
                 opened=lambda facts: opened_with(key, facts, plain, where),
-                saver_setup=postgres.PostgresSaver(pool, plain, insisting, holds).setup,
+                saver_setup=postgres.PostgresSaver(pool, plain, insisting, holds, database).setup,
             )
 
         # An address that is wrong should not take as long to tell as a server that restarts.
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
-        saver = postgres.PostgresSaver(pool, serde, insisting, holds)
+        saver = postgres.PostgresSaver(pool, serde, insisting, holds, database)
         try:
-            yield _storage(saver, Database(engine, insisting, postgres.begin), seal)
+            yield _storage(saver, database, seal)
         finally:
             await insisting.end()
             await holds.close()

@@ -22,9 +22,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from replan.adapters.storage import formats
 from replan.adapters.storage.advisory_holds import AdvisoryHolds
-from replan.adapters.storage.database import Patience
+from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.holding import Holds
-from replan.adapters.storage.savers import WholeSaver
+from replan.adapters.storage.savers import WholeSaver, Work
 from replan.adapters.storage.sealing import Hidden, SealedSerializer
 from replan.adapters.storage.secrecy import Facts
 from replan.errors import ConfigurationError, StorageError
@@ -44,9 +44,6 @@ SELECT 1 / count(*) FROM (
 ) AS owned
 """
 """Fails, and all that follows it in the pipeline, where the thread is another's."""
-_NEWEST = """
-SELECT max(checkpoint_id) AS newest FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s
-"""
 
 Connection = psycopg.AsyncConnection[Any]
 T = TypeVar("T")
@@ -58,11 +55,17 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
     """LangGraph's saver, made whole; with a key, it writes no text in the clear."""
 
     def __init__(
-        self, pool: Any, serde: SerializerProtocol, patience: Patience, holds: Holds
+        self,
+        pool: Any,
+        serde: SerializerProtocol,
+        patience: Patience,
+        holds: Holds,
+        database: Database,
     ) -> None:
         super().__init__(pool, serde=serde)
         self.patience = patience
         self.holds = holds
+        self.database = database
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncGenerator[Any]:
@@ -73,7 +76,7 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
                 await cursor.execute(_FENCE, owned)
             yield cursor
 
-    async def _owned(self, config: RunnableConfig, work: Callable[[], Awaitable[T]]) -> T:
+    async def _owned(self, config: RunnableConfig, work: Work[T]) -> T:
         thread_id = str(config.get("configurable", {}).get("thread_id"))
         epoch = self.holds.epoch_of(thread_id)
         token = _owned.set(None if epoch is None else (thread_id, epoch))
@@ -81,12 +84,6 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
             return await super()._owned(config, work)
         finally:
             _owned.reset(token)
-
-    async def _newest(self, config: RunnableConfig) -> str | None:
-        names = config.get("configurable", {})
-        async with self._cursor() as cursor:
-            await cursor.execute(_NEWEST, (names["thread_id"], names.get("checkpoint_ns", "")))
-            return (await cursor.fetchone())["newest"]
 
     def _tells_loss(self, error: Exception) -> bool:
         return isinstance(error, psycopg.errors.DivisionByZero)

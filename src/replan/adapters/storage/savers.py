@@ -14,11 +14,19 @@ Beside what LangGraph's own do:
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
+import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
@@ -33,16 +41,19 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from sqlalchemy import text
 
 from replan.adapters.storage.checkpoint_ids import check_above, go_on_above
-from replan.adapters.storage.database import Patience
+from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.faults import UnreadableRecordError, readable
 from replan.adapters.storage.holding import Holds
+from replan.adapters.storage.rolling_back import places_of, take_away
 from replan.adapters.storage.sealing import with_allowed
 from replan.errors import ThreadLostError
 from replan.ports.ownership import Owner
 
 T = TypeVar("T")
+Work = Callable[[], Coroutine[Any, Any, T]]
 Found = TypeVar("Found", bound=CheckpointTuple | None)
 
 _LOST = "the thread is not that of the run any more"
@@ -55,6 +66,10 @@ BEGIN SELECT RAISE(ABORT, '{lost}'); END
 """
 """Checks a write inside of its own statement, on this connection alone."""
 
+_NEWEST = text(
+    "SELECT max(checkpoint_id) FROM checkpoints "
+    "WHERE thread_id = :thread AND checkpoint_ns = :namespace"
+)
 _PARTS = frozenset({"v", "id", "channel_values", "channel_versions", "versions_seen"})
 
 
@@ -93,10 +108,12 @@ class WholeSaver(Holding):
 
     Attributes:
         patience: Tries again what can pass.
+        database: Where the checkpoints stand, for what LangGraph's own cannot do.
     """
 
     serde: SerializerProtocol
     patience: Patience
+    database: Database
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read a checkpoint."""
@@ -163,6 +180,17 @@ class WholeSaver(Holding):
             await self._whole(lambda: parent.adelete_thread(thread_id))
             await self.holds.forget(str(thread_id))
 
+    async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
+        """Take runs off their threads, which are then as they were before; for rollbacks.
+
+        Raises:
+            ThreadBusyError: A run works on the thread of one.
+        """
+        for run_id in run_ids:
+            for place, lineage in (await places_of(self.database, str(run_id))).items():
+                async with self.holds.owning(place[0]):
+                    await take_away(self.database, place, lineage)
+
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
@@ -182,7 +210,7 @@ class WholeSaver(Holding):
         twin.serde = with_allowed(self.serde, extra_allowlist)
         return twin
 
-    async def _owned(self, config: RunnableConfig, work: Callable[[], Awaitable[T]]) -> T:
+    async def _owned(self, config: RunnableConfig, work: Work[T]) -> T:
         """Write to a thread, if it still belongs to the run that holds it here."""
         thread_id = str(config.get("configurable", {}).get("thread_id"))
 
@@ -196,22 +224,14 @@ class WholeSaver(Holding):
 
         return await self._whole(attempt)
 
-    async def _whole(self, work: Callable[[], Awaitable[T]]) -> T:
-        async def attempt() -> T:
-            try:
-                return await work()
-            except Exception:
-                await self._roll_back()
-                raise
-
-        return await self.patience.insist(attempt)
-
-    async def _roll_back(self) -> None:
-        """Leave no transaction open after a failure."""
+    async def _whole(self, work: Work[T]) -> T:
+        return await self.patience.insist(work)
 
     async def _newest(self, config: RunnableConfig) -> str | None:
         """The id of the newest checkpoint of a thread and namespace."""
-        raise NotImplementedError
+        names = config.get("configurable", {})
+        place = {"thread": str(names["thread_id"]), "namespace": names.get("checkpoint_ns", "")}
+        return await self.database.read(lambda connection: connection.scalar(_NEWEST, place))
 
     def _tells_loss(self, error: Exception) -> bool:
         """Whether a write was refused since the thread is another's."""
@@ -230,6 +250,24 @@ def _id_of(found: CheckpointTuple | None) -> str | None:
     return found and str(found.checkpoint["id"])
 
 
+class _Turn:
+    """A turn at the file, which leaves no transaction open: others would wait for its end."""
+
+    def __init__(self, turn: asyncio.Lock, connection: aiosqlite.Connection) -> None:
+        self._turn = turn
+        self._connection = connection
+
+    async def __aenter__(self) -> None:
+        await self._turn.acquire()
+
+    async def __aexit__(self, *raised: object) -> None:
+        try:
+            if self._connection.in_transaction:
+                await self._connection.rollback()
+        finally:
+            self._turn.release()
+
+
 class SqliteSaver(WholeSaver, AsyncSqliteSaver):
     """Checkpoints in a SQLite file."""
 
@@ -239,10 +277,14 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
         serde: SerializerProtocol,
         patience: Patience,
         holds: Holds,
+        database: Database,
     ) -> None:
         super().__init__(connection, serde=serde)
         self.patience = patience
         self.holds = holds
+        self.database = database
+        # Within a process nobody waits for a lock of the file.
+        self.lock = cast("asyncio.Lock", _Turn(database.turn or asyncio.Lock(), connection))
 
     async def setup(self) -> None:
         """Make LangGraph's tables, and let each write to them look whose the thread is."""
@@ -253,20 +295,5 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
                 await self.conn.execute(_FENCE.format(table=table, lost=_LOST))
             await self.conn.commit()
 
-    async def _newest(self, config: RunnableConfig) -> str | None:
-        names = config.get("configurable", {})
-        async with self.lock:
-            rows = await self.conn.execute_fetchall(
-                "SELECT max(checkpoint_id) FROM checkpoints "
-                "WHERE thread_id = ? AND checkpoint_ns = ?",
-                (str(names["thread_id"]), names.get("checkpoint_ns", "")),
-            )
-        return next(iter(rows))[0]
-
     def _tells_loss(self, error: Exception) -> bool:
         return isinstance(error, sqlite3.IntegrityError) and str(error) == _LOST
-
-    async def _roll_back(self) -> None:
-        async with self.lock:
-            if self.conn.in_transaction:
-                await self.conn.rollback()
