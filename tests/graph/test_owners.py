@@ -4,9 +4,11 @@ import asyncio
 import shutil
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 
 import psycopg
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.base import id as langgraphs_ids
 from langgraph.types import Command
 
@@ -15,6 +17,7 @@ from replan import (
     Limits,
     MultiAgentConfig,
     Specialist,
+    SpecialistResult,
     ThreadBusyError,
     ThreadLostError,
     build_graph,
@@ -23,6 +26,7 @@ from replan import (
     stream,
     waiting_for,
 )
+from replan.adapters.journal import MemoryJournal
 from replan.adapters.storage import holding
 from replan.testing import ScriptedModel, always
 
@@ -168,14 +172,41 @@ async def test_of_bare_calls_at_once_one_works_and_the_others_are_refused(kind, 
     kinds = {"memory": ":memory:", "sqlite": request.getfixturevalue("tmp_path") / "runs.sqlite"}
     where = kinds.get(kind) or request.getfixturevalue("postgres_database")
     async with open_storage(where) as storage:
-        bank = Bank(storage)
-        called = [bank.graph.ainvoke(BILLS, THREAD) for _ in range(3)]
-        ended = await asyncio.gather(*called, return_exceptions=True)
-        refused = [each for each in ended if isinstance(each, ThreadBusyError)]
-        (state,) = [each for each in ended if isinstance(each, dict)]
-        assert (len(refused), state["outcome"], bank.paid) == (2, "completed", [1, 2, 3, 4])
+        bank = Bank(storage, before=2)
+        called = {asyncio.ensure_future(bank.graph.ainvoke(BILLS, THREAD)) for _ in range(3)}
+        while len(called) > 1:
+            refused, called = await asyncio.wait(called, return_when=asyncio.FIRST_COMPLETED)
+            for each in refused:
+                with pytest.raises(ThreadBusyError):
+                    each.result()
+        bank.go_on.set()
+        state = await called.pop()
+        assert (state["outcome"], bank.paid) == ("completed", [1, 2, 3, 4])
         ledger = await storage.journal.ledger(state["run_id"])
         assert Counter(each.step_id for each in ledger) == dict.fromkeys((1, 2, 3, 4), 1)
+
+
+class Meanwhile(MemoryJournal):
+    """A journal in which somebody else records the result of a step when it is to begin."""
+
+    async def started(self, attempt, key=""):
+        if attempt.step_id == 2:
+            message = AIMessage("paid by another")
+            result = SpecialistResult(specialist_name="clerk", step_id=2, round=1, result=message)
+            await self.finished(attempt, result, attempt.started_at, key)
+        return await super().started(attempt, key)
+
+
+async def test_a_result_that_somebody_recorded_meanwhile_is_taken(tmp_path):
+    async with open_storage(tmp_path / "runs.sqlite") as storage:
+        bank = Bank(replace(storage, journal=Meanwhile()))
+        events = [event async for event in stream(bank.graph, BILLS, config=THREAD)]
+        results = (await bank.graph.aget_state(THREAD)).values["current_specialist_results"]
+    assert (events[-1].outcome, bank.paid) == ("completed", [1, 3, 4])
+    assert results["2/clerk"].text == "paid by another"
+    begun = [event.step_id for event in events if event.type == "specialist_invoked"]
+    ended = [event.step_id for event in events if event.type == "specialist_completed"]
+    assert begun == ended == [1, 3, 4]
 
 
 async def test_a_bare_call_holds_its_thread_against_everybody(where):

@@ -12,7 +12,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -196,7 +196,8 @@ class FileHolds(Holds):
             lock, file = self._locks.pop(owner.thread_id)
             # While it is held: who has opened it meanwhile finds out, and opens it anew.
             if _is_there(lock, file):
-                await asyncio.to_thread(Path(lock.lock_file).unlink, missing_ok=True)
+                with suppress(OSError):
+                    await asyncio.to_thread(Path(lock.lock_file).unlink)
             lock.release()
 
     async def _look_after(self) -> None:
