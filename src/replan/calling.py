@@ -10,8 +10,8 @@ places that others hold who wait for them. A run has bounds of its own in their 
 # pyright: reportUnknownMemberType=false
 
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
@@ -28,6 +28,7 @@ from replan.graph.branches import specialist_node
 from replan.nodes.new_settings import resumed_with
 from replan.nodes.run_start import NOTHING_TO_DO
 from replan.nodes.superstep import CallerBounds, with_bounds
+from replan.ports.ownership import Owner, as_owner, owner_in
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState
 from replan.state.entrance import Entrance
@@ -89,15 +90,18 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
         Raises:
             InputError: The input says nothing.
+            ThreadBusyError: Another run works on the thread.
         """
-        given = await _entering(self, Call(input, options.get("context"), config or {}))
-        if given.input is not input:
-            options["context"] = given.settings
-        bounded = _unbounded(given.config, self.config or {})
-        parts = cast("Any", super().astream(given.input, bounded, **options))
-        async with aclosing(parts):
-            async for part in parts:
-                yield part
+        config = config or {}
+        async with alone(self, config, within=True) as owner:
+            given = await _entering(self, Call(input, options.get("context"), config))
+            if given.input is not input:
+                options["context"] = given.settings
+            bounded = _unbounded(given.config, self.config or {})
+            parts = cast("Any", super().astream(given.input, bounded, **options))
+            async with aclosing(as_owner(owner, parts)) as owned:
+                async for part in owned:
+                    yield part
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
@@ -109,9 +113,49 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        """Edit the state as LangGraph does; a client of a server may edit some keys only."""
+        """Edit the state as LangGraph does, while no run works on the thread.
+
+        A client of a server may edit some keys only.
+
+        Raises:
+            ThreadBusyError: A run works on it.
+        """
         _check_edits(self, supersteps)
-        return await super().abulk_update_state(config, supersteps)
+        async with alone(self, config, within=True) as owner:
+            with owner.at_work() if owner else nullcontext():
+                return await super().abulk_update_state(config, supersteps)
+
+
+@asynccontextmanager
+async def alone(
+    graph: Graph, config: RunnableConfig, *, within: bool = False
+) -> AsyncGenerator[Owner | None]:
+    """Hold the thread of a call, where it is kept by what can: nobody else works on it meanwhile.
+
+    Args:
+        graph: What is called.
+        config: The configuration of the call.
+        within: Whether there is nothing to do where the caller holds the thread.
+
+    Raises:
+        ThreadBusyError: Another run works on it.
+    """
+    saver = cast("Any", graph).checkpointer
+    holds = getattr(saver, "holds", None)
+    call = merge_configs(graph.config, config).get("configurable", {}) if holds else {}
+    thread, is_inner = call.get("thread_id"), bool(call.get("checkpoint_ns"))
+    if holds is None or thread is None or is_inner:
+        yield None
+        return
+    if within and owner_in(holds.where, str(thread)):
+        yield None
+        return
+    async with holds.holding(str(thread)) as owner:
+        try:
+            yield owner
+        finally:
+            # Before somebody else may take it.
+            await saver.at_rest()
 
 
 def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> None:

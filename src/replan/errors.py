@@ -15,6 +15,7 @@ ReplanError
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
 ├── DeserializationError         a text is not the value it should be
 ├── StorageError                 what is recorded of runs cannot be read or written
+│   └── ThreadLostError          another run has taken the thread meanwhile
 ├── ModelCallError               a model could not be reached or refused the call
 ├── ReplyTooLongError            a model's reply does not end
 ├── LimitReachedError            a limit of the run leaves no room for another call
@@ -221,6 +222,28 @@ class StorageError(ReplanError):
         self.problem = problem
         self.mend = mend
         super().__init__(f"The storage {where} cannot be used: {problem} {mend}")
+
+
+class ThreadLostError(StorageError):
+    """The thread is not this run's any more: another run took it meanwhile, or it was removed.
+
+    The run was stopped. Nothing that it did since stands in the storage.
+
+    Attributes:
+        thread_id: The thread.
+    """
+
+    def __init__(self, where: str, thread_id: str) -> None:
+        self.thread_id = thread_id
+        super().__init__(
+            where,
+            f"This run was cut off from the thread '{thread_id}', and another one has taken it, or "
+            "it was removed. So this run was stopped; what it recorded before stays recorded.",
+            "Look at the thread: the run that took it goes on.",
+        )
+
+    def __str__(self) -> str:
+        return f"{self.problem} {self.mend}"
 
 
 class ModelCallError(ReplanError):

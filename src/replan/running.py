@@ -5,18 +5,19 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from contextlib import aclosing, contextmanager, nullcontext, suppress
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 
-from replan.calling import Call, Graph, Input, prepared
+from replan.calling import Call, Graph, Input, alone, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
 from replan.nodes.rules import limit_value
 from replan.own_loop import completed
 from replan.ports.listening import without_tokens
+from replan.ports.ownership import as_owner
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -66,15 +67,11 @@ async def run(  # noqa: PLR0913 - what a run can be told
             call.input, call.config, control=control, **_options(graph, call)
         )
 
-    async with _alone(graph, asked.config):
+    async with alone(graph, asked.config) as owner:
         try:
-            with _logged(asked):
+            with _logged(asked), owner.at_work() if owner else nullcontext():
                 state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
-        except asyncio.CancelledError:
-            await _at_rest(graph)
-            raise
         except RunStopped:
-            await _at_rest(graph)
             state = await _saved(graph, asked.config)
             state["outcome"] = "interrupted"
     if "__interrupt__" in state:
@@ -126,7 +123,7 @@ async def stream(  # noqa: PLR0913 - what a run can be told
     """
     config = config or {}
     asked = Call(input, settings, config if tokens else without_tokens(config), run_id or "")
-    async with _alone(graph, asked.config):
+    async with alone(graph, asked.config) as owner:
         call = await prepared(graph, asked)
         options = {**_options(graph, call), "stream_mode": "custom"}
 
@@ -135,14 +132,11 @@ async def stream(  # noqa: PLR0913 - what a run can be told
             return stream_of(call.input, call.config, control=control, **options)
 
         given = parts() if stop is None else _until_stopped(parts, stop, grace)
-        try:
-            with suppress(RunStopped), _logged(asked):
-                async with aclosing(given):
-                    async for part in given:
-                        if isinstance(part, BaseEvent):
-                            yield cast(Event, part)
-        finally:
-            await _at_rest(graph)
+        with suppress(RunStopped), _logged(asked):
+            async with aclosing(as_owner(owner, given)) as owned:
+                async for part in owned:
+                    if isinstance(part, BaseEvent):
+                        yield cast(Event, part)
 
 
 async def _until_stopped(
@@ -191,28 +185,14 @@ def _logged(asked: Call) -> Generator[None]:
         raise
 
 
-@asynccontextmanager
-async def _alone(graph: Graph, config: RunnableConfig) -> AsyncGenerator[None]:
-    """Hold the thread, where it is kept by what can: nobody else works on it meanwhile."""
-    holding = getattr(cast("Any", graph).checkpointer, "holding", None)
-    thread = config.get("configurable", {}).get("thread_id")
-    if holding is None or thread is None:
-        yield
-        return
-    async with holding(str(thread)):
-        yield
-
-
-async def _at_rest(graph: Graph) -> None:
-    """Let the last writes of a run that was cut off come to their end."""
+async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
+    """The state that a stopped run left, once it has come to rest; empty without a checkpointer."""
+    if not graph.checkpointer:
+        return {}
     at_rest = getattr(cast("Any", graph).checkpointer, "at_rest", None)
     if at_rest is not None:
         await at_rest()
-
-
-async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
-    """The state that a stopped run left; empty without a checkpointer."""
-    return dict((await graph.aget_state(config)).values) if graph.checkpointer else {}
+    return dict((await graph.aget_state(config)).values)
 
 
 def _options(graph: Graph, call: Call) -> dict[str, Any]:

@@ -51,6 +51,7 @@ NAMES = [
     "TeamFileError",
     "ThinkingResult",
     "ThreadBusyError",
+    "ThreadLostError",
     "UnknownStepError",
     "UnpricedModelError",
     "Usage",

@@ -23,6 +23,7 @@ from replan.ports.journal import (
     Refused,
     Reservation,
     Spending,
+    begun_already,
 )
 from replan.ports.spending import first_refusal
 from replan.state.results import SpecialistResult
@@ -124,9 +125,20 @@ class MemoryJournal:
         """What each scope has spent, reservations that are not settled in full."""
         return {name: scope.charged for name, scope in self._seen(run_id).scopes.items()}
 
-    async def started(self, attempt: Attempt) -> None:
-        """Record that a try begins."""
-        self._begun(attempt)
+    async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
+        """Record that an attempt begins, unless its result is on record.
+
+        Raises:
+            StorageError: Somebody else began it.
+        """
+        run = self._run(attempt.run_id)
+        known = run.results.get(key or attempt.key) or run.results.get(attempt.key)
+        if known is not None:
+            return known
+        begun = self._begun(attempt).attempt
+        if (begun.started_at, begun.step_id) != (attempt.started_at, attempt.step_id):
+            raise begun_already("in memory", attempt)
+        return None
 
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""

@@ -6,6 +6,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from replan.adapters.journal import MemoryJournal
+from replan.adapters.storage.holding import Holds
 from replan.ports.runs import RunOutcome, RunRecord
 
 
@@ -13,9 +14,13 @@ class MemoryRunBook:
     """Rows about runs, for graphs without a database."""
 
     def __init__(
-        self, journal: MemoryJournal, forget_thread: Callable[[str], Awaitable[None]]
+        self,
+        journal: MemoryJournal,
+        holds: Holds,
+        forget_thread: Callable[[str], Awaitable[None]],
     ) -> None:
         self._journal = journal
+        self._holds = holds
         self._forget_thread = forget_thread
         self._records: dict[str, RunRecord] = {}
         self._events: dict[str, list[JsonValue]] = {}
@@ -46,11 +51,23 @@ class MemoryRunBook:
         return self._newest_first()[:limit]
 
     async def remove(self, run_id: str) -> None:
-        """Remove a run with its journal and events, and its thread if no other run is on it."""
+        """Remove a run with its journal and events, and its thread if no other run is on it.
+
+        Raises:
+            ThreadBusyError: A run works on the thread.
+        """
         record = self._records.get(run_id)
+        if record is None:
+            self._forget(run_id)
+            return
         others = [other for other in self._records.values() if other.run_id != run_id]
-        if record is not None and all(other.thread_id != record.thread_id for other in others):
-            await self._forget_thread(record.thread_id)
+        async with self._holds.holding(record.thread_id) as owner:
+            if all(other.thread_id != record.thread_id for other in others):
+                with owner.at_work():
+                    await self._forget_thread(record.thread_id)
+            self._forget(run_id)
+
+    def _forget(self, run_id: str) -> None:
         self._journal.forget(run_id)
         self._events.pop(run_id, None)
         self._records.pop(run_id, None)

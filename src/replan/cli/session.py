@@ -24,7 +24,7 @@ from replan.cli.questions import Ask, ask_of, asks_of, resumption, waiting_lines
 from replan.cli.recording import Recorder
 from replan.cli.stopping import Stop, heard
 from replan.cli.telling import Manner, Teller, rest_line, seconds
-from replan.errors import StorageError
+from replan.errors import StorageError, ThreadLostError
 from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
 from replan.nodes.step_questions import ANSWERS
 from replan.plan.model import StepStatus
@@ -161,9 +161,11 @@ class Session:
                 await self._closed(work, writer)
             for task in (writer, work):
                 if not task.cancelled() and (error := task.exception()):
-                    # Whatever it was, the run can go on later; a storage that fails cannot say so.
-                    with suppress(StorageError):
-                        await self._keep("interrupted")
+                    # Whatever it was, the run can go on later; a storage that fails cannot say so,
+                    # and how a run stands that was taken over, its owner says.
+                    if not isinstance(error, ThreadLostError):
+                        with suppress(StorageError):
+                            await self._keep("interrupted")
                     raise error
             return await self._ended(stop.code)
 

@@ -81,6 +81,7 @@ class Tries:
         on_doubt: What becomes of unsafe work that was cut off, or done before.
         used: What all tries used.
         number: The newest try, counted over rounds and resumptions.
+        is_recalled: Whether somebody else recorded the result, so that nothing was tried.
     """
 
     specialist: SpecialistPort
@@ -96,6 +97,7 @@ class Tries:
     on_doubt: OnDoubt = "ask"
     used: TokenCount = _NOTHING
     number: int = field(init=False)
+    is_recalled: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.number = newest_number(self.tried)
@@ -127,6 +129,9 @@ class Tries:
             return asked.questions
         except _CutOff as cut_off:
             return await self._settled(cut_off.attempt) or await self.run()
+        except _OnRecord as known:
+            self.is_recalled = True
+            return known.result
         except LimitReachedError as error:
             await self._ended(self._end_at(error), describe(error))
             return LimitHit(
@@ -289,7 +294,9 @@ class Tries:
             started_at=self.services.clock(),
             idempotency_key=self.context.idempotency_key,
         )
-        await self.services.journal.started(self._attempt)
+        known = await self.services.journal.started(self._attempt, self.keys.result)
+        if known is not None:
+            raise _OnRecord(known)
         self.emitter.stream(SpecialistInvoked, **self._names, task=self.context.task_description)
 
     async def _ended(self, outcome: AttemptOutcome, error: str = "") -> None:
@@ -418,6 +425,14 @@ class _CutOff(Exception):  # noqa: N818 - what it did is not known, so it is no 
 
     def __init__(self, attempt: LedgerEntry) -> None:
         self.attempt = attempt
+        super().__init__()
+
+
+class _OnRecord(Exception):  # noqa: N818 - it ends the tries, and is no error
+    """Somebody has recorded the result of the step meanwhile."""
+
+    def __init__(self, result: SpecialistResult) -> None:
+        self.result = result
         super().__init__()
 
 

@@ -159,6 +159,8 @@ class Turn:
         if isinstance(result, list):
             self.asked = result
             return None
+        if tries.is_recalled:
+            return self._recall(result)
         self.emitter.stream(
             SpecialistCompleted,
             step_id=self.step.id,

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from pydantic import Field, JsonValue
 
+from replan.errors import StorageError
 from replan.plan.model import Value
 from replan.state.results import SpecialistResult
 
@@ -46,6 +47,16 @@ class Attempt(Value):
     key: str
     started_at: datetime
     idempotency_key: str = ""
+
+
+def begun_already(where: str, attempt: Attempt) -> StorageError:
+    """What is raised where somebody else began the very same attempt."""
+    return StorageError(
+        where,
+        f"Attempt {attempt.number} of step {attempt.step_id} at @{attempt.specialist} was begun by "
+        f"another run of the name '{attempt.run_id}'.",
+        "Let one run of a name work at a time, on one thread.",
+    )
 
 
 AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "in doubt"]
@@ -158,8 +169,21 @@ class Journal(Protocol):
         """What each scope has spent, reservations that are not settled in full."""
         ...
 
-    async def started(self, attempt: Attempt) -> None:
-        """Record that a try begins, before its first effect; one that is on record stays so."""
+    async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
+        """Record that an attempt begins, before its first effect, unless its result is on record.
+
+        The same again is harmless: its receipt may have been lost.
+
+        Args:
+            attempt: The attempt.
+            key: What its result would answer for, beside what the attempt is of.
+
+        Returns:
+            The result that somebody recorded meanwhile: then there is nothing to do.
+
+        Raises:
+            StorageError: Somebody else began the attempt.
+        """
         ...
 
     async def ended(

@@ -62,7 +62,7 @@ class RunBook(Protocol):
         """Remove a run with its journal and events, and its thread if no other run is on it.
 
         Raises:
-            ThreadBusyError: A run is at work on its thread.
+                    ThreadBusyError: A run works on the thread.
         """
         ...
 

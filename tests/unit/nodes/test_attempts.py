@@ -84,7 +84,7 @@ async def test_a_try_is_on_record_before_it_begins(tries):
     seen = []
 
     class Journal(MemoryJournal):
-        async def started(self, attempt):
+        async def started(self, attempt, key=""):
             await asyncio.sleep(0)
             seen.append(("on record", attempt.number, attempt.key))
 
@@ -108,7 +108,7 @@ async def test_a_try_is_on_record_before_it_begins(tries):
 
 async def test_a_journal_that_cannot_write_stops_the_step_loudly(tries):
     class Full(MemoryJournal):
-        async def started(self, attempt):
+        async def started(self, attempt, key=""):
             raise OSError("disk full")
 
     built, _ = tries(lambda context: pytest.fail("worked off the record"), journal=Full())

@@ -25,6 +25,7 @@ def _opener(kind: str, request: pytest.FixtureRequest) -> Opener:
     def opened(**options: Any) -> AbstractAsyncContextManager[Storage]:
         return open_storage(where, **{"key": key, **options})
 
+    opened.where = str(where)  # pyright: ignore[reportFunctionMemberAccess]
     return opened
 
 

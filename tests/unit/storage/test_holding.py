@@ -18,7 +18,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.storage import advisory_holds, holding
+from replan.adapters.storage import holding
 from replan.ports.runs import RunRecord
 
 PLAN = {"plan": "- [ ] 1. First @worker\n- [ ] 2. Second @worker (after 1)\n"}
@@ -49,8 +49,7 @@ class Bench:
 @pytest.fixture(autouse=True)
 def no_moment(monkeypatch):
     """Nobody here was killed just now, so that nobody need wait for a hold to fall."""
-    for module in (holding, advisory_holds):
-        monkeypatch.setattr(module, "MOMENT", 0.01)
+    monkeypatch.setattr(holding, "MOMENT", 0.01)
 
 
 @pytest.fixture

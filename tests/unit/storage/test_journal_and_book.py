@@ -171,7 +171,7 @@ async def test_an_end_that_is_final_stays(storage):
 async def test_what_a_person_says_of_a_try_that_was_cut_off_is_its_end(storage):
     journal = storage.journal
     await journal.ended(attempt(), "cancelled", NOON)
-    await journal.started(attempt(at=LATER))
+    await journal.started(attempt())
     assert [each.outcome for each in await journal.ledger("r")] == ["cancelled"]
     await journal.finished(attempt(), SpecialistResult(step_id=1), LATER)
     assert [each.outcome for each in await journal.ledger("r")] == ["done"]

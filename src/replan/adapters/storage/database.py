@@ -4,14 +4,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from sqlalchemy import Connection, event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
 from replan.adapters.storage.faults import GONE, Fault, fault_of, storage_error
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import StorageError
+from replan.ports.ownership import Owner, owner_in
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
@@ -22,6 +24,14 @@ FOR_WRITING = "replan_writes"
 
 _NEWS = 1.0
 """Seconds for which it is believed that a database is away, without asking it."""
+
+
+class Begin(Protocol):
+    """Begins a transaction of a driver."""
+
+    async def __call__(self, driver: Any, *, writes: bool, owner: Owner | None) -> None:
+        """Begin; where an owner of a thread writes, see that the thread is still its own."""
+        ...
 
 
 class Patience:
@@ -122,12 +132,23 @@ class Database:
     """
 
     def __init__(
-        self, engine: AsyncEngine, patience: Patience, turn: asyncio.Lock | None = None
+        self,
+        engine: AsyncEngine,
+        patience: Patience,
+        begin: Begin,
+        turn: asyncio.Lock | None = None,
     ) -> None:
         self.engine = engine
         self.turn = turn
         self._writing = engine.execution_options(**{FOR_WRITING: True})
         self._patience = patience
+        self._begin = begin
+        event.listen(engine.sync_engine, "begin", self._begun)
+
+    @property
+    def where(self) -> str:
+        """The database, without user name and password."""
+        return self._patience.where
 
     @property
     def is_postgres(self) -> bool:
@@ -141,6 +162,7 @@ class Database:
         was done already.
 
         Raises:
+            ThreadLostError: The thread of the run that writes is another's.
             StorageError: It cannot be done.
         """
         return await self._whole(self._writing, work)
@@ -152,6 +174,16 @@ class Database:
             StorageError: It cannot be done.
         """
         return await self._whole(self.engine, work)
+
+    def _begun(self, connection: Connection) -> None:
+        writes = bool(connection.get_execution_options().get(FOR_WRITING))
+        owner = owner_in(self.where) if writes else None
+
+        def begin(driver: Any) -> Awaitable[None]:
+            return self._begin(driver, writes=writes, owner=owner)
+
+        driven: Any = connection.connection
+        driven.run_async(begin)
 
     async def _whole(self, engine: AsyncEngine, work: Work[T]) -> T:
         return await self._patience.insist(lambda: self._transaction(engine, work))

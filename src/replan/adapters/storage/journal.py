@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage
 from pydantic import JsonValue
-from sqlalchemy import Table, and_, delete, func, select, text
+from sqlalchemy import Table, and_, bindparam, delete, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -24,6 +24,7 @@ from replan.ports.journal import (
     Refused,
     Reservation,
     Spending,
+    begun_already,
 )
 from replan.ports.spending import ROUNDING, first_refusal
 from replan.state.results import SpecialistResult
@@ -33,6 +34,18 @@ T = TypeVar("T")
 
 _LOCK = text("select pg_advisory_xact_lock(hashtextextended(:run_id, 0))")
 
+_RESULT = select(schema.results.c.key, schema.results.c.result).where(
+    schema.results.c.run_id == bindparam("run_id", type_=schema.results.c.run_id.type),
+    schema.results.c.key.in_([bindparam("attempt_key"), bindparam("result_key")]),
+)
+_BEGUN = {
+    column.name: bindparam(column.name, type_=column.type)
+    for column in schema.attempts.columns
+    if column.name not in ("id", "ended_at")
+}
+_NEW = select(*_BEGUN.values()).where(~_RESULT.exists())
+"""The row of an attempt that begins, if its result is not on record."""
+
 
 class SqlJournal:
     """Rows that outlive the process; they go when their run is removed."""
@@ -40,6 +53,13 @@ class SqlJournal:
     def __init__(self, database: Database, seal: Seal) -> None:
         self._database = database
         self._seal = seal
+        # One statement, so that a start costs as much as one that looks for nothing.
+        self._begin = (
+            self._insert(schema.attempts)
+            .from_select(list(_BEGUN), _NEW)
+            .on_conflict_do_nothing()
+            .returning(schema.attempts.c.id)
+        )
 
     async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
         """Charge every scope of the bounds with the amount, or none of them; atomic."""
@@ -92,14 +112,21 @@ class SqlJournal:
         scopes = await self._database.read(lambda connection: _scopes(connection, run_id))
         return {scope: settled + reserved for scope, (settled, reserved) in scopes.items()}
 
-    async def started(self, attempt: Attempt) -> None:
-        """Record that a try begins, before its first effect."""
-        row = self._insert(schema.attempts).values(
-            **dict(attempt),
-            outcome="in doubt",
-            error=self._seal.close("", *of_attempt(attempt)),
-        )
-        await self._database.write(lambda c: c.execute(row.on_conflict_do_nothing()))
+    async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
+        """Record that an attempt begins, before its first effect, unless its result is on record.
+
+        Raises:
+            StorageError: Somebody else began it.
+        """
+        error = self._seal.close("", *of_attempt(attempt))
+        row = {**dict(attempt), "outcome": "in doubt", "error": error}
+        keys = {"attempt_key": attempt.key, "result_key": key or attempt.key}
+
+        async def work(connection: AsyncConnection) -> SpecialistResult | None:
+            has_begun = await connection.scalar(self._begin, {**row, **keys}) is not None
+            return None if has_begun else await self._known(connection, attempt, keys)
+
+        return await self._database.write(work)
 
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
@@ -195,6 +222,25 @@ class SqlJournal:
                 return [read(row) for row in rows]
 
         return await self._database.read(work)
+
+    async def _known(
+        self, connection: AsyncConnection, attempt: Attempt, keys: Mapping[str, str]
+    ) -> SpecialistResult | None:
+        """The result because of which an attempt was not begun; None if it was begun already."""
+        rows = await connection.execute(_RESULT, {"run_id": attempt.run_id, **keys})
+        if (found := rows.first()) is not None:
+            opened = self._seal.open(found.result, *of_result(attempt.run_id, found.key))
+            return restored(SpecialistResult, opened)
+        table = schema.attempts
+        begun = select(table.c.started_at, table.c.step_id).where(
+            table.c.run_id == attempt.run_id,
+            table.c.key == attempt.key,
+            table.c.number == attempt.number,
+        )
+        (row,) = await connection.execute(begun)
+        if row != (attempt.started_at, attempt.step_id):
+            raise begun_already(self._database.where, attempt)
+        return None
 
     async def _end(
         self,

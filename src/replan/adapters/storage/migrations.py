@@ -32,9 +32,23 @@ def _tell_keys_apart(connection: Connection) -> None:
     connection.execute(text("UPDATE replan_attempts SET idempotency_key = key"))
 
 
+def _number_the_takes(connection: Connection) -> None:
+    """Count how often a thread is taken.
+
+    An older version would take a thread without a number, and write beside its owner.
+    """
+    statement = "CREATE TABLE replan_threads (thread_id TEXT NOT NULL, epoch BIGINT NOT NULL, "
+    connection.execute(text(f"{statement}PRIMARY KEY (thread_id))"))
+
+
+def _own_threads_and_bind_values(connection: Connection) -> None:
+    _number_the_takes(connection)
+    bind_all_values(connection)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _name_the_release,
     _tell_keys_apart,
-    bind_all_values,
+    _own_threads_and_bind_values,
 )
 """From format 1 to 2, and so on."""

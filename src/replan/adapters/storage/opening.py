@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import aiosqlite
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from sqlalchemy import URL, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.run_book import MemoryRunBook
-from replan.adapters.storage.database import FOR_WRITING, Database, Patience
-from replan.adapters.storage.holding import FileHolds
+from replan.adapters.storage.database import Database, Patience
+from replan.adapters.storage.epochs import Epochs
+from replan.adapters.storage.holding import FileHolds, MemoryHolds
 from replan.adapters.storage.journal import SqlJournal
 from replan.adapters.storage.runs import SqlRunBook
-from replan.adapters.storage.savers import SqliteSaver
+from replan.adapters.storage.savers import MemorySaver, SqliteSaver
 from replan.adapters.storage.sealed_sqlite import SealedSqliteSaver, show_places
 from replan.adapters.storage.sealing import Seal, SealedSerializer
 from replan.adapters.storage.secrecy import Key, new_facts, opened_with
@@ -33,6 +33,7 @@ from replan.adapters.storage.sqlite_file import (
     upgrade,
 )
 from replan.errors import ConfigurationError
+from replan.ports.ownership import Owner
 from replan.ports.storage import Storage
 from replan.secrets.sources import learn_address, learn_values
 
@@ -75,7 +76,7 @@ async def open_storage(
     learn_values([key])
     scheme, separator, _ = text.partition("://")
     if text == ":memory:":
-        yield _memory_storage(InMemorySaver(serde=plain))
+        yield _memory_storage(MemorySaver(plain, MemoryHolds()))
     elif not separator or scheme == "sqlite":
         async with _sqlite_storage(_path_of(text), key, patience, allow) as storage:
             yield storage
@@ -96,9 +97,9 @@ def _path_of(where: str) -> Path:
     return Path(os.path.realpath(Path(where.removeprefix("sqlite:///")).expanduser()))
 
 
-def _memory_storage(saver: InMemorySaver) -> Storage:
+def _memory_storage(saver: MemorySaver) -> Storage:
     journal = MemoryJournal()
-    runs = MemoryRunBook(journal, saver.adelete_thread)
+    runs = MemoryRunBook(journal, saver.holds, saver.adelete_thread)
     return Storage(checkpointer=saver, journal=journal, runs=runs)
 
 
@@ -119,17 +120,19 @@ async def _sqlite_storage(
                 connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
                 await connection.execute("PRAGMA synchronous = FULL")
                 insisting = Patience(str(path), patience, same_file(path))
-                saver = SqliteSaver(connection, serde, insisting, FileHolds(path))
+                engine = _sqlite_engine(path)
+                stack.push_async_callback(engine.dispose)
+                database = Database(engine, insisting, _begin, asyncio.Lock())
+                holds = FileHolds(path, Epochs(database))
+                saver = SqliteSaver(connection, serde, insisting, holds, database)
                 await saver.setup()
                 if isinstance(serde, SealedSerializer):
                     reading = aiosqlite.connect(path, timeout=BUSY)
                     await show_places(await stack.enter_async_context(reading))
                     saver = SealedSqliteSaver(saver, reading)
-        engine = _sqlite_engine(path)
-        stack.push_async_callback(engine.dispose)
         stack.push_async_callback(insisting.end)
-        # One turn for state and journal: within a process nobody waits for a lock of the file.
-        yield _storage(saver, Database(engine, insisting, saver.lock), seal)
+        stack.push_async_callback(holds.close)
+        yield _storage(saver, database, seal)
 
 
 @asynccontextmanager
@@ -149,6 +152,7 @@ async def _postgres_storage(
     insisting = Patience(where, patience)
     async with postgres.connected(address, patience) as (pool, engine):
         holds = postgres.holds_of(address, insisting)
+        database = Database(engine, insisting, postgres.begin)
 
         async def prepared() -> tuple[SerializerProtocol, Seal]:
             return await postgres.prepare_database(
@@ -162,16 +166,16 @@ async def _postgres_storage(
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
         is_sealed = isinstance(serde, SealedSerializer)
         kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres.PostgresSaver
-        saver = kind(pool, serde, insisting, holds)
+        saver = kind(pool, serde, insisting, holds, database)
         try:
-            yield _storage(saver, Database(engine, insisting), seal)
+            yield _storage(saver, database, seal)
         finally:
             await insisting.end()
             await holds.close()
 
 
 def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
-    runs = SqlRunBook(database, seal, saver.adelete_thread, saver.holding)
+    runs = SqlRunBook(database, seal, saver.holds, saver.adelete_thread)
     return Storage(checkpointer=saver, journal=SqlJournal(database, seal), runs=runs)
 
 
@@ -188,9 +192,13 @@ def _sqlite_engine(path: Path) -> AsyncEngine:
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.close()
 
-    @event.listens_for(engine.sync_engine, "begin")
-    def begin(connection: Any) -> None:
-        writes = connection.get_execution_options().get(FOR_WRITING)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
     return engine
+
+
+async def _begin(driver: aiosqlite.Connection, *, writes: bool, owner: Owner | None) -> None:
+    # By the driver alone, which hands each to its thread once; a cursor's would be three times.
+    await driver.execute_fetchall("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if owner is not None:
+        query = "SELECT epoch FROM replan_threads WHERE thread_id = ?"
+        rows = await driver.execute_fetchall(query, (owner.thread_id,))
+        owner.check(next((epoch for (epoch,) in rows), None))

@@ -6,11 +6,14 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import psycopg
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -19,14 +22,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from replan.adapters.storage import formats
 from replan.adapters.storage.advisory_holds import AdvisoryHolds
-from replan.adapters.storage.database import Patience
+from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.resealing import SEAL
-from replan.adapters.storage.savers import WholeSaver
+from replan.adapters.storage.savers import WholeSaver, Work
 from replan.adapters.storage.sealing import Seal
 from replan.adapters.storage.secrecy import Facts
 from replan.adapters.storage.silence import HeardConnection
 from replan.errors import ConfigurationError, StorageError
+from replan.ports.ownership import Owner
 
 CONNECTIONS = 8
 """Connections that state and journal may use at a time, each."""
@@ -36,19 +40,57 @@ _CONNECT_TIMEOUT = 10
 _SILENCE = 10.0
 _POLL = 0.05
 
+_BEGIN = "BEGIN; SELECT epoch FROM replan_threads WHERE thread_id = {} FOR SHARE"
+_FENCE = """
+SELECT 1 / count(*) FROM (
+    SELECT epoch FROM replan_threads WHERE thread_id = %s AND epoch = %s FOR SHARE
+) AS owned
+"""
+"""Fails, and all that follows it in the pipeline, where the thread is another's."""
+
 Connection = psycopg.AsyncConnection[Any]
+T = TypeVar("T")
 Opened = tuple[SerializerProtocol, Seal]
+
+_owned: ContextVar[tuple[str, int] | None] = ContextVar("owned", default=None)
 
 
 class PostgresSaver(WholeSaver, AsyncPostgresSaver):
     """LangGraph's saver, made whole."""
 
     def __init__(
-        self, pool: Any, serde: SerializerProtocol, patience: Patience, holds: Holds
+        self,
+        pool: Any,
+        serde: SerializerProtocol,
+        patience: Patience,
+        holds: Holds,
+        database: Database,
     ) -> None:
         super().__init__(pool, serde=serde)
         self.patience = patience
         self.holds = holds
+        self.database = database
+
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncGenerator[Any]:
+        """Give a cursor; what is written with it begins with a look whose the thread is."""
+        async with super()._cursor(pipeline=pipeline) as cursor:
+            owned = _owned.get()
+            if pipeline and owned is not None:
+                await cursor.execute(_FENCE, owned)
+            yield cursor
+
+    async def _owned(self, config: RunnableConfig, work: Work[T]) -> T:
+        thread_id = str(config.get("configurable", {}).get("thread_id"))
+        epoch = self.holds.epoch_of(thread_id)
+        token = _owned.set(None if epoch is None else (thread_id, epoch))
+        try:
+            return await super()._owned(config, work)
+        finally:
+            _owned.reset(token)
+
+    def _tells_loss(self, error: Exception) -> bool:
+        return isinstance(error, psycopg.errors.DivisionByZero)
 
 
 def shown(address: str) -> str:
@@ -106,7 +148,12 @@ async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, 
         stack.push_async_callback(pool.close)
         await pool.open()
         engine = _engine(
-            address, silence, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True
+            address,
+            silence,
+            pool_size=CONNECTIONS,
+            max_overflow=0,
+            pool_pre_ping=True,
+            autocommit=True,
         )
         stack.push_async_callback(engine.dispose)
         yield pool, engine
@@ -171,9 +218,26 @@ async def _set_up_saver(address: str) -> None:
         await AsyncPostgresSaver(connection).setup()
 
 
-def _engine(address: str, silence: float, **options: Any) -> AsyncEngine:
+async def begin(driver: Connection, *, writes: bool, owner: Owner | None) -> None:
+    """Begin a transaction, on its way with the look whose the thread is; what reads needs none."""
+    if owner is not None:
+        # Who would take the thread now waits until what is written here is on record.
+        query = sql.SQL(_BEGIN).format(owner.thread_id)
+        looked = await driver.execute(query, prepare=False)
+        looked.nextset()
+        row = await looked.fetchone()
+        owner.check(row and row[0])
+    elif writes:
+        await driver.execute("BEGIN")
+
+
+def _engine(
+    address: str, silence: float, *, autocommit: bool = False, **options: Any
+) -> AsyncEngine:
     return create_async_engine(
-        "postgresql+psycopg://", async_creator=lambda: _connect(address, silence), **options
+        "postgresql+psycopg://",
+        async_creator=lambda: _connect(address, silence, autocommit=autocommit),
+        **options,
     )
 
 

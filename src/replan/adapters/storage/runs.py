@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
+from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.places import of_event, of_run
 from replan.adapters.storage.sealing import Seal
 from replan.ports.runs import RunOutcome, RunRecord
@@ -33,13 +34,13 @@ class SqlRunBook:
         self,
         database: Database,
         seal: Seal,
+        holds: Holds,
         forget_thread: ForgetThread,
-        holding: HoldThread,
     ) -> None:
         self._database = database
         self._seal = seal
+        self._holds = holds
         self._forget_thread = forget_thread
-        self._holding = holding
 
     async def begin(self, record: RunRecord) -> None:
         """Enter a run; one that is there keeps its order, title and beginning."""
@@ -83,31 +84,24 @@ class SqlRunBook:
         return await self._records(_newest_first(select(schema.runs)).limit(limit))
 
     async def remove(self, run_id: str) -> None:
-        """Remove a run with its journal and events, and its thread if no other run is on it."""
-        # Not by `get`: a record that cannot be read can be removed.
-        query = select(schema.runs.c.thread_id).where(schema.runs.c.run_id == run_id)
-        thread = await self._database.read(lambda connection: connection.scalar(query))
-        async with nullcontext() if thread is None else self._holding(thread):
-            await self._removed(run_id, thread)
+        """Remove a run with its journal and events, and its thread if no other run is on it.
 
-    async def _removed(self, run_id: str, thread: str | None) -> None:
+        Raises:
+            ThreadBusyError: A run works on the thread.
+        """
         table = schema.runs
-
-        async def thread_to_forget(connection: AsyncConnection) -> str | None:
-            others = select(func.count()).where(
-                table.c.thread_id == thread, table.c.run_id != run_id
-            )
-            return thread if await connection.scalar(others) == 0 else None
-
-        async def forget(connection: AsyncConnection) -> None:
-            for each in schema.OF_A_RUN:
-                await connection.execute(delete(each).where(each.c.run_id == run_id))
-
-        left = await self._database.read(thread_to_forget)
-        # The run's own row goes last: what is killed between can be begun again.
-        if left is not None:
-            await self._forget_thread(left)
-        await self._database.write(forget)
+        own = select(table.c.thread_id).where(table.c.run_id == run_id)
+        thread = await self._database.read(lambda connection: connection.scalar(own))
+        if thread is None:
+            await self._forget(run_id)
+            return
+        others = select(func.count()).where(table.c.thread_id == thread, table.c.run_id != run_id)
+        async with self._holds.holding(thread) as owner:
+            # The run's own row goes last: what is killed between can be begun again.
+            if not await self._database.read(lambda connection: connection.scalar(others)):
+                with owner.at_work():
+                    await self._forget_thread(thread)
+            await self._forget(run_id)
 
     async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> None:
         """Append events of a run, in this order."""
@@ -149,6 +143,13 @@ class SqlRunBook:
             ]
 
         return await self._database.read(work)
+
+    async def _forget(self, run_id: str) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            for each in schema.OF_A_RUN:
+                await connection.execute(delete(each).where(each.c.run_id == run_id))
+
+        await self._database.write(work)
 
     async def _records(self, query: Select[Any]) -> Sequence[RunRecord]:
         async def work(connection: AsyncConnection) -> Sequence[RunRecord]:

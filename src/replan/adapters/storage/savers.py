@@ -4,6 +4,8 @@ Beside what LangGraph's own do:
 
 - a cancelled write goes to its end, so that no transaction stays open on a shared connection;
 - what can pass is tried again, what cannot is a `StorageError` that says what is safe;
+- what a run writes whose thread is another's now is refused;
+- the ids of a thread's checkpoints grow, whatever the clocks say;
 - a history is read before the first entry is given: the parent holds its lock in between, and a
   consumer that asks for anything else meanwhile would wait for ever;
 - with a key, nothing that people or models said is written in the clear.
@@ -12,10 +14,20 @@ Beside what LangGraph's own do:
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+import asyncio
+import sqlite3
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
@@ -25,34 +37,53 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
+    get_checkpoint_id,
 )
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from sqlalchemy import text
 
-from replan.adapters.storage.database import Patience
+from replan.adapters.storage.checkpoint_ids import check_above, go_on_above
+from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.faults import UnreadableRecordError, readable
 from replan.adapters.storage.holding import Holds
+from replan.adapters.storage.rolling_back import places_of, take_away
 from replan.adapters.storage.sealing import with_allowed
+from replan.errors import ThreadLostError
+from replan.ports.ownership import Owner
 
 T = TypeVar("T")
+Work = Callable[[], Coroutine[Any, Any, T]]
 Found = TypeVar("Found", bound=CheckpointTuple | None)
 
+_LOST = "the thread is not that of the run any more"
+_FENCE = """
+CREATE TEMP TRIGGER IF NOT EXISTS replan_fence_{table} BEFORE INSERT ON main.{table}
+WHEN replan_epoch(NEW.thread_id) IS NOT NULL
+AND replan_epoch(NEW.thread_id) IS NOT
+    (SELECT epoch FROM main.replan_threads WHERE thread_id = NEW.thread_id)
+BEGIN SELECT RAISE(ABORT, '{lost}'); END
+"""
+"""Checks a write inside of its own statement, on this connection alone."""
+
+_NEWEST = text(
+    "SELECT max(checkpoint_id) FROM checkpoints "
+    "WHERE thread_id = :thread AND checkpoint_ns = :namespace"
+)
 _PARTS = frozenset({"v", "id", "channel_values", "channel_versions", "versions_seen"})
 
 
-class WholeSaver:
-    """What a saver does differently here; mixed into LangGraph's own.
+class Holding:
+    """A saver that knows whose its threads are.
 
     Attributes:
-        patience: Tries again what can pass.
         holds: The threads that are worked on.
     """
 
-    serde: SerializerProtocol
-    patience: Patience
     holds: Holds
 
-    def holding(self, thread_id: str) -> AbstractAsyncContextManager[None]:
+    def holding(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
         """Hold a thread while this lasts.
 
         Raises:
@@ -61,13 +92,43 @@ class WholeSaver:
         """
         return self.holds.holding(thread_id)
 
+    async def at_rest(self) -> None:
+        """Wait for the writes that LangGraph leaves on their way when a run is cancelled."""
+
+
+class MemorySaver(Holding, InMemorySaver):
+    """Checkpoints in the memory of the process."""
+
+    def __init__(self, serde: SerializerProtocol, holds: Holds) -> None:
+        super().__init__(serde=serde)
+        self.holds = holds
+
+
+class WholeSaver(Holding):
+    """What a saver does differently here; mixed into LangGraph's own.
+
+    Attributes:
+        patience: Tries again what can pass.
+        database: Where the checkpoints stand, for what LangGraph's own cannot do.
+    """
+
+    serde: SerializerProtocol
+    patience: Patience
+    database: Database
+
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read a checkpoint."""
         parent: Any = super()
 
         async def read() -> CheckpointTuple | None:
             with readable():
-                return _checked(await parent.aget_tuple(config))
+                found = _checked(await parent.aget_tuple(config))
+            # What goes on from an older checkpoint must be above the newest, too.
+            is_older = found is not None and get_checkpoint_id(config) is not None
+            newest = await self._newest(config) if is_older else _id_of(found)
+            if newest:
+                go_on_above(newest)
+            return found
 
         return await self._whole(read)
 
@@ -93,7 +154,10 @@ class WholeSaver:
     ) -> RunnableConfig:
         """Write a checkpoint."""
         parent: Any = super()
-        return await self._whole(lambda: parent.aput(config, checkpoint, metadata, new_versions))
+        check_above(checkpoint["id"], get_checkpoint_id(config), self.patience.where)
+        return await self._owned(
+            config, lambda: parent.aput(config, checkpoint, metadata, new_versions)
+        )
 
     async def aput_writes(
         self,
@@ -104,12 +168,29 @@ class WholeSaver:
     ) -> None:
         """Write what a task returned."""
         parent: Any = super()
-        await self._whole(lambda: parent.aput_writes(config, writes, task_id, task_path))
+        await self._owned(config, lambda: parent.aput_writes(config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Remove a thread's checkpoints."""
+        """Remove a thread's checkpoints; a run that works on it is left alone.
+
+        Raises:
+            ThreadBusyError: A run works on it.
+        """
         parent: Any = super()
-        await self._whole(lambda: parent.adelete_thread(thread_id))
+        async with self.holds.owning(str(thread_id)):
+            await self._whole(lambda: parent.adelete_thread(thread_id))
+            await self.holds.forget(str(thread_id))
+
+    async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
+        """Take runs off their threads, which are then as they were before; for rollbacks.
+
+        Raises:
+            ThreadBusyError: A run works on the thread of one.
+        """
+        for run_id in run_ids:
+            for place, lineage in (await places_of(self.database, str(run_id))).items():
+                async with self.holds.owning(place[0]):
+                    await take_away(self.database, place, lineage)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -130,18 +211,32 @@ class WholeSaver:
         twin.serde = with_allowed(self.serde, extra_allowlist)
         return twin
 
-    async def _whole(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _owned(self, config: RunnableConfig, work: Work[T]) -> T:
+        """Write to a thread, if it still belongs to the run that holds it here."""
+        thread_id = str(config.get("configurable", {}).get("thread_id"))
+
         async def attempt() -> T:
             try:
                 return await work()
-            except Exception:
-                await self._roll_back()
+            except Exception as error:
+                if self._tells_loss(error):
+                    raise ThreadLostError(self.holds.where, thread_id) from error
                 raise
 
-        return await self.patience.insist(attempt)
+        return await self._whole(attempt)
 
-    async def _roll_back(self) -> None:
-        """Leave no transaction open after a failure."""
+    async def _whole(self, work: Work[T]) -> T:
+        return await self.patience.insist(work)
+
+    async def _newest(self, config: RunnableConfig) -> str | None:
+        """The id of the newest checkpoint of a thread and namespace."""
+        names = config.get("configurable", {})
+        place = {"thread": str(names["thread_id"]), "namespace": names.get("checkpoint_ns", "")}
+        return await self.database.read(lambda connection: connection.scalar(_NEWEST, place))
+
+    def _tells_loss(self, error: Exception) -> bool:
+        """Whether a write was refused since the thread is another's."""
+        raise NotImplementedError
 
 
 def _checked(found: Found) -> Found:
@@ -150,6 +245,28 @@ def _checked(found: Found) -> Found:
     if found is not None and not (isinstance(checkpoint, dict) and checkpoint.keys() >= _PARTS):
         raise UnreadableRecordError("a checkpoint lacks its parts")
     return found
+
+
+def _id_of(found: CheckpointTuple | None) -> str | None:
+    return found and str(found.checkpoint["id"])
+
+
+class _Turn:
+    """A turn at the file, which leaves no transaction open: others would wait for its end."""
+
+    def __init__(self, turn: asyncio.Lock, connection: aiosqlite.Connection) -> None:
+        self._turn = turn
+        self._connection = connection
+
+    async def __aenter__(self) -> None:
+        await self._turn.acquire()
+
+    async def __aexit__(self, *raised: object) -> None:
+        try:
+            if self._connection.in_transaction:
+                await self._connection.rollback()
+        finally:
+            self._turn.release()
 
 
 class SqliteSaver(WholeSaver, AsyncSqliteSaver):
@@ -161,12 +278,23 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
         serde: SerializerProtocol,
         patience: Patience,
         holds: Holds,
+        database: Database,
     ) -> None:
         super().__init__(connection, serde=serde)
         self.patience = patience
         self.holds = holds
+        self.database = database
+        # Within a process nobody waits for a lock of the file.
+        self.lock = cast("asyncio.Lock", _Turn(database.turn or asyncio.Lock(), connection))
 
-    async def _roll_back(self) -> None:
-        async with self.lock:
-            if self.conn.in_transaction:
-                await self.conn.rollback()
+    async def setup(self) -> None:
+        """Make LangGraph's tables, and let each write to them look whose the thread is."""
+        if not self.is_setup:
+            await super().setup()
+            await self.conn.create_function("replan_epoch", 1, self.holds.epoch_of)
+            for table in ("checkpoints", "writes"):
+                await self.conn.execute(_FENCE.format(table=table, lost=_LOST))
+            await self.conn.commit()
+
+    def _tells_loss(self, error: Exception) -> bool:
+        return isinstance(error, sqlite3.IntegrityError) and str(error) == _LOST

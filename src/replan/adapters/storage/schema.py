@@ -141,5 +141,13 @@ notes = Table(
     sqlite_autoincrement=True,
 )
 
+threads = Table(
+    "replan_threads",
+    metadata,
+    Column("thread_id", Text, primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+)
+"""How often each thread was taken: who writes with a smaller number has lost it."""
+
 OF_A_RUN = (events, spending, reservations, attempts, results, notes, runs)
 """Every table with rows of a run."""

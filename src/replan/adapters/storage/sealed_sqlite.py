@@ -124,7 +124,7 @@ class SealedSqliteSaver(SqliteSaver, _SealedRows):
             plain: The saver, with a serializer that encrypts.
             reading: A connection to the same file that shows places.
         """
-        super().__init__(plain.conn, plain.serde, plain.patience, plain.holds)
+        super().__init__(plain.conn, plain.serde, plain.patience, plain.holds, plain.database)
         # LangGraph would change its tables through the views.
         self.is_setup = True
         self.reading = reading

@@ -1,0 +1,120 @@
+"""Whose a thread is: each take of it has a number, and only the newest take may write.
+
+A run may lose its thread without noticing: the connection that holds it falls, or its process
+stands still, and another run takes the thread. So all that a run writes is checked against the
+number of its take, in the transaction that writes it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from replan.errors import ThreadLostError
+
+T = TypeVar("T")
+
+_END = object()
+
+
+class Owner:
+    """One take of a thread.
+
+    Attributes:
+        where: The storage that keeps the thread.
+        thread_id: The thread.
+        epoch: The number of the take; each one of the thread has a larger number.
+        is_lost: Whether the thread is known to be another's now.
+    """
+
+    def __init__(self, where: str, thread_id: str) -> None:
+        self.where = where
+        self.thread_id = thread_id
+        self.epoch = 0
+        self.is_lost = False
+        self._at_work: dict[asyncio.Task[Any], int] = {}
+
+    @property
+    def loss(self) -> ThreadLostError:
+        """What is raised of what the owner does once it is none."""
+        return ThreadLostError(self.where, self.thread_id)
+
+    def check(self, newest: int | None) -> None:
+        """Compare with the number of the thread's newest take.
+
+        Raises:
+            ThreadLostError: It is another one, or the thread was removed.
+        """
+        if newest != self.epoch:
+            raise self.loss
+
+    def lose(self) -> None:
+        """End what the owner does: the thread is another's."""
+        self.is_lost = True
+        for task in self._at_work:
+            task.cancel()
+
+    @contextmanager
+    def at_work(self) -> Generator[None]:
+        """Do something as the owner: its writes are checked, and it ends when the thread is lost.
+
+        Raises:
+            ThreadLostError: The thread is another's.
+        """
+        if self.is_lost:
+            raise self.loss
+        token = _owners.set((*_owners.get(), self))
+        try:
+            with self._stoppable():
+                yield
+        finally:
+            _owners.reset(token)
+
+    @contextmanager
+    def _stoppable(self) -> Generator[None]:
+        task = asyncio.current_task()
+        if task is None or task in self._at_work:
+            yield
+            return
+        before = self._at_work[task] = task.cancelling()
+        try:
+            yield
+        except asyncio.CancelledError as error:
+            # As `asyncio.timeout` does: who else cancelled the task is heard.
+            if self.is_lost and task.uncancel() <= before:
+                raise self.loss from error
+            raise
+        finally:
+            del self._at_work[task]
+
+
+_owners: ContextVar[tuple[Owner, ...]] = ContextVar("owners", default=())
+
+
+def owner_in(where: str, thread_id: str | None = None) -> Owner | None:
+    """Who writes here: the innermost owner of a thread of a storage; None if nobody owns one.
+
+    Args:
+        where: The storage.
+        thread_id: The thread; None: any.
+    """
+    for owner in reversed(_owners.get()):
+        if owner.where == where and thread_id in (None, owner.thread_id):
+            return owner
+    return None
+
+
+async def as_owner(owner: Owner | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """Give the parts of a stream, each worked out by the owner of its thread; who reads is not."""
+    async with aclosing(parts):
+        if owner is None:
+            async for part in parts:
+                yield part
+            return
+        while True:
+            with owner.at_work():
+                part = await anext(parts, _END)
+            if part is _END:
+                return
+            yield part  # pyright: ignore[reportReturnType] - the end is taken out above

@@ -1,0 +1,323 @@
+"""One run at a time owns a thread, also where its hold falls, and however the graph is called."""
+
+import asyncio
+import shutil
+from collections import Counter
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
+
+import psycopg
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.base import id as langgraphs_ids
+from langgraph.types import Command
+
+from replan import (
+    Host,
+    Limits,
+    MultiAgentConfig,
+    Specialist,
+    SpecialistResult,
+    ThreadBusyError,
+    ThreadLostError,
+    build_graph,
+    open_storage,
+    run,
+    stream,
+    waiting_for,
+)
+from replan.adapters.journal import MemoryJournal
+from replan.adapters.storage import holding
+from replan.testing import ScriptedModel, always
+
+DONE = "---\nverdict: complete\n---\nAll is paid."
+BILLS = {"plan": "".join(f"- [ ] {number}. Pay bill {number} @clerk\n" for number in range(1, 5))}
+THREAD = {"configurable": {"thread_id": "t"}}
+
+
+class Bank:
+    """Who pays bills one by one, and may be held up before one of them."""
+
+    def __init__(self, storage, *, before=0):
+        self.storage, self.paid = storage, []
+        self._before, self.at_work, self.go_on = before, asyncio.Event(), asyncio.Event()
+        model = ScriptedModel({"feedback": always(DONE)})
+        clerk = Specialist(name="clerk", intended_use="Pays.", run=self._pay, effects="unsafe")
+        limits = Limits(max_parallel_steps=1)
+        config = MultiAgentConfig(
+            host=Host(tool_calling_model=model), specialists=[clerk], limits=limits
+        )
+        self.graph = build_graph(config, storage=storage)
+
+    async def _pay(self, context):
+        if context.plan_step.id == self._before:
+            self.at_work.set()
+            await self.go_on.wait()
+        self.paid.append(context.plan_step.id)
+        return "paid"
+
+    def begin(self):
+        """Begin to pay, in the background."""
+        return asyncio.ensure_future(run(self.graph, BILLS, config=THREAD, run_id="r"))
+
+
+@pytest.fixture(autouse=True)
+def times(monkeypatch):
+    """Holds are looked after when a test says so, and nobody waits for one to fall."""
+    monkeypatch.setattr(holding, "BEAT", 600)
+    monkeypatch.setattr(holding, "MOMENT", 0.01)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request, tmp_path):
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_database")
+    return str(tmp_path / "runs.sqlite")
+
+
+@asynccontextmanager
+async def banks(where, *, before):
+    """The owner of the thread, held up before a bill, and one of another process."""
+    async with open_storage(where) as here, open_storage(where) as elsewhere:
+        yield Bank(here, before=before), Bank(elsewhere)
+
+
+def cut_off(where):
+    """Let the hold of every thread fall, as a restart, a firewall or a cleaner does."""
+    if not where.startswith("postgresql"):
+        shutil.rmtree(f"{where}.held")
+        return
+    with psycopg.connect(where, autocommit=True) as connection:
+        held = "SELECT pid FROM pg_locks WHERE locktype = 'advisory'"
+        for (session,) in connection.execute(held).fetchall():
+            connection.execute("SELECT pg_terminate_backend(%s, 5000)", [session])
+
+
+async def ledger_of(storage):
+    return [(each.step_id, each.number, each.outcome) for each in await storage.journal.ledger("r")]
+
+
+@pytest.mark.parametrize("wakes", [True, False])
+async def test_an_owner_whose_thread_was_taken_stops_and_pays_nothing_twice(where, wakes):
+    async with banks(where, before=2) as (owner, other):
+        first = owner.begin()
+        await owner.at_work.wait()
+        cut_off(where)
+        state = await run(other.graph, None, config=THREAD)
+        # Nobody but the first knows whether bill 2 was paid.
+        (question,) = waiting_for(state)
+        assert (question.kind, other.paid) == ("in doubt", [3, 4])
+        if wakes:
+            # It finds out when it writes.
+            owner.go_on.set()
+        else:
+            await look_after(owner)
+        with pytest.raises(ThreadLostError, match="another one has taken it"):
+            await first
+        assert owner.paid == ([1, 2] if wakes else [1])
+        answer = "it is done: by the first" if wakes else "run again"
+        state = await run(other.graph, Command(resume=answer), config=THREAD)
+        assert state["outcome"] == "completed"
+        assert sorted(owner.paid + other.paid) == [1, 2, 3, 4]
+        ledger = await ledger_of(other.storage)
+        assert [each for each in ledger if each[0] != 2] == [
+            (1, 1, "done"),
+            (3, 1, "done"),
+            (4, 1, "done"),
+        ]
+        assert (await owner.graph.aget_state(THREAD)).values["outcome"] == "completed"
+
+
+async def test_an_owner_whose_thread_nobody_took_goes_on_and_holds_it_again(where):
+    async with banks(where, before=2) as (owner, other):
+        first = owner.begin()
+        await owner.at_work.wait()
+        cut_off(where)
+        await look_after(owner)
+        with pytest.raises(ThreadBusyError):
+            await run(other.graph, None, config=THREAD)
+        owner.go_on.set()
+        assert (await first)["outcome"] == "completed"
+        assert owner.paid == [1, 2, 3, 4]
+        # It let go.
+        assert (await run(other.graph, None, config=THREAD))["outcome"] == "completed"
+        assert other.paid == []
+
+
+async def look_after(bank):
+    """Let the holds of a process be looked after now, as they are every second."""
+    await bank.storage.checkpointer.holds._looked()  # noqa: SLF001 - else only time does it
+
+
+async def until_held(holds):
+    async with asyncio.timeout(30):
+        while True:
+            if not await is_free(holds):
+                return
+            await asyncio.sleep(0.01)
+
+
+async def is_free(holds):
+    """Whether nobody holds the thread, without a take of it."""
+    if isinstance(holds, holding.FileHolds):
+        return not any(holds._folder.glob("*.lock"))  # noqa: SLF001 - nothing else tells
+    connection = await holds._connect()  # noqa: SLF001
+    async with connection:
+        rows = await connection.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")
+        return await rows.fetchone() is None
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+async def test_of_bare_calls_at_once_one_works_and_the_others_are_refused(kind, request):
+    kinds = {"memory": ":memory:", "sqlite": request.getfixturevalue("tmp_path") / "runs.sqlite"}
+    where = kinds.get(kind) or request.getfixturevalue("postgres_database")
+    async with open_storage(where) as storage:
+        bank = Bank(storage, before=2)
+        called = {asyncio.ensure_future(bank.graph.ainvoke(BILLS, THREAD)) for _ in range(3)}
+        while len(called) > 1:
+            refused, called = await asyncio.wait(called, return_when=asyncio.FIRST_COMPLETED)
+            for each in refused:
+                with pytest.raises(ThreadBusyError):
+                    each.result()
+        bank.go_on.set()
+        state = await called.pop()
+        assert (state["outcome"], bank.paid) == ("completed", [1, 2, 3, 4])
+        ledger = await storage.journal.ledger(state["run_id"])
+        assert Counter(each.step_id for each in ledger) == dict.fromkeys((1, 2, 3, 4), 1)
+
+
+class Meanwhile(MemoryJournal):
+    """A journal in which somebody else records the result of a step when it is to begin."""
+
+    async def started(self, attempt, key=""):
+        if attempt.step_id == 2:
+            message = AIMessage("paid by another")
+            result = SpecialistResult(specialist_name="clerk", step_id=2, round=1, result=message)
+            await self.finished(attempt, result, attempt.started_at, key)
+        return await super().started(attempt, key)
+
+
+async def test_a_result_that_somebody_recorded_meanwhile_is_taken(tmp_path):
+    async with open_storage(tmp_path / "runs.sqlite") as storage:
+        bank = Bank(replace(storage, journal=Meanwhile()))
+        events = [event async for event in stream(bank.graph, BILLS, config=THREAD)]
+        results = (await bank.graph.aget_state(THREAD)).values["current_specialist_results"]
+    assert (events[-1].outcome, bank.paid) == ("completed", [1, 3, 4])
+    assert results["2/clerk"].text == "paid by another"
+    begun = [event.step_id for event in events if event.type == "specialist_invoked"]
+    ended = [event.step_id for event in events if event.type == "specialist_completed"]
+    assert begun == ended == [1, 3, 4]
+
+
+async def test_a_bare_call_holds_its_thread_against_everybody(where):
+    async with banks(where, before=2) as (owner, other):
+        first = asyncio.ensure_future(owner.graph.ainvoke(BILLS, THREAD))
+        await owner.at_work.wait()
+        for bank in (owner, other):
+            for call in (
+                run(bank.graph, None, config=THREAD),
+                anext(stream(bank.graph, BILLS, config=THREAD)),
+                bank.graph.ainvoke(None, THREAD),
+                anext(bank.graph.astream(BILLS, THREAD)),
+                bank.graph.aupdate_state(THREAD, {"messages": [("user", "Stop.")]}),
+            ):
+                with pytest.raises(ThreadBusyError):
+                    await call
+        owner.go_on.set()
+        assert (await first)["outcome"] == "completed"
+        await other.graph.aupdate_state(THREAD, {"messages": [("user", "Thank you.")]})
+        messages = (await owner.graph.aget_state(THREAD)).values["messages"]
+        assert messages[-1].text == "Thank you."
+
+
+async def test_a_bare_call_whose_thread_was_taken_stops(where):
+    async with banks(where, before=2) as (owner, other):
+        first = asyncio.ensure_future(owner.graph.ainvoke(BILLS, THREAD))
+        await owner.at_work.wait()
+        cut_off(where)
+        assert waiting_for(await run(other.graph, None, config=THREAD))
+        await look_after(owner)
+        with pytest.raises(ThreadLostError):
+            await first
+        assert owner.paid + other.paid == [1, 3, 4]
+
+
+async def test_who_reads_a_stream_is_no_owner(where):
+    async with banks(where, before=0) as (bank, _):
+        async for _part in bank.graph.astream(BILLS, THREAD):
+            with pytest.raises(ThreadBusyError):
+                await bank.graph.ainvoke(None, THREAD)
+            break
+        other = {"configurable": {"thread_id": "other"}}
+        events = [event async for event in stream(bank.graph, BILLS, config=other)]
+        assert events[-1].outcome == "completed"
+
+
+@contextmanager
+def a_fresh_process(behind):
+    """LangGraph's ids as they are in a process that has made none, on a host whose clock is off."""
+    with pytest.MonkeyPatch.context() as patch:
+        really = langgraphs_ids.time.time_ns
+        clock = type("clock", (), {"time_ns": staticmethod(lambda: really() - behind)})
+        patch.setattr(langgraphs_ids, "time", clock)
+        patch.setattr(langgraphs_ids, "_last_v6_timestamp", None)
+        yield
+
+
+HOUR = 3_600 * 10**9
+
+
+async def test_nothing_is_lost_by_clocks_that_are_behind_or_ahead(where):
+    steps = [0, HOUR, -24 * 365 * HOUR, 2 * HOUR]
+    for number, behind in enumerate(steps, 1):
+        with a_fresh_process(behind):
+            async with open_storage(where) as storage:
+                bank = Bank(storage)
+                given = {"messages": [("user", f"Message {number}")], **BILLS}
+                await run(bank.graph, given, config=THREAD)
+                messages = (await bank.graph.aget_state(THREAD)).values["messages"]
+        assert [each.text for each in messages if each.type == "human"] == [
+            f"Message {each}" for each in range(1, number + 1)
+        ]
+
+
+async def test_a_run_that_was_cut_off_ends_on_a_host_whose_clock_is_behind(where):
+    async with open_storage(where) as storage:
+        bank = Bank(storage, before=3)
+        first = bank.begin()
+        await bank.at_work.wait()
+        first.cancel()
+        await asyncio.wait({first})
+    with a_fresh_process(HOUR):
+        async with open_storage(where) as storage:
+            late = Bank(storage)
+            assert waiting_for(await run(late.graph, None, config=THREAD))
+            state = await run(late.graph, Command(resume="run again"), config=THREAD)
+            assert (state["outcome"], sorted(bank.paid + late.paid)) == ("completed", [1, 2, 3, 4])
+    async with open_storage(where) as storage:
+        snapshot = await Bank(storage).graph.aget_state(THREAD)
+        assert (snapshot.values["outcome"], snapshot.next) == ("completed", ())
+
+
+async def test_a_fork_on_a_host_whose_clock_is_behind_is_the_newest(where):
+    async with open_storage(where) as storage:
+        bank = Bank(storage)
+        await run(bank.graph, BILLS, config=THREAD, run_id="r")
+        history = [each async for each in bank.graph.aget_state_history(THREAD)]
+    older = next(each for each in history if each.next == ("result_collector",))
+    with a_fresh_process(HOUR):
+        async with open_storage(where) as storage:
+            bank = Bank(storage)
+            forked = await bank.graph.aupdate_state(older.config, {"answers": {}})
+            newest = await bank.graph.aget_state(THREAD)
+    assert newest.config["configurable"]["checkpoint_id"] == forked["configurable"]["checkpoint_id"]
+
+
+async def test_holds_are_looked_after_by_themselves(where, monkeypatch):
+    monkeypatch.setattr(holding, "BEAT", 0.05)
+    async with open_storage(where) as storage, AsyncExitStack() as stack:
+        holds = storage.checkpointer.holds
+        owners = [await stack.enter_async_context(holds.holding(name)) for name in "abc"]
+        cut_off(where)
+        await until_held(holds)
+        assert not any(owner.is_lost for owner in owners)

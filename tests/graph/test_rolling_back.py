@@ -1,0 +1,99 @@
+"""A server takes a run off its thread, which is then as it was before."""
+
+import asyncio
+
+import pytest
+from langgraph.types import Command
+
+from replan import Host, MultiAgentConfig, Specialist, build_graph, open_storage, run
+from replan.ports.questions import ask_user
+from replan.testing import ScriptedModel, always
+
+DONE = "---\nverdict: complete\n---\nDone."
+THREAD = {"configurable": {"thread_id": "t"}}
+
+
+@pytest.fixture(params=["sqlite", "encrypted sqlite", "postgres"])
+async def storage(request, tmp_path):
+    if request.param == "postgres":
+        where = request.getfixturevalue("postgres_database")
+    else:
+        where = tmp_path / "runs.sqlite"
+    key = "a key of the test" if request.param.startswith("encrypted") else None
+    async with open_storage(where, key=key) as storage:
+        yield storage
+
+
+class Team:
+    def __init__(self, storage):
+        self.at_work = asyncio.Event()
+        model = ScriptedModel({"feedback": always(DONE)})
+        worker = Specialist(name="worker", intended_use="Works.", run=self._work)
+        config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[worker])
+        self.graph = build_graph(config, storage=storage)
+
+    async def _work(self, context):
+        if "Wait" in context.task_description:
+            self.at_work.set()
+            await asyncio.Event().wait()
+        if "Ask" in context.task_description:
+            return ask_user("How?")
+        return f"done: {context.task_description}"
+
+    async def run(self, said, *steps, run_id=None):
+        plan = "".join(f"- [ ] {n}. {each} @worker\n" for n, each in enumerate(steps, 1))
+        given = {"messages": [("user", said)], "plan": plan}
+        return await run(self.graph, given, config=THREAD, run_id=run_id)
+
+    async def values(self):
+        values = (await self.graph.aget_state(THREAD)).values
+        return {name: repr(value) for name, value in values.items()}
+
+
+async def cut_off(team, *steps, run_id):
+    running = asyncio.ensure_future(team.run("Never said", *steps, run_id=run_id))
+    await team.at_work.wait()
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def test_a_thread_is_as_it_was_before_the_run(storage):
+    team = Team(storage)
+    await team.run("First", "Begin")
+    before = await team.values()
+    await cut_off(team, "Go on", "Wait (after 1)", run_id="second")
+    assert "Never said" in (await team.values())["messages"]
+    for _ in range(2):
+        await storage.checkpointer.adelete_for_runs(["second"])
+        assert await team.values() == before
+    state = await team.run("Third", "End")
+    said = [each.text for each in state["messages"] if each.type == "human"]
+    assert (state["outcome"], said) == ("completed", ["First", "Third"])
+    assert (await team.values())["messages"] == repr(state["messages"])
+
+
+async def test_the_first_run_of_a_thread_leaves_nothing(storage):
+    team = Team(storage)
+    await cut_off(team, "Wait", run_id="first")
+    await storage.checkpointer.adelete_for_runs(["first"])
+    assert await team.values() == {}
+    assert (await team.run("Second", "End"))["outcome"] == "completed"
+
+
+async def test_what_a_later_run_goes_on_from_stays(storage):
+    team = Team(storage)
+    await team.run("First", "Begin", run_id="first")
+    await team.run("Second", "End", run_id="second")
+    before = await team.values()
+    await storage.checkpointer.adelete_for_runs(["first"])
+    assert await team.values() == before
+
+
+async def test_an_answer_that_is_taken_back_is_asked_for_again(storage):
+    team = Team(storage)
+    waiting = await team.run("First", "Ask", run_id="first")
+    assert waiting["outcome"] == "waiting"
+    config = {**THREAD, "metadata": {"run_id": "answering"}}
+    await team.graph.ainvoke(Command(resume="Well."), config)
+    await storage.checkpointer.adelete_for_runs(["answering"])
+    assert (await team.graph.aget_state(THREAD)).interrupts

@@ -1,0 +1,202 @@
+"""Every take of a thread has a number, and what an earlier owner writes is refused."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from sqlalchemy import text
+
+from old_storage import changing
+from replan import StorageError, ThreadBusyError, ThreadLostError
+from replan.ports.journal import Attempt, Bound, Reservation, Spending
+from replan.ports.runs import RunRecord
+from replan.state.results import ExecutionStatus, SpecialistResult
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+RESULT = SpecialistResult(specialist_name="a", step_id=1)
+
+
+def attempt(number=1, at=NOON, key="k"):
+    return Attempt(run_id="r", step_id=1, specialist="a", number=number, key=key, started_at=at)
+
+
+def place(thread="t", checkpoint=None):
+    names = {"thread_id": thread, "checkpoint_ns": ""}
+    return {"configurable": names | ({"checkpoint_id": checkpoint} if checkpoint else {})}
+
+
+def journal_writes(journal):
+    """Every write of a journal, by its name."""
+    reservation = Reservation(id="1", run_id="r", amount=Spending(calls=1))
+    return {
+        "reserve": lambda: journal.reserve(reservation, [Bound(scope="run")]),
+        "settle": lambda: journal.settle(reservation, Spending(calls=1)),
+        "started": lambda: journal.started(attempt()),
+        "ended": lambda: journal.ended(attempt(), "failed", NOON),
+        "finished": lambda: journal.finished(attempt(), RESULT, NOON),
+        "note": lambda: journal.note("r", "answer/1", "yes"),
+        "strike": lambda: journal.strike("r", "answer/"),
+    }
+
+
+async def put(saver, thread="t"):
+    checkpoint = empty_checkpoint()
+    return await saver.aput(place(thread), checkpoint, {"source": "loop", "step": 0}, {})
+
+
+async def kept(journal):
+    return (
+        await journal.ledger("r"),
+        await journal.results("r"),
+        await journal.notes("r"),
+        await journal.spent("r"),
+    )
+
+
+async def test_what_a_stale_owner_writes_is_refused(lasting):
+    async with lasting() as storage:
+        saver, journal = storage.checkpointer, storage.journal
+        writes = journal_writes(journal)
+        async with saver.holding("t") as owner, saver.holding("other"):
+            with owner.at_work():
+                at = await put(saver)
+                await saver.aput_writes(at, [("messages", "now")], "task")
+            before = await kept(journal), await saver.aget_tuple(place())
+            with changing(lasting.where) as connection:
+                connection.execute(text("UPDATE replan_threads SET epoch = epoch + 1"))
+            with owner.at_work():
+                for write in writes.values():
+                    with pytest.raises(ThreadLostError, match="another one has taken it"):
+                        await write()
+            # Whatever task it is in: LangGraph writes in the background.
+            with pytest.raises(ThreadLostError):
+                await put(saver)
+            with pytest.raises(ThreadLostError):
+                await saver.aput_writes(at, [("messages", "later")], "another task")
+            assert (await kept(journal), await saver.aget_tuple(place())) == before
+        # Nobody of this storage holds it now.
+        for write in writes.values():
+            await write()
+        await put(saver)
+
+
+async def test_the_owner_of_a_thread_writes_to_it_and_to_others(lasting):
+    async with lasting() as storage, storage.checkpointer.holding("t") as owner:
+        with owner.at_work():
+            for name, write in journal_writes(storage.journal).items():
+                assert name == "note" or await write() in (None, RESULT)
+            for thread in ("t", "other"):
+                at = await put(storage.checkpointer, thread)
+                await storage.checkpointer.aput_writes(at, [("messages", "now")], "task")
+
+
+async def test_each_take_has_a_larger_number(opened):
+    async with opened() as storage:
+        numbers = []
+        for _ in range(3):
+            async with storage.checkpointer.holding("t") as owner:
+                numbers.append(owner.epoch)
+    assert numbers == sorted(set(numbers))
+
+
+async def test_a_thread_is_held_once_in_storage_of_each_kind(opened, monkeypatch):
+    monkeypatch.setattr("replan.adapters.storage.holding.MOMENT", 0.01)
+    async with opened() as storage, storage.checkpointer.holding("t"):
+        with pytest.raises(ThreadBusyError):
+            async with storage.checkpointer.holding("t"):
+                pytest.fail("it is held twice")
+
+
+async def test_a_thread_that_was_removed_begins_with_a_number_that_none_of_it_had(lasting):
+    async with lasting() as storage:
+        saver = storage.checkpointer
+        async with saver.holding("t") as owner:
+            first = owner.epoch
+        await saver.adelete_thread("t")
+        async with saver.holding("t") as owner:
+            assert owner.epoch != first
+
+
+async def test_a_run_that_is_at_work_is_not_removed(opened, monkeypatch):
+    monkeypatch.setattr("replan.adapters.storage.holding.MOMENT", 0.01)
+    record = RunRecord(run_id="r", thread_id="t", started_at=NOON, updated_at=NOON)
+    async with opened() as storage:
+        await storage.runs.begin(record)
+        await storage.journal.note("r", "answer/1", "yes")
+        async with storage.checkpointer.holding("t"):
+            for removal in (storage.runs.remove("r"), _deleted(storage)):
+                with pytest.raises(ThreadBusyError):
+                    await removal
+            assert await storage.journal.notes("r")
+        await storage.runs.remove("r")
+        assert await storage.runs.get("r") is None
+        assert not await storage.journal.notes("r")
+
+
+async def _deleted(storage):
+    if storage.checkpointer.holds.where.startswith(":memory:"):
+        raise ThreadBusyError("t")  # LangGraph's own saver removes what is in memory
+    await storage.checkpointer.adelete_thread("t")
+
+
+async def test_a_start_takes_the_result_that_is_on_record(storage):
+    journal = storage.journal
+    assert await journal.started(attempt(), "what it answers for") is None
+    await journal.finished(attempt(), RESULT, NOON, "what it answers for")
+    assert await journal.started(attempt(2, key="of other settings"), "what it answers for") == (
+        RESULT
+    )
+    failure = RESULT.replace(status=ExecutionStatus.FAILED, error="no", confidence=0.0)
+    await journal.started(attempt(key="failed"))
+    await journal.finished(attempt(key="failed"), failure, NOON)
+    assert await journal.started(attempt(2, key="failed"), "nothing") == failure
+    assert [(each.key, each.number) for each in await journal.ledger("r")] == [
+        ("k", 1),
+        ("failed", 1),
+    ]
+
+
+async def test_an_attempt_begins_once(storage):
+    journal = storage.journal
+    assert await journal.started(attempt()) is None
+    # The same again: its receipt was lost.
+    assert await journal.started(attempt()) is None
+    with pytest.raises(StorageError, match="Attempt 1 of step 1 at @a was begun by another run"):
+        await journal.started(attempt(at=NOON + timedelta(seconds=1)))
+    assert [each.started_at for each in await journal.ledger("r")] == [NOON]
+
+
+async def test_what_is_at_work_ends_when_the_thread_is_lost(storage):
+    at_work = asyncio.Event()
+
+    async def work(owner):
+        with owner.at_work():
+            at_work.set()
+            await asyncio.Event().wait()
+
+    async with storage.checkpointer.holding("t") as owner:
+        working = asyncio.ensure_future(work(owner))
+        await at_work.wait()
+        owner.lose()
+        with pytest.raises(ThreadLostError):
+            await working
+        with pytest.raises(ThreadLostError), owner.at_work():
+            pytest.fail("it works on")
+
+
+async def test_who_is_cancelled_by_others_too_hears_of_that(storage):
+    at_work = asyncio.Event()
+
+    async def work(owner):
+        with owner.at_work():
+            at_work.set()
+            await asyncio.Event().wait()
+
+    async with storage.checkpointer.holding("t") as owner:
+        working = asyncio.ensure_future(work(owner))
+        await at_work.wait()
+        working.cancel()
+        owner.lose()
+        with pytest.raises(asyncio.CancelledError):
+            await working
