@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -345,7 +346,8 @@ class Tries:
         """Make the try within its time and with the calls that it may make."""
         async with meter:
             seconds = self.context.plan_step.timeout or self.limits.step_timeout
-            return await in_time(lambda: self._call(meter), self._account, meter, seconds)
+            work = partial(self._call, meter)
+            return await in_time(work, self._account, meter, seconds)
 
     def _completed(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
         """Fill in what the specialist left out, and cut what is too long to be kept."""
