@@ -1,6 +1,5 @@
 """What every storage keeps of values that others give, and what of a value none does."""
 
-import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -12,7 +11,6 @@ LARGEST = 2**63 - 1
 DEEPEST = 100
 """How deep lists and mappings may stand in each other."""
 
-_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _DEEP = f"It is nested deeper than {DEEPEST} levels."
 _SHOWN = 40
 _LONGEST = 10_000
@@ -20,10 +18,11 @@ _LONGEST = 10_000
 
 def first_unwritable(text: str) -> int:
     """Where a text has a NUL or half of a character, which not every storage keeps; else -1."""
-    if text.isascii() and "\x00" not in text:
-        return -1
-    found = _UNWRITABLE.search(text)
-    return -1 if found is None else found.start()
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return text.find("\x00")
 
 
 def storable_text(text: str) -> str:
