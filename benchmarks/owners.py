@@ -32,6 +32,9 @@ CLOCKS = (0, -3_600, 3_600, -365 * 86_400)
 LONGEST = 60.0
 """Seconds after which a process counts as one that hangs."""
 
+PATIENCE = 15.0
+"""Seconds that the second process has before the first one wakes."""
+
 NEXT = "And then?"
 WRONG = ("lost", "swapped", "too early", "repeated", "asked twice", "rolled back", "hung", "errors")
 
@@ -89,10 +92,8 @@ class Duel:
         if "cut off" in kind:
             cut_off(self.where)
         second = self._start("second", clock)
-        if kind == "stopped":
-            second.join(drawn.uniform(0, 1))
-        else:
-            second.join(LONGEST)
+        # Who is stopped in the middle of a write to a SQLite file keeps others out until it wakes.
+        second.join(drawn.uniform(0, 1) if kind == "stopped" else PATIENCE)
         if first.pid and first.is_alive():
             os.kill(first.pid, signal.SIGCONT)
         found = Counter[str]()
@@ -203,7 +204,7 @@ async def _worked(where: str, run_id: str, name: str, shape: Shape, port: int) -
 
     doubts: list[int] = []
     try:
-        async with open_storage(where) as storage:
+        async with open_storage(where, patience=LONGEST) as storage:
             graph = _graph(storage, work)
             outcome = await _carried_out(graph, run_id, name, shape, doubts)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told
