@@ -136,9 +136,10 @@ async def alone(
     async with holds.holding(str(thread)) as owner:
         try:
             yield owner
-        finally:
-            # Before somebody else may take it.
+        except BaseException:
+            # LangGraph leaves writes on their way then; nobody else may take the thread before.
             await saver.at_rest()
+            raise
 
 
 async def _entering(graph: Graph, call: Call) -> Call:
