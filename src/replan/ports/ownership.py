@@ -49,6 +49,8 @@ class Owner:
 
     def lose(self) -> None:
         """End what the owner does: the thread is another's."""
+        if self.is_lost:
+            return
         self.is_lost = True
         for task in self._at_work:
             task.cancel()
