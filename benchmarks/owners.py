@@ -7,6 +7,7 @@ begin to a server in this process, as in `torture.py`.
 """
 
 import asyncio
+import contextlib
 import os
 import random
 import shutil
@@ -87,15 +88,14 @@ class Duel:
         # The moment of the loss is drawn; it waits for nothing but the first step.
         self._until(lambda: any(run == self.run_id for run, _ in self.seen.begun))
         time.sleep(drawn.uniform(0, self.args.longest))
-        if "stopped" in kind and first.pid:
-            os.kill(first.pid, signal.SIGSTOP)
+        if "stopped" in kind:
+            _signal(first, signal.SIGSTOP)
         if "cut off" in kind:
             cut_off(self.where)
         second = self._start("second", clock)
         # Who is stopped in the middle of a write to a SQLite file keeps others out until it wakes.
         second.join(drawn.uniform(0, 1) if kind == "stopped" else PATIENCE)
-        if first.pid and first.is_alive():
-            os.kill(first.pid, signal.SIGCONT)
+        _signal(first, signal.SIGCONT)
         found = Counter[str]()
         for process in (first, second):
             process.join(LONGEST)
@@ -152,6 +152,12 @@ class Duel:
         said = [each.text for each in values.get("messages", []) if each.type == "human"]
         newest = (said[-1] if said else "", str(values.get("outcome")))
         return [each.step_id for each in ledger], {r.step_id: r.text for r in results}, newest
+
+
+def _signal(process: BaseProcess, number: signal.Signals) -> None:
+    assert process.pid is not None
+    with contextlib.suppress(ProcessLookupError):  # it may be over by now
+        os.kill(process.pid, number)
 
 
 def cut_off(where: str) -> None:
