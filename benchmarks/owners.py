@@ -155,9 +155,9 @@ class Duel:
 
 
 def _signal(process: BaseProcess, number: signal.Signals) -> None:
-    assert process.pid is not None
-    with contextlib.suppress(ProcessLookupError):  # it may be over by now
-        os.kill(process.pid, number)
+    if process.pid is not None:
+        with contextlib.suppress(ProcessLookupError):  # it may be over by now
+            os.kill(process.pid, number)
 
 
 def cut_off(where: str) -> None:
