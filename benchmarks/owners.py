@@ -7,6 +7,7 @@ begin to a server in this process, as in `torture.py`.
 """
 
 import asyncio
+import contextlib
 import os
 import random
 import shutil
@@ -31,6 +32,9 @@ CLOCKS = (0, -3_600, 3_600, -365 * 86_400)
 
 LONGEST = 60.0
 """Seconds after which a process counts as one that hangs."""
+
+PATIENCE = 15.0
+"""Seconds that the second process has before the first one wakes."""
 
 NEXT = "And then?"
 WRONG = ("lost", "swapped", "too early", "repeated", "asked twice", "rolled back", "hung", "errors")
@@ -84,17 +88,14 @@ class Duel:
         # The moment of the loss is drawn; it waits for nothing but the first step.
         self._until(lambda: any(run == self.run_id for run, _ in self.seen.begun))
         time.sleep(drawn.uniform(0, self.args.longest))
-        if "stopped" in kind and first.pid:
-            os.kill(first.pid, signal.SIGSTOP)
+        if "stopped" in kind:
+            _signal(first, signal.SIGSTOP)
         if "cut off" in kind:
             cut_off(self.where)
         second = self._start("second", clock)
-        if kind == "stopped":
-            second.join(drawn.uniform(0, 1))
-        else:
-            second.join(LONGEST)
-        if first.pid and first.is_alive():
-            os.kill(first.pid, signal.SIGCONT)
+        # Who is stopped in the middle of a write to a SQLite file keeps others out until it wakes.
+        second.join(drawn.uniform(0, 1) if kind == "stopped" else PATIENCE)
+        _signal(first, signal.SIGCONT)
         found = Counter[str]()
         for process in (first, second):
             process.join(LONGEST)
@@ -153,6 +154,12 @@ class Duel:
         return [each.step_id for each in ledger], {r.step_id: r.text for r in results}, newest
 
 
+def _signal(process: BaseProcess, number: signal.Signals) -> None:
+    if process.pid is not None:
+        with contextlib.suppress(ProcessLookupError):  # it may be over by now
+            os.kill(process.pid, number)
+
+
 def cut_off(where: str) -> None:
     """Let all holds of threads fall."""
     if not where.startswith("postgresql"):
@@ -203,7 +210,7 @@ async def _worked(where: str, run_id: str, name: str, shape: Shape, port: int) -
 
     doubts: list[int] = []
     try:
-        async with open_storage(where) as storage:
+        async with open_storage(where, patience=LONGEST) as storage:
             graph = _graph(storage, work)
             outcome = await _carried_out(graph, run_id, name, shape, doubts)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told

@@ -153,9 +153,10 @@ async def alone(
     async with holds.holding(str(thread)) as owner:
         try:
             yield owner
-        finally:
-            # Before somebody else may take it.
+        except BaseException:
+            # LangGraph leaves writes on their way then; nobody else may take the thread before.
             await saver.at_rest()
+            raise
 
 
 def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> None:

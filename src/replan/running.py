@@ -123,20 +123,21 @@ async def stream(  # noqa: PLR0913 - what a run can be told
     """
     config = config or {}
     asked = Call(input, settings, config if tokens else without_tokens(config), run_id or "")
-    async with alone(graph, asked.config) as owner:
-        call = await prepared(graph, asked)
-        options = {**_options(graph, call), "stream_mode": "custom"}
+    with suppress(RunStopped):
+        async with alone(graph, asked.config) as owner:
+            call = await prepared(graph, asked)
+            options = {**_options(graph, call), "stream_mode": "custom"}
 
-        def parts(control: RunControl | None = None) -> AsyncGenerator[Any]:
-            stream_of = cast("Any", graph).astream
-            return stream_of(call.input, call.config, control=control, **options)
+            def parts(control: RunControl | None = None) -> AsyncGenerator[Any]:
+                stream_of = cast("Any", graph).astream
+                return stream_of(call.input, call.config, control=control, **options)
 
-        given = parts() if stop is None else _until_stopped(parts, stop, grace)
-        with suppress(RunStopped), _logged(asked):
-            async with aclosing(as_owner(owner, given)) as owned:
-                async for part in owned:
-                    if isinstance(part, BaseEvent):
-                        yield cast(Event, part)
+            given = parts() if stop is None else _until_stopped(parts, stop, grace)
+            with _logged(asked):
+                async with aclosing(as_owner(owner, given)) as owned:
+                    async for part in owned:
+                        if isinstance(part, BaseEvent):
+                            yield cast(Event, part)
 
 
 async def _until_stopped(

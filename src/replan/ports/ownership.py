@@ -15,8 +15,6 @@ from replan.errors import ThreadLostError
 
 T = TypeVar("T")
 
-_END = object()
-
 
 class Owner:
     """One take of a thread.
@@ -51,6 +49,8 @@ class Owner:
 
     def lose(self) -> None:
         """End what the owner does: the thread is another's."""
+        if self.is_lost:
+            return
         self.is_lost = True
         for task in self._at_work:
             task.cancel()
@@ -105,16 +105,17 @@ def owner_in(where: str, thread_id: str | None = None) -> Owner | None:
     return None
 
 
-async def as_owner(owner: Owner | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
+def as_owner(owner: Owner | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
     """Give the parts of a stream, each worked out by the owner of its thread; who reads is not."""
+    return parts if owner is None else _owned(owner, parts)
+
+
+async def _owned(owner: Owner, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
     async with aclosing(parts):
-        if owner is None:
-            async for part in parts:
-                yield part
-            return
         while True:
             with owner.at_work():
-                part = await anext(parts, _END)
-            if part is _END:
-                return
-            yield part  # pyright: ignore[reportReturnType] - the end is taken out above
+                try:
+                    part = await anext(parts)
+                except StopAsyncIteration:
+                    return
+            yield part

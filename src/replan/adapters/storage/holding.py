@@ -70,7 +70,7 @@ class Holds(ABC):
     def epoch_of(self, thread_id: str) -> int | None:
         """The number of the take by which a thread is held here; None if it is not."""
         owner = self._held.get(thread_id)
-        return owner and owner.epoch
+        return (owner and owner.epoch) or None
 
     async def close(self) -> None:
         """Look after nothing any more."""
