@@ -1,0 +1,25 @@
+"""Every promise of SECURITY.md names tests that are there."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+NAMED = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", TEXT)
+
+
+def test_each_promise_names_a_test():
+    promises = TEXT.partition("## What Replan promises")[2].partition("\n## ")[0]
+    sections = promises.split("\n### ")[1:]
+    without = [each.partition("\n")[0] for each in sections if "::test_" not in each]
+    assert without == ["Network"]
+
+
+@pytest.mark.parametrize(("file", "name"), NAMED)
+def test_a_test_that_is_named_is_there(file, name):
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    found = [node.name for node in ast.walk(tree) if hasattr(node, "name")]
+    assert name in found
