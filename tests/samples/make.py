@@ -69,6 +69,7 @@ def run_all(folder: Path, where: str, key: str) -> None:
             "DIE_AT": KILLED_AT.get(name, ""),
             "REPLAN_STORAGE": where,
             "REPLAN_STORAGE_KEY": key,
+            "XDG_CONFIG_HOME": str(folder),
             "XDG_DATA_HOME": str(folder),
         }
         command = [sys.executable, "-m", "replan", "run", f"{name}.md", "--team", "team.yaml"]

@@ -28,27 +28,32 @@ async def entered(where: str, at_most: int) -> int:
 
 
 def main(processes: int, places: list[str]) -> None:
+    # What is opened here starts threads, and nothing may be forked beside them.
+    ends = {where: started(where, processes) for where in places}
     for where in places:
-        reader, writer = os.pipe()
-        children = []
-        for number in range(processes):
-            child = os.fork()
-            if child == 0:
-                os.close(writer)
-                # Every child waits for the same end of file, so that all start at once.
-                os.read(reader, 1)
-                try:
-                    asyncio.run(enter(where, number))
-                except BaseException:  # noqa: BLE001 - told, whatever it is
-                    traceback.print_exc()
-                    os._exit(1)
-                os._exit(0)
-            children.append(child)
-        os.close(reader)
-        os.close(writer)
-        ends = [os.waitpid(child, 0)[1] for child in children]
-        if any(ends) or asyncio.run(entered(where, processes)) != processes:
-            sys.exit(f"{where}: {ends}")
+        if any(ends[where]) or asyncio.run(entered(where, processes)) != processes:
+            sys.exit(f"{where}: {ends[where]}")
+
+
+def started(where: str, processes: int) -> list[int]:
+    reader, writer = os.pipe()
+    children = []
+    for number in range(processes):
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            # Every child waits for the same end of file, so that all start at once.
+            os.read(reader, 1)
+            try:
+                asyncio.run(enter(where, number))
+            except BaseException:  # noqa: BLE001 - told, whatever it is
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        children.append(child)
+    os.close(reader)
+    os.close(writer)
+    return [os.waitpid(child, 0)[1] for child in children]
 
 
 if __name__ == "__main__":
