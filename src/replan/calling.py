@@ -147,6 +147,7 @@ async def alone(
     if holds is None or thread is None or is_inner:
         yield None
         return
+    _check_kept(Call(None, None, config))
     if within and owner_in(holds.where, str(thread)):
         yield None
         return

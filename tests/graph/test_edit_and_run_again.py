@@ -3,6 +3,7 @@
 from itertools import count
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from replan import (
@@ -252,7 +253,9 @@ async def test_no_prompt_and_no_event_before_the_end_shows_the_seal():
 async def test_a_plan_that_was_left_open_is_shown_to_a_model_without_its_seal():
     plan = (await Team().run(PLAN))["current_plan"]
     host = HostPrompts(team=(), merged_planning=True, merged_answer=True)
-    prompt = build_thinking_prompt([], {"current_plan": plan, "is_completed": False}, host)
+    prompt = build_thinking_prompt(
+        [HumanMessage("And now?")], {"current_plan": plan, "is_completed": False}, host
+    )
     asked = "".join(message.text for message in prompt)
     assert "Find the EU policy" in asked
     assert "<!-- replan" not in asked

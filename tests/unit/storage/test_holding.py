@@ -41,7 +41,7 @@ class Bench:
         return "done"
 
     def graph(self, storage):
-        team = [Specialist(name="worker", intended_use="Works.", run=self.work)]
+        team = [Specialist(name="worker", intended_use="Works.", run=self.work, effects="pure")]
         host = Host(tool_calling_model="offline")
         return build_graph(MultiAgentConfig(host=host, specialists=team), storage=storage)
 

@@ -37,8 +37,10 @@ def _number_the_takes(connection: Connection) -> None:
 
     An older version would take a thread without a number, and write beside its owner.
     """
-    statement = "CREATE TABLE replan_threads (thread_id TEXT NOT NULL, epoch BIGINT NOT NULL, "
-    connection.execute(text(f"{statement}PRIMARY KEY (thread_id))"))
+    table = (
+        "replan_threads (thread_id TEXT NOT NULL, epoch BIGINT NOT NULL, PRIMARY KEY (thread_id))"
+    )
+    connection.execute(text(f"CREATE TABLE IF NOT EXISTS {table}"))
 
 
 def _own_threads_and_bind_values(connection: Connection) -> None:
