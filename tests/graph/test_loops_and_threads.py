@@ -78,10 +78,11 @@ async def test_a_fan_out_without_await_in_an_async_specialist_is_made_and_counte
     assert state["usage"].calls == len(model.calls)
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    "limits",
-    [{"max_model_calls": 4}, {"max_tokens": 30_000}, {"max_cost": 0.06}],
+    ("way", "limits"),
+    list(
+        zip(WAYS, [{"max_model_calls": 4}, {"max_tokens": 30_000}, {"max_cost": 0.06}], strict=True)
+    ),
     ids=["calls", "tokens", "cost"],
 )
 async def test_limits_hold_for_a_fan_out_that_blocks_the_loop_of_the_run(way, limits):
