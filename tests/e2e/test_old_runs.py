@@ -15,14 +15,28 @@ from replan.cli.main import app
 OVER = {"over": "completed", "question": "waiting", "approval": "waiting", "killed": "interrupted"}
 
 
-@pytest.fixture(params=[f"format {number}" for number in FORMATS])
-def number(request):
-    return int(request.param.partition(" ")[2])
+def samples():
+    """The oldest and the newest format of each kind, and of those between, one of each in turn."""
+    kinds = list(KINDS)
+    between = {(number, kinds[number % 2]) for number in FORMATS[1:-1]}
+    return sorted(
+        {(number, kind) for number in (FORMATS[0], FORMATS[-1]) for kind in kinds} | between
+    )
 
 
-@pytest.fixture(params=KINDS)
-def kind(request):
+@pytest.fixture(params=samples(), ids=lambda sample: f"{sample[1]}-format {sample[0]}")
+def sample(request):
     return request.param
+
+
+@pytest.fixture
+def number(sample):
+    return sample[0]
+
+
+@pytest.fixture
+def kind(sample):
+    return sample[1]
 
 
 @pytest.fixture

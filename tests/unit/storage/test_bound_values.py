@@ -180,7 +180,7 @@ def unbound(where):
     return counted["unbound"], counted["unbound"] + counted["bound"]
 
 
-@pytest.mark.parametrize("number", OLDER)
+@pytest.mark.parametrize("number", [OLDER[0], OLDER[-1]])
 async def test_an_upgrade_binds_every_value(number, where):
     lay_out(number, "encrypted", where)
     before, of = unbound(where)
