@@ -18,10 +18,8 @@ OVER = {"over": "completed", "question": "waiting", "approval": "waiting", "kill
 def samples():
     """The oldest and the newest format of each kind, and of those between, one of each in turn."""
     kinds = list(KINDS)
-    between = {(number, kinds[number % 2]) for number in FORMATS[1:-1]}
-    return sorted(
-        {(number, kind) for number in (FORMATS[0], FORMATS[-1]) for kind in kinds} | between
-    )
+    ends = [(number, kind) for number in (FORMATS[0], FORMATS[-1]) for kind in kinds]
+    return sorted([*ends, *((number, kinds[number % 2]) for number in FORMATS[1:-1])])
 
 
 @pytest.fixture(params=samples(), ids=lambda sample: f"{sample[1]}-format {sample[0]}")

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+from tenacity import AsyncRetrying, wait_fixed
 
 from replan import (
     Host,
@@ -126,9 +127,10 @@ async def test_no_connection_waits_for_a_server_that_fell_silent(postgres_databa
         assert all("cannot be reached" in str(each) for each in errors)
         assert time.monotonic() - began < SOON
         network.heal()
-        while [each for each in await used() if isinstance(each, StorageError)]:
-            # For a moment it is believed that the database is away.
-            await asyncio.sleep(0.05)
+        # For a moment it is believed that the database is away.
+        async for attempt in AsyncRetrying(wait=wait_fixed(0.05)):
+            with attempt:
+                assert not [each for each in await used() if isinstance(each, Exception)]
 
 
 async def test_an_address_may_say_itself_how_long_to_wait(postgres_database):
