@@ -52,6 +52,10 @@ def cut_off(storage):
 
     async def start(acts, *, on_doubt="ask", **actor):
         way = actor or {"invokable": acts}
+        # Its thread may be at work when the run is cancelled.
+        other = Specialist(
+            name="other", intended_use="Works.", run=lambda context: "worked", effects="pure"
+        )
         config = MultiAgentConfig(
             host=Host(
                 tool_calling_model=ScriptedModel(
@@ -60,7 +64,7 @@ def cut_off(storage):
             ),
             specialists=[
                 Specialist(name="actor", intended_use="Acts.", **way),
-                Specialist(name="other", intended_use="Works.", run=lambda context: "worked"),
+                other,
             ],
             on_doubt=on_doubt,
         )

@@ -176,7 +176,8 @@ from replan.nodes import deadline
 
 class Stubborn(BaseChatModel):
     # Its retry loop takes a cancellation for one more failure.
-    _llm_type = "stubborn"
+    @property
+    def _llm_type(self): return "stubborn"
     def _generate(self, *given, **options): raise NotImplementedError
     async def _agenerate(self, *given, **options):
         while True:

@@ -5,8 +5,10 @@ from itertools import pairwise
 
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_MIXED, _LONG = 7, 20
+_MIXED = 7
+_LONGEST_WORD = 32
 _CERTAIN = 12
+_SURELY = 40
 
 KEYS = re.compile(
     r"(?<![A-Za-z0-9])(?:"
@@ -42,7 +44,7 @@ def is_likely(word: str) -> bool:
     has_letter, has_digit = any(map(str.isalpha, word)), any(map(str.isdigit, word))
     if len(word) >= _MIXED and has_letter and (has_digit or _is_mixed(word)):
         return True
-    return any(len(run) >= _LONG for run in runs)
+    return any(len(run) > _LONGEST_WORD for run in runs)
 
 
 def is_certain(word: str) -> bool:
@@ -50,7 +52,7 @@ def is_certain(word: str) -> bool:
     return any(
         len(run) >= _CERTAIN and not run.isdigit() and any(map(str.isdigit, run))
         for run in _RUN.findall(word)
-    ) or any(len(run) >= 2 * _LONG for run in _RUN.findall(word))
+    ) or any(len(run) >= _SURELY for run in _RUN.findall(word))
 
 
 def holds_key(text: str) -> bool:
