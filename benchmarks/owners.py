@@ -18,12 +18,11 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any
 
 from plans import Shape, random_dag
 from reporting import Row, options, publish
-from torture import COMPLETE, Witness, _processes, _tell, expected, text_of, witness
+from torture import COMPLETE, Witness, _processes, _tell, expected, stores, text_of, witness
 
 TABLE = "Owners that lose their thread"
 KINDS = ("cut off", "stopped and cut off", "stopped")
@@ -55,10 +54,7 @@ def main(args: Namespace) -> list[Row]:
     """Do it in each store."""
     args.owners = args.owners or (100 if args.long else 6)
     with tempfile.TemporaryDirectory() as folder, witness() as seen:
-        stores = {"SQLite": str(Path(folder) / "runs.db")}
-        if args.postgres:
-            stores["PostgreSQL"] = args.postgres
-        return [_row(name, where, seen, args) for name, where in stores.items()]
+        return [_row(name, where, seen, args) for name, where in stores(folder, args).items()]
 
 
 def _row(name: str, where: str, seen: Witness, args: Namespace) -> Row:

@@ -60,10 +60,13 @@ def main(args: Namespace) -> list[Row]:
     """Torture each store."""
     args.runs = args.runs or (300 if args.long else 10)
     with tempfile.TemporaryDirectory() as folder, witness() as seen:
-        stores = {"SQLite": str(Path(folder) / "runs.db")}
-        if args.postgres:
-            stores["PostgreSQL"] = args.postgres
-        return [_row(name, where, seen, args) for name, where in stores.items()]
+        return [_row(name, where, seen, args) for name, where in stores(folder, args).items()]
+
+
+def stores(folder: str, args: Namespace) -> dict[str, str]:
+    """A SQLite file in a folder, and the PostgreSQL that was named, if one was."""
+    found = {"SQLite": str(Path(folder) / "runs.db")}
+    return found | {"PostgreSQL": args.postgres} if args.postgres else found
 
 
 def _row(name: str, where: str, seen: "Witness", args: Namespace) -> Row:

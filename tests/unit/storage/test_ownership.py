@@ -167,17 +167,23 @@ async def test_an_attempt_begins_once(storage):
     assert [each.started_at for each in await journal.ledger("r")] == [NOON]
 
 
-async def test_what_is_at_work_ends_when_the_thread_is_lost(storage):
-    at_work = asyncio.Event()
+async def at_work_for_ever(owner):
+    """Begin work as the owner of a thread, and give its task once it is at work."""
+    began = asyncio.Event()
 
-    async def work(owner):
+    async def work():
         with owner.at_work():
-            at_work.set()
+            began.set()
             await asyncio.Event().wait()
 
+    working = asyncio.ensure_future(work())
+    await began.wait()
+    return working
+
+
+async def test_what_is_at_work_ends_when_the_thread_is_lost(storage):
     async with storage.checkpointer.holding("t") as owner:
-        working = asyncio.ensure_future(work(owner))
-        await at_work.wait()
+        working = await at_work_for_ever(owner)
         for _ in range(2):
             owner.lose()
         with pytest.raises(ThreadLostError):
@@ -187,16 +193,8 @@ async def test_what_is_at_work_ends_when_the_thread_is_lost(storage):
 
 
 async def test_who_is_cancelled_by_others_too_hears_of_that(storage):
-    at_work = asyncio.Event()
-
-    async def work(owner):
-        with owner.at_work():
-            at_work.set()
-            await asyncio.Event().wait()
-
     async with storage.checkpointer.holding("t") as owner:
-        working = asyncio.ensure_future(work(owner))
-        await at_work.wait()
+        working = await at_work_for_ever(owner)
         working.cancel()
         owner.lose()
         with pytest.raises(asyncio.CancelledError):
