@@ -276,7 +276,10 @@ class LimitReachedError(ReplanError):
         limit: The limit's name.
         value: Its value.
         scope: Whose it is: `run`, `specialist/<name>` or `step/<id>`.
+        is_overcome: Whether less was asked for then, and nothing is missing for it.
     """
+
+    is_overcome = False
 
     def __init__(self, limit: str, value: float, scope: str = "run") -> None:
         self.limit = limit

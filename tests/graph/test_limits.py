@@ -31,6 +31,7 @@ from replan.testing import Reply, ScriptedModel, always
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 CLOSING = Reply(COMPLETE, usage=(200, 20))
 WIDE = {"max_steps": 300, "max_parallel_steps": 200, "max_model_calls": 1_000}
+THREAD = {"configurable": {"thread_id": "t"}}
 PRICES = {"ScriptedModel": Price(input=2, output=10)}
 
 
@@ -240,6 +241,74 @@ async def test_what_a_foreign_function_makes_of_a_limit_leaves_its_step_pending(
     state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(1)})
     assert state["current_plan"].step(1).status == "pending"
     assert state["limit_reached"] == "max_model_calls"
+
+
+def nested(**options):
+    """A team of one whose specialist is the graph of another team, of two steps."""
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @a\n- [ ] 2. Do more @a (after 1)\n"
+    step = Reply("Found.", usage=(1_000, 100))
+    inner = team(scripted(step, think=always(plan), final_answer=always("So far.")))
+    whole = Specialist(name="b", intended_use="Works.", invokable=inner, **options.pop("of", {}))
+    return team(scripted("-"), whole, **options)
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    # The inner run has no room for its next step then, but for an answer.
+    [({"max_model_calls": 3}, "Found."), ({"max_tokens": 6_000}, "So far.")],
+    ids=["calls", "tokens"],
+)
+async def test_an_inner_run_that_met_a_limit_of_the_outer_run_leaves_its_step_pending(limit, text):
+    graph, config = nested(checkpointer=InMemorySaver(), limits=Limits(**limit)), THREAD
+    given = {"messages": [("user", "Go.")], "plan": plan_of(1, "b")}
+    state = await run(graph, given, config=config)
+    (name,) = limit
+    assert (state["outcome"], state["limit_reached"]) == ("partial", name)
+    assert state["current_plan"].step(1).status == "pending"
+    part = state["current_specialist_results"]["1/b"]
+    assert (part.status, part.cut, text in part.text) == ("partial", name, True)
+    assert "not run" in state["final_answer"].text
+    more = RunSettings(limits=Limits(**{name: 100_000}))
+    await raise_limits(graph, settings=more, config=config)
+    state = await run(graph, None, config=config)
+    assert (state["outcome"], state["limit_reached"]) == ("completed", "")
+    assert state["current_specialist_results"]["1/b"].text == "The answer."
+
+
+async def test_an_inner_run_that_made_do_with_a_shorter_prompt_has_done_its_step():
+    model = ScriptedModel(
+        {
+            "feedback": always("---\nverdict: complete\nfeedback: Done.\n---\n"),
+            "final_answer": always(Reply("All of it.", usage=(100, 10))),
+        }
+    )
+
+    async def work(context):
+        return "A long text. " * 10_000
+
+    inner = team(model, Specialist(name="a", intended_use="Works.", run=work))
+
+    async def delegate(context, config):
+        return (await inner.ainvoke({"plan": plan_of(1)}, config))["final_answer"]
+
+    outer = team(
+        scripted("-"),
+        Specialist(name="b", intended_use="Works.", run=delegate),
+        limits=Limits(max_tokens=20_000),
+    )
+    state = await run(outer, {"plan": plan_of(1, "b")})
+    assert (state["outcome"], state["limit_reached"]) == ("completed", "")
+    assert state["current_specialist_results"]["1/b"].text == "All of it."
+    (asked,) = [call for call in model.calls if call.node == "final_answer"]
+    assert len(str(asked.messages)) < 20_000
+
+
+async def test_an_inner_run_that_met_a_limit_of_its_specialist_gives_a_result_that_says_so():
+    events = await events_of(nested(of={"limits": Budget(max_model_calls=2)}), plan_of(1, "b"))
+    last, told = ending(events)
+    assert (last.outcome, told) == ("completed", [("max_model_calls", 2)])
+    (done,) = [event for event in events if event.type == "specialist_completed"]
+    assert done.result.marked_text.startswith("[Not whole: the limit max_model_calls was reached.]")
 
 
 @pytest.mark.parametrize("whose", ["the run", "a step", "a specialist"])

@@ -22,7 +22,7 @@ from replan.events.types import (
     ThinkingStarted,
 )
 from replan.plan.model import PlanStep
-from replan.state.cuts import CUTS
+from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
 
 _MARKS = {
@@ -135,7 +135,7 @@ class Lines:
         result = event.result
         self._artifacts |= {artifact.path: artifact for artifact in result.artifacts}
         error = f": {one_line(result.error)}" if result.error else ""
-        cut = f" (not whole: {CUTS.get(result.cut, result.cut)})" if result.cut else ""
+        cut = f" (not whole: {cut_in_words(result.cut)})" if result.cut else ""
         return f"{_MARKS[result.status]} {_who(event)}{error}{cut} ({result.duration:.1f} s)"
 
 

@@ -83,6 +83,7 @@ class Tries:
         used: What all tries used.
         number: The newest try, counted over rounds and resumptions.
         is_recalled: Whether somebody else recorded the result, so that nothing was tried.
+        part: What was made of the work where a limit of the run refused calls of it, or none.
     """
 
     specialist: SpecialistPort
@@ -99,6 +100,7 @@ class Tries:
     used: TokenCount = _NOTHING
     number: int = field(init=False)
     is_recalled: bool = field(init=False, default=False)
+    part: SpecialistResult | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.number = newest_number(self.tried)
@@ -268,7 +270,25 @@ class Tries:
         if result is None or asker.asked:
             # A question that was asked is asked, even if the code around it made a failure of it.
             raise _Asked(await self._waiting(asker))
-        return self._completed(result, time.monotonic() - started)
+        return self._or_part(self._completed(result, time.monotonic() - started), meter.refused)
+
+    def _or_part(
+        self, result: SpecialistResult, limit: LimitReachedError | None
+    ) -> SpecialistResult:
+        """Mark what was made of work whose calls a limit refused: an inner run ends with a part.
+
+        Raises:
+            LimitReachedError: It is one of the run, which ends all tries.
+        """
+        if limit is None or result.is_failed:
+            return result
+        result = result.replace(cut=result.cut or limit.limit)
+        if limit.scope != RUN:
+            self._tell(limit)
+            return result
+        # What was used counts with the limit.
+        self.part = result.replace(status=ExecutionStatus.PARTIAL, usage=_NOTHING)
+        raise limit
 
     async def _limit_behind(self, error: Exception, meter: Meter) -> LimitReachedError | None:
         """The limit that a try failed at, told; the work may have made another error of it.
@@ -281,8 +301,11 @@ class Tries:
             return None
         if limit.scope == RUN:
             raise limit from (limit.__cause__ if limit is error else error)
-        self.emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
+        self._tell(limit)
         return limit
+
+    def _tell(self, limit: LimitReachedError) -> None:
+        self.emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
 
     async def _begin(self) -> None:
         self.number += 1

@@ -142,14 +142,20 @@ class HostCall:
             ModelCallError: The model could not be reached or refused the call.
             LimitReachedError: There is no room for the prompt with next to no results in it.
         """
-        budget = RESULTS_BUDGET
+        budget, refusals = RESULTS_BUDGET, list[LimitReachedError]()
         while True:
             try:
-                return await self.ask(chat, prompt_of(budget), answer)
+                reply = await self.ask(chat, prompt_of(budget), answer)
             except LimitReachedError as error:
                 # A refused call costs nothing, and a shorter one may have room.
                 if error.limit not in _LIMITS_OF_LENGTH or budget < LEAST_RESULT:
                     raise
+                refusals.append(error)
+            else:
+                # A run around this one may be who refused.
+                for each in refusals:
+                    each.is_overcome = True
+                return reply
             budget //= 2
 
     async def ask_again(

@@ -57,7 +57,6 @@ class Meter:
         handler: What stands among the callbacks of a configuration.
         scopes: What calls are charged to.
         count: What was used so far.
-        refused: The first limit that kept a call from being made, or none.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class Meter:
             on_token: Gets the pieces of text as they come; None where nobody hears them.
         """
         self.count = TokenCount()
-        self.refused: LimitReachedError | None = None
+        self._refused: LimitReachedError | None = None
         self.scopes = scopes
         self.handler = MetCalls(self, on_token)
         self._account = account
@@ -112,6 +111,12 @@ class Meter:
         for permit in calls:
             self._account.give_up(permit)
         await self._home.at_rest()
+
+    @property
+    def refused(self) -> LimitReachedError | None:
+        """The first limit that kept a call from being made, or none."""
+        refused = self._refused
+        return None if refused is None or refused.is_overcome else refused
 
     @property
     def waiting(self) -> Stopwatch:
@@ -208,7 +213,7 @@ class Meter:
         try:
             yield
         except LimitReachedError as error:
-            self.refused = self.refused or error
+            self._refused = self.refused or error
             raise
 
     def _written(self, permit: Permit) -> Future[None]:

@@ -86,10 +86,12 @@ def _stalls(before: TaskPlan, after: TaskPlan, state: EnhancedState) -> int:
 
 def settle_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPlan:
     """Write the round's results into their steps, and skip the steps whose condition fails."""
-    results = round_results(state)
+    results, hits = round_results(state), round_hits(state)
     by_step: dict[int, list[SpecialistResult | None]] = {}
     for assignment in state.get("dispatched", []):
-        by_step.setdefault(assignment.step_id, []).append(results.get(assignment.key))
+        # A part that a limit of the run left is shown, and its step stays open.
+        result = None if assignment.key in hits else results.get(assignment.key)
+        by_step.setdefault(assignment.step_id, []).append(result)
     ended = [
         settled(plan.step(step_id), [result for result in found if result is not None])
         for step_id, found in by_step.items()

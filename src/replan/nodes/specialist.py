@@ -35,7 +35,7 @@ async def specialist(
     with turn.board.seat(turn.key):
         # All siblings of the super-step take their seats before anybody looks for one.
         await asyncio.sleep(0)
-        result = await turn.recorded() or await turn.take()
+        result = await turn.recorded() or await turn.take() or turn.part
     # By now nobody waits for this step any more, and its place is free.
     await turn.emitter.hooks.heard()
     update: EnhancedState = {"event_seq": turn.board.counter.value}

@@ -37,6 +37,7 @@ class Turn:
     Attributes:
         asked: The questions that the step waits for, once it was tried.
         limit: The limit of the run that kept the step from being done, if one did.
+        part: What was made of the step all the same, or none.
     """
 
     step: PlanStep
@@ -50,6 +51,7 @@ class Turn:
     config: RunnableConfig
     asked: list[Question] = field(default_factory=list[Question])
     limit: LimitHit | None = None
+    part: SpecialistResult | None = None
 
     @classmethod
     def of(
@@ -154,7 +156,7 @@ class Turn:
         )
         result = await tries.run()
         if isinstance(result, LimitHit):
-            self.limit = result
+            self.limit, self.part = result, tries.part
             return await self._park({})
         if isinstance(result, list):
             self.asked = result

@@ -18,4 +18,9 @@ CUTS: Mapping[str, str] = {
 def with_cut(text: str, cut: str) -> str:
     """Give a text that says of itself that it is not whole."""
     # In front: who shows an excerpt shows the beginning.
-    return f"[Not whole: {CUTS.get(cut, cut)}.]\n\n{text}" if cut else text
+    return f"[Not whole: {cut_in_words(cut)}.]\n\n{text}" if cut else text
+
+
+def cut_in_words(cut: str) -> str:
+    """Say why something is not whole: a cut of its own, or else the limit that was reached."""
+    return CUTS.get(cut, f"the limit {cut} was reached")

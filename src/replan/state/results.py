@@ -136,7 +136,8 @@ class SpecialistResult(Value):
         retry: Whether another try can help; false ends the retries of a failed step.
         artifacts: Files left in the workspace.
         usage: What its model calls used.
-        cut: Why the result is not whole: `reply_length`, `content_filter`; empty where it is.
+        cut: Why the result is not whole: `reply_length`, `content_filter`, or the limit that
+            refused model calls of it; empty where it is whole.
     """
 
     specialist_name: str = ""
