@@ -147,7 +147,7 @@ async def alone(
     if holds is None or thread is None or is_inner:
         yield None
         return
-    _check_kept(Call(None, None, config))
+    _check_call(Call(None, None, config))
     if within and owner_in(holds.where, str(thread)):
         yield None
         return
@@ -170,7 +170,7 @@ def _entrance(graph: Graph) -> Entrance:
 
 
 async def _entering(graph: Graph, call: Call) -> Call:
-    _check_kept(call)
+    _check_call(call)
     if isinstance(call.input, Command):
         _entrance(graph).check_command(call.input)
     is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
@@ -195,7 +195,7 @@ async def prepared(graph: Graph, call: Call) -> Call:
     name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
     given = {"messages": [HumanMessage(call.input)]} if isinstance(call.input, str) else call.input
     call = replace(call, input=given, name=name)
-    _check_kept(call)
+    _check_call(call)
     if graph.checkpointer and not isinstance(given, Command | None):
         call = await _delivered(graph, call)
     if graph.checkpointer and isinstance(call.input, Command | None):
@@ -203,7 +203,7 @@ async def prepared(graph: Graph, call: Call) -> Call:
     return _named(call)
 
 
-def _check_kept(call: Call) -> None:
+def _check_call(call: Call) -> None:
     """Refuse what a store would stumble over after the run has begun.
 
     Raises:

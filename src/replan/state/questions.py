@@ -213,7 +213,7 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
             raise InputError(
                 f"'{key}' is no key of a question. A key is step/specialist/number: '2/writer/1'."
             )
-        _check_kept(key, answer)
+        _check_answer(key, answer)
         if _is_empty(answer):
             raise InputError(f"The answer to {key} is empty. Leave it out or write one.")
         question = Question(
@@ -375,7 +375,7 @@ def _answer_to(question: Question, given: object) -> JsonValue:
     given = given_for(given, question.kind, question.fingerprint)
     if question.kind == "approval":
         decision = read_call_decision(given).model_dump(mode="json", exclude_defaults=True)
-        _check_kept(question.key, decision)
+        _check_answer(question.key, decision)
         return decision
     try:
         answer = _ANSWER.validate_python(given)
@@ -383,13 +383,13 @@ def _answer_to(question: Question, given: object) -> JsonValue:
         kind = type(given).__name__
         problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
         raise InputError(problem) from error
-    _check_kept(question.key, answer)
+    _check_answer(question.key, answer)
     if _is_empty(answer):
         raise InputError(f"The answer to {question.key} is empty. Write one.")
     return answer
 
 
-def _check_kept(key: str, answer: JsonValue) -> None:
+def _check_answer(key: str, answer: JsonValue) -> None:
     if problem := unstorable(answer):
         raise InputError(f"The answer to {key} cannot be kept. {problem}")
     size = len(_ANSWER.dump_json(answer))
