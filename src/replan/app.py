@@ -114,7 +114,9 @@ def build_graph(
         graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)
     )
     entrance = Entrance(
-        partial(check_input, services=services), editable=EDITABLE | opened if served else None
+        partial(check_input, services=services),
+        clock=services.clock,
+        editable=EDITABLE | opened if served else None,
     )
     compiled.channels[START] = entrance
     entrance.key = START

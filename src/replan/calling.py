@@ -30,9 +30,10 @@ from replan.nodes.run_start import NOTHING_TO_DO
 from replan.nodes.superstep import CallerBounds, with_bounds
 from replan.ports.ownership import Owner, as_owner, owner_in
 from replan.state.channels import conversation
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
+from replan.state.tightening import told_loosened
 from replan.state.waiting import resumption
 from replan.texts.storable import unstorable
 
@@ -165,6 +166,16 @@ def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> N
         _entrance(graph).check_edit(edit.values, edit.as_node)
 
 
+def is_served(graph: Graph) -> bool:
+    """Whether whoever calls a graph, or edits its state, may be a client of a server."""
+    return _entrance(graph).editable is not None
+
+
+def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:
+    """Say who loosens which settings of a run that is under way now; at most one sentence."""
+    return told_loosened(before, after, by, _entrance(graph).clock())
+
+
 def _entrance(graph: Graph) -> Entrance:
     return cast("Entrance", graph.channels[START])
 
@@ -278,6 +289,9 @@ async def _resumed(graph: Graph, call: Call) -> Call:
     state = cast("EnhancedState", snapshot.values)
     call = _named(replace(call, name=state.get("run_id", "")))
     update = dict(resumed_with(state, call.settings))
+    if update and not is_served(graph):
+        new = cast("RunSettings", update["settings"])
+        update["warnings"] = loosened(graph, settings_of(state), new, "the settings of a call")
     if update and given is None:
         given = Command(update=update)
     elif update and given is not None:

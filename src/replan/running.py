@@ -11,7 +11,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 
-from replan.calling import Call, Graph, Input, alone, prepared
+from replan.calling import Call, Graph, Input, alone, is_served, loosened, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
 from replan.nodes.rules import limit_value
@@ -22,6 +22,7 @@ from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
+from replan.texts.storable import storable_text
 
 _END = object()
 
@@ -203,19 +204,25 @@ def _options(graph: Graph, call: Call) -> dict[str, Any]:
     return options
 
 
-async def raise_limits(graph: Graph, *, settings: RunSettings, config: RunnableConfig) -> None:
+async def raise_limits(
+    graph: Graph, *, settings: RunSettings, config: RunnableConfig, by: str = "raise_limits"
+) -> None:
     """Let a run that a limit ended go on: `run` or `stream` with the input none then does so.
 
     The plan, its results and what was spent stay as they are. A run that is not over needs none of
-    this: it takes new limits as `settings` when it goes on.
+    this: it takes new limits as `settings` when it goes on. Who raised which limit, and when, is
+    one of the run's `warnings`.
 
     Args:
-        graph: From `build_graph`, with the storage or the checkpointer of the run.
+        graph: From `build_graph`, with the storage or the checkpointer of the run, and not served:
+            whatever calls a served graph counts as a client, who loosens nothing.
         settings: The new limits, and what else is to change; fields left out stay as they are.
         config: LangChain's configuration; the thread's id stands in it under `configurable`.
+        by: Who raises them.
 
     Raises:
-        InputError: No limit ended the newest run of the thread, or the limit is not raised.
+        InputError: No limit ended the newest run of the thread, the limit is not raised, or the
+            graph is served.
     """
     snapshot = await graph.aget_state(config)
     state = cast("EnhancedState", snapshot.values)
@@ -228,8 +235,15 @@ async def raise_limits(graph: Graph, *, settings: RunSettings, config: RunnableC
         raise InputError(
             f"The limit {limit}={before:g} ended this run. Raise it, for example to {2 * before:g}."
         )
+    if is_served(graph):
+        raise InputError(
+            f"The limit {limit}={before:g} cannot be raised on a graph with served=True: whatever "
+            "calls it counts as a client. Build the same team with the same storage without "
+            "`served`, raise the limit there, and go on with the run there."
+        )
     update: EnhancedState = {
         "settings": new,
+        "warnings": loosened(graph, settings_of(state), new, storable_text(by)),
         "max_rounds": max(new.limits.max_rounds, rounds_of(state)),
         "current_round": state.get("current_round", 0) + 1,
         "stalls": 0,

@@ -1,6 +1,7 @@
 """A run that a limit ended goes on under a larger one, and nothing of it is done again."""
 
 import asyncio
+import re
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -10,9 +11,11 @@ from replan import (
     Host,
     InputError,
     Limits,
+    MultiAgentConfig,
     RunSettings,
     Specialist,
     ask_user,
+    build_graph,
     raise_limits,
     run,
 )
@@ -40,12 +43,18 @@ async def test_a_limited_run_goes_on_with_its_whole_results(team, scripted):
     plan = "- [ ] 1. One @researcher\n- [ ] 2. Two @analyst (after 1)\n"
     first = await run(graph, {"plan": plan}, config=THREAD)
     assert (first["outcome"], first["limit_reached"]) == ("partial", "max_steps")
-    await raise_limits(graph, settings=limits(max_steps=2), config=THREAD)
+    await raise_limits(graph, settings=limits(max_steps=2), config=THREAD, by="Ada")
     second = await run(graph, None, config=THREAD)
     assert (second["outcome"], second["limit_reached"]) == ("completed", "")
     assert second["run_id"] == first["run_id"]
     assert second["settings"].limits == Limits(max_steps=2)
     assert second["usage"].calls == len(model.calls)
+    (told,) = second["warnings"]
+    assert re.fullmatch(
+        r"Settings of this run were loosened by Ada, [-\d]{10} \d\d:\d\d UTC: "
+        r"max_steps from 1 to 2\.",
+        told,
+    )
     (asked,) = [call for call in model.calls if call.step == 2]
     assert LONG.strip() in str(asked.messages)
 
@@ -79,6 +88,25 @@ async def test_a_run_that_no_limit_ended_takes_no_larger_one(team, script):
         await raise_limits(graph, settings=limits(max_steps=200), config=THREAD)
 
 
+async def test_a_served_graph_raises_no_limit_and_says_where_to_do_it(team, scripted):
+    model = scripted({"step 1": "One.", "step 2": "Two.", "feedback": always(JUDGED)})
+    specialists, saver = [analyst(model)], InMemorySaver()
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=model), specialists=specialists, limits=Limits(max_steps=1)
+    )
+    served = build_graph(config, checkpointer=saver, served=True)
+    plan = "- [ ] 1. One @analyst\n- [ ] 2. Two @analyst (after 1)\n"
+    await run(served, {"plan": plan}, config=THREAD)
+    before = await served.aget_state(THREAD)
+    with pytest.raises(InputError, match=r"max_steps=1 .* served=True.*without `served`"):
+        await raise_limits(served, settings=limits(max_steps=2), config=THREAD)
+    assert (await served.aget_state(THREAD)).config == before.config
+    graph = build_graph(config, checkpointer=saver)
+    await raise_limits(graph, settings=limits(max_steps=2), config=THREAD)
+    state = await run(graph, None, config=THREAD)
+    assert (state["outcome"], state["limit_reached"]) == ("completed", "")
+
+
 def analyst(model):
     return Specialist(name="analyst", intended_use="Compares.", chat_model=model)
 
@@ -91,19 +119,19 @@ ASKING = "- [ ] 1. Ask @asker\n- [ ] 2. Two @analyst (after 1)\n- [ ] 3. Three @
 
 
 @pytest.mark.parametrize(
-    ("context", "outcome", "calls"),
+    ("context", "outcome", "calls", "loosened"),
     [
-        (None, "partial", 2),
-        (limits(max_model_calls=3), "completed", 3),
+        (None, "partial", 2, ""),
+        (limits(max_model_calls=3), "completed", 3, "max_model_calls from 2 to 3."),
         # As LangGraph's server hands it on.
-        ({"limits": {"max_model_calls": 3}}, "completed", 3),
-        (limits(max_model_calls=1), "partial", 1),
-        (limits(max_stalls=7), "partial", 2),
+        ({"limits": {"max_model_calls": 3}}, "completed", 3, "max_model_calls from 2 to 3."),
+        (limits(max_model_calls=1), "partial", 1, ""),
+        (limits(max_stalls=7), "partial", 2, "max_stalls from 2 to 7."),
     ],
     ids=["nothing", "more", "more, as JSON", "fewer", "another one"],
 )
 async def test_what_langgraph_hands_on_as_context_changes_the_limits_of_a_run_that_goes_on(
-    team, scripted, context, outcome, calls
+    team, scripted, context, outcome, calls, loosened
 ):
     model = scripted({"specialist": always("Found."), "feedback": always(JUDGED)})
     options = {"checkpointer": InMemorySaver(), "limits": Limits(max_model_calls=2)}
@@ -114,6 +142,9 @@ async def test_what_langgraph_hands_on_as_context_changes_the_limits_of_a_run_th
     assert (state["outcome"], state["usage"].calls) == (outcome, calls)
     asked = RunSettings.model_validate(context or {})
     assert state["settings"] == first["settings"].overridden_by(asked)
+    told = [each.rpartition(": ")[2] for each in state["warnings"]]
+    assert told == ([loosened] if loosened else [])
+    assert all("by the context of a call" in each for each in state["warnings"])
     # The round that only asked is given back, whatever else changes.
     assert state["max_rounds"] == 11
 
@@ -126,6 +157,9 @@ async def test_rounds_that_answers_gave_back_stay_when_other_limits_change(team,
     for answer, new in (("Bonn", limits(max_steps=9)), ("Rome", limits(max_stalls=5))):
         state = await run(graph, Command(resume=answer), config=THREAD, settings=new)
     assert (state["outcome"], state["max_rounds"]) == ("completed", 3)
+    assert [each.rpartition(": ")[2] for each in state["warnings"]] == [
+        "max_stalls from 2 to 5.",
+    ]
 
 
 async def test_a_round_that_was_cut_off_goes_on_under_the_limits_of_the_context(team, scripted):

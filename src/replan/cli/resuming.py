@@ -106,7 +106,8 @@ async def _resumed(record: RunRecord, case: Case, wish: Wish) -> int:
     if _is_over(snapshot):
         if not snapshot.values.get("limit_reached") or new is None:
             return await _told_as_over(record, cast("EnhancedState", snapshot.values), case)
-        await raise_limits(case.ready.graph, settings=new, config=config_of(case.run_id))
+        graph, config = case.ready.graph, config_of(case.run_id)
+        await raise_limits(graph, settings=new, config=config, by="replan resume")
         snapshot, new = await _snapshot_of(case), None
     _check_team(cast("EnhancedState", snapshot.values), case)
     await case.storage.runs.update(case.run_id, "running", now())

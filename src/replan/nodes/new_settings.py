@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
-from replan.state.tightening import refused, tightened
+from replan.state.tightening import refused, tightened, told_loosened
 
 Node = Callable[..., Awaitable[Any]]
 """A node of the graph: an async function of the state that gives what it changes of it."""
@@ -88,7 +88,11 @@ async def _settled(
     changes: EnhancedState = {**resumed_with(state, asked_in(runtime, services))}
     if settings_of(edited) != settings_of(state):
         changes = {"settings": settings_of(state), **changes}
-    warnings = _untold(edited, state, runtime, services) if services.is_served else []
+    by = "a client" if services.is_served else "the context of a call"
+    new = changes.get("settings", settings_of(state))
+    warnings = told_loosened(settings_of(state), new, by, services.clock())
+    if services.is_served:
+        warnings += _untold(edited, state, runtime, services)
     given = {"runtime": runtime, "config": config}
     asked = {name: value for name, value in given.items() if name in wanted}
     known: EnhancedState = {**state, **changes}

@@ -5,6 +5,7 @@ on its thread, and be refused again with every later one.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Self, cast
 
 from langgraph.channels import EphemeralValue
@@ -21,17 +22,25 @@ Check = Callable[[Any], None]
 class Entrance(EphemeralValue[Any]):
     """The newest input, checked; what it leaves out takes the place of what an earlier one said."""
 
-    __slots__ = ("check", "editable")
+    __slots__ = ("check", "clock", "editable")
 
-    def __init__(self, check: Check, *, editable: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        check: Check,
+        *,
+        clock: Callable[[], datetime],
+        editable: Collection[str] | None = None,
+    ) -> None:
         """Prepare.
 
         Args:
             check: Refuses an input.
+            clock: Says when something came.
             editable: The keys of the state that may be edited from outside; None: all.
         """
         super().__init__(GraphInput)
         self.check = check
+        self.clock = clock
         self.editable = editable
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
@@ -66,14 +75,14 @@ class Entrance(EphemeralValue[Any]):
 
     def copy(self) -> Self:
         """Copy, with the check."""
-        twin = type(self)(self.check, editable=self.editable)
+        twin = type(self)(self.check, clock=self.clock, editable=self.editable)
         twin.key, twin.value = self.key, self.value
         return twin
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore what was checked when it came."""
         restored: EphemeralValue[Any] = EphemeralValue[Any](GraphInput).from_checkpoint(checkpoint)
-        twin = type(self)(self.check, editable=self.editable)
+        twin = type(self)(self.check, clock=self.clock, editable=self.editable)
         twin.key, twin.value = self.key, restored.value
         return twin
 

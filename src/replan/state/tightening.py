@@ -1,6 +1,7 @@
 """Which of two settings is the tighter one: from outside of the process nothing is loosened."""
 
 from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from replan.plan.model import Value
@@ -61,6 +62,22 @@ def refused(asked: Value, taken: Value) -> Iterator[str]:
             yield from refused(wanted, kept)
         elif wanted != kept:
             yield f"{name}={wanted!r} is looser than the team's, so {name}={kept!r} holds."
+
+
+def told_loosened(before: RunSettings, after: RunSettings, by: str, at: datetime) -> list[str]:
+    """Say who has loosened which settings of a run that is under way, and when."""
+    looser = ", ".join(_loosened(before, after))
+    when = f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return [f"Settings of this run were loosened by {by}, {when}: {looser}."] if looser else []
+
+
+def _loosened(before: Value, after: Value, within: str = "") -> Iterator[str]:
+    for name in type(after).model_fields:
+        old, new = getattr(before, name), getattr(after, name)
+        if isinstance(new, Value):
+            yield from _loosened(old, new, "" if name == "limits" else f"{name}.")
+        elif _tighter(name, old, new) != new:
+            yield f"{within}{name} from {old!r} to {new!r}"
 
 
 def _tighter(name: str, team: Any, asked: Any) -> Any:
