@@ -3,7 +3,6 @@
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,7 +12,7 @@ from yaml.constructor import SafeConstructor
 from replan.errors import FieldMistake
 from replan.secrets.masking import without_secrets
 from replan.texts.bounds import TEAM
-from replan.texts.yaml_events import YamlBoundError, check_bounds
+from replan.texts.yaml_events import LOADER, YamlBoundError, check_bounds
 
 Where = tuple[str | int, ...]
 """The keys and numbers that lead to a value."""
@@ -26,6 +25,7 @@ _LONGEST_NUMBER = 100
 _MENDS = (
     ("mapping values are not allowed", "Put text that has ': ' in it in quotes."),
     ("'\\t'", "Indent with spaces."),
+    ("a tab character", "Indent with spaces."),
     ("cannot start any token", "Put text that begins with a special character in quotes."),
     ("The alias", "Put text that begins with '*' in quotes, or define the anchor above."),
     ("another document", "Keep one team in one file, without a second '---'."),
@@ -84,10 +84,8 @@ def read_yaml(text: str) -> YamlSource:
     """Read a text; mistakes of syntax leave no value, other mistakes leave their field out."""
     reading = _Reading()
     try:
-        with suppress(yaml.YAMLError):
-            # What is no YAML is told below, with its place.
-            check_bounds(text, TEAM)
-        node = cast("yaml.Node | None", yaml.compose(text, Loader=yaml.SafeLoader))
+        check_bounds(text, TEAM)
+        node = cast("yaml.Node | None", yaml.compose(text, Loader=LOADER))
         value = None if node is None else reading.value(node, ())
     except YamlBoundError as excess:
         return YamlSource(mistakes=(_excess(excess),))
@@ -227,6 +225,9 @@ def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or problem
         place = Place(mark.line + 1, mark.column + 1) if mark else place
+        if mark and "character that cannot" in problem:
+            # What is written in C does not say which one.
+            problem += f": {text[mark.index : mark.index + 1]!r}"
     elif isinstance(error, yaml.reader.ReaderError):
         before = text[: error.position]
         place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))

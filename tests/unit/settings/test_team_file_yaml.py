@@ -32,6 +32,7 @@ WRONG = [
     ("text\n", 1, 1, "must have fields"),
     ("name: a\nhost: [\n", 3, 1, "not YAML"),
     ("name: a\n\thost: b\n", 2, 1, "Indent with spaces"),
+    ("name: a\nhost:\n\tmodel: b\n", 3, 1, r"'\t'. Indent with spaces"),
     ("name: a: b\n", 1, 8, "in quotes"),
     ("name: @a\n", 1, 7, "in quotes"),
     ("name: *a\n", 1, 7, "its anchor is not known"),
@@ -67,6 +68,24 @@ def test_what_is_no_team_is_told_with_its_place(write, text, line, column, words
     assert line in (None, mistake.line)
     assert column in (None, mistake.column)
     assert time.process_time() - started < 5
+
+
+def least_seconds(text):
+    spent = []
+    for _ in range(3):
+        started = time.process_time()
+        read_yaml(text)
+        spent.append(time.process_time() - started)
+    return min(spent)
+
+
+def test_what_is_no_yaml_takes_no_longer_than_what_is():
+    team = "members:\n" + "  - name: a\n    limits:\n      max_model_calls: 5\n" * 100
+    wrong = "name: a\n" + "{" * (len(team) // 2) + "}" * (len(team) // 2)
+
+    assert read_yaml(wrong).mistakes
+    assert not read_yaml(team).mistakes
+    assert least_seconds(wrong) < 3 * least_seconds(team)
 
 
 def test_a_file_that_is_too_large_is_not_read(write):
