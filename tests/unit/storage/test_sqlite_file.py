@@ -272,6 +272,22 @@ async def test_a_thread_is_held_under_every_name_of_a_file(tmp_path, monkeypatch
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+async def test_a_file_with_two_names_is_refused_until_one_is_left(tmp_path):
+    first, second = tmp_path / "runs.sqlite", tmp_path / "link.sqlite"
+    async with open_storage(first):
+        pass
+    second.hardlink_to(first)
+    for path in (first, second):
+        before = first.read_bytes()
+        with pytest.raises(StorageError, match=r"2 names \(hard links\).*left as it was"):
+            async with open_storage(path):
+                pytest.fail("it was opened")
+        assert first.read_bytes() == before
+    second.unlink()
+    async with open_storage(first) as storage, storage.checkpointer.holding("t"):
+        pass
+
+
 async def test_a_link_that_leads_to_itself_is_told(tmp_path):
     (tmp_path / "runs.sqlite").symlink_to(tmp_path / "runs.sqlite")
     with pytest.raises(StorageError, match="symbolic links"):

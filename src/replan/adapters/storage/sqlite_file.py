@@ -103,9 +103,10 @@ def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
         What the file keeps about itself.
 
     Raises:
-        StorageError: It is damaged, no database, somebody else's, or of a newer version; it was
-            not touched.
+        StorageError: It is damaged, no database, somebody else's, of a newer version, or has
+            several names; it was not touched.
     """
+    _check_names(path)
     left = _LEFT
     if path.exists() and Path(f"{path}-journal").exists():
         # A process was killed while it made the file; reading takes its traces back, perhaps all.
@@ -119,6 +120,18 @@ def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
             raise StorageError(str(path), "It is the database of another program.", left)
         return _make(path, new_facts())
     return _known(path)
+
+
+def _check_names(path: Path) -> None:
+    """Refuse a file with hard links: SQLite's log and our locks are found by the name alone."""
+    names = path.stat().st_nlink if path.is_file() else 1
+    if names > 1:
+        raise StorageError(
+            str(path),
+            f"It has {names} names (hard links), and who opens it by another one would damage it.",
+            "It was left as it was. Remove the others (`find -samefile` finds them), make them "
+            "symbolic links, or give the path of a copy.",
+        )
 
 
 def upgrade(path: Path, seal: Seal) -> Facts | None:
