@@ -74,6 +74,7 @@ def arguments() -> ArgumentParser:
     parser = options(__doc__ or "")
     parser.add_argument("--seed", type=int, default=1, help="draws the texts")
     parser.add_argument("--count", type=int, help="texts at each door; default 200, long 100,000")
+    parser.add_argument("--most", type=int, default=200_000, help="bytes of a text, about")
     parser.add_argument("--door", nargs="+", help="only these doors")
     return parser
 
@@ -85,7 +86,7 @@ def main(args: Namespace) -> list[Row]:
         doors = {**_doors(Path(folder)), "a stored row": ("row", rows.read)}
         wanted = {name: door for name, door in doors.items() if not args.door or name in args.door}
         return [
-            {"table": "Hostile texts", **row_of(name, fuzzed(kind, door, args.seed, count))}
+            {"table": "Hostile texts", **row_of(name, fuzzed(kind, door, args, count))}
             for name, (kind, door) in wanted.items()
         ]
 
@@ -108,12 +109,12 @@ def row_of(name: str, seen: Seen) -> Row:
     }
 
 
-def fuzzed(kind: str, door: Door, seed: int, count: int) -> Seen:
+def fuzzed(kind: str, door: Door, args: Namespace, count: int) -> Seen:
     """Let so many texts through a door."""
     seen, usual = Seen(), Usual(kind, door)
     for number in range(count):
-        name = f"{seed}/{number}"
-        text = hostile(kind, random.Random(name))  # noqa: S311 - texts, no secrets
+        name = f"{args.seed}/{number}"
+        text = hostile(kind, random.Random(name), args.most)  # noqa: S311 - texts, no secrets
         seen.texts += 1
         seen.size += len(text)
         _let_through(door, text, name, seen, usual)

@@ -113,9 +113,9 @@ def ordinary(kind: str, size: int) -> str:
     return KINDS[kind](size)
 
 
-def hostile(kind: str, chance: random.Random) -> str:
-    """A text of a kind, as a hostile hand leaves it."""
-    size = chance.choice(_LARGE if chance.randrange(_ONE_IN) == 0 else _SIZES)
+def hostile(kind: str, chance: random.Random, most: int = max(_LARGE)) -> str:
+    """A text of a kind, as a hostile hand leaves it; about so large at most."""
+    size = min(most, chance.choice(_LARGE if chance.randrange(_ONE_IN) == 0 else _SIZES))
     text = ordinary(kind, size)
     for _ in range(chance.randint(1, 6)):
         text = chance.choice(_CHANGES)(text, size, chance)

@@ -22,7 +22,17 @@ from typing import Any
 
 from plans import Shape, random_dag
 from reporting import Row, options, publish
-from torture import COMPLETE, Witness, _processes, _tell, expected, stores, text_of, witness
+from torture import (
+    COMPLETE,
+    Witness,
+    _processes,
+    _tell,
+    _thread,
+    expected,
+    stores,
+    text_of,
+    witness,
+)
 
 TABLE = "Owners that lose their thread"
 KINDS = ("cut off", "stopped and cut off", "stopped")
@@ -166,10 +176,6 @@ def cut_off(where: str) -> None:
     held = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
     with psycopg.connect(where, autocommit=True) as connection:
         connection.execute(f"{held} AND pid <> pg_backend_pid()")
-
-
-def _thread(run_id: str) -> Any:
-    return {"configurable": {"thread_id": run_id}}
 
 
 def _graph(storage: Any, work: Any) -> Any:

@@ -2,8 +2,9 @@
 
 Each run is a random plan whose steps report to a server in this process, which nobody kills, that
 they begin. The run itself is a process that gets SIGKILL again and again. After each kill the
-journal is read: what is on record there must never begin again, and nothing may have begun before
-what it waits for was on record.
+journal is read: what is on record there must never begin again, nothing may have begun before what
+it waits for was on record, and what a person has answered on record is never asked again: in each
+run a plan is approved, and every fourth step asks a question.
 """
 
 import asyncio
@@ -41,7 +42,23 @@ PRELOADED = (
     "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite.aiosqlite",
 )
-WRONG = ("recorded steps begun again", "lost", "swapped", "too early", "unaccounted")
+WRONG = (
+    "recorded steps begun again",
+    "asked again",
+    "lost",
+    "swapped",
+    "too early",
+    "unaccounted",
+    "hung",
+)
+ASKING = 4
+"""Every fourth step asks a person."""
+
+PLAN = "the plan"
+"""By what the approval of a run's plan is known here."""
+
+LONGEST = 120.0
+"""Seconds after which a process that nobody kills counts as one that hangs."""
 
 
 def arguments() -> ArgumentParser:
@@ -75,6 +92,7 @@ def _row(name: str, where: str, seen: "Witness", args: Namespace) -> Row:
         total += Torture(where, f"{name.lower()}-{seed}", args, seen, seed).carry_out()
     counted = {"runs": args.runs, "completed": total["completed"], "kills": total["kills"]}
     counted |= {"recorded at a kill": total["recorded"], "begun twice": total["begun again"]}
+    counted |= {"asked": total["asked"]}
     return {"table": TABLE, "store": name, **counted, **{key: total[key] for key in WRONG}}
 
 
@@ -84,6 +102,7 @@ class Witness:
 
     port: int = 0
     begun: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     ended: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
     async def hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,6 +114,8 @@ class Witness:
         told = json.loads(line)
         if "step" in told:
             self.begun.append((told["run"], told["step"]))
+        elif "asked" in told:
+            self.asked.append((told["run"], told["asked"]))
         else:
             self.ended[told["run"]] = told
         with contextlib.suppress(ConnectionError):  # who reported may be dead by now
@@ -135,14 +156,18 @@ class Torture:
         """Count what happened, and what should not have."""
         drawn = random.Random(self.seed)  # noqa: S311 - the same draw on every run, no secret
         shape = random_dag(self.args.steps, self.seed)
-        found, recorded = Counter[str](), dict[int, str]()
+        found, recorded, answered = Counter[str](), dict[int, str](), frozenset[str]()
         for kill in range(self.args.kills + 1):
-            heard = len(self.seen.begun)
+            heard, asked_before = len(self.seen.begun), len(self.seen.asked)
             is_last = kill == self.args.kills
-            ended = self._run_once(None if is_last else drawn.uniform(0, self.args.longest))
+            ended = self._run_once(LONGEST if is_last else drawn.uniform(0, self.args.longest))
             begun = [step for run, step in self.seen.begun[heard:] if run == self.run_id]
             found["recorded steps begun again"] += sum(step in recorded for step in begun)
-            entries, results = asyncio.run(self._on_record())
+            asked = [key for run, key in self.seen.asked[asked_before:] if run == self.run_id]
+            found["asked"] += len(asked)
+            found["asked again"] += sum(key in answered for key in asked)
+            found["hung"] += int(is_last and not ended)
+            entries, results, answered = asyncio.run(self._on_record())
             found["lost"] += sum(results.get(step) != text for step, text in recorded.items())
             found["too early"] += sum(
                 any(other not in results for other in shape.waits[step]) for step, _ in entries
@@ -183,14 +208,19 @@ class Torture:
         process.join()
         return process.exitcode == 0
 
-    async def _on_record(self) -> tuple[list[tuple[int, int]], dict[int, str]]:
+    async def _on_record(self) -> tuple[list[tuple[int, int]], dict[int, str], frozenset[str]]:
         from replan import open_storage  # noqa: PLC0415
 
         async with open_storage(self.where) as storage:
             ledger = await storage.journal.ledger(self.run_id)
             results = await storage.journal.results(self.run_id)
+            notes = await storage.journal.notes(self.run_id)
         entries = [(entry.step_id, entry.number) for entry in ledger]
-        return entries, {result.step_id: result.text for result in results.values()}
+        answered = {key.removeprefix("answer/") for key in notes if key.startswith("answer/")}
+        if any(key.startswith("decision/") for key in notes):
+            answered.add(PLAN)
+        texts = {result.step_id: result.text for result in results.values()}
+        return entries, texts, frozenset(answered)
 
 
 def expected(shape: Shape) -> dict[int, str]:
@@ -224,9 +254,9 @@ async def _worked(where: str, run_id: str, shape: Shape, seed: int, port: int) -
         Host,
         MultiAgentConfig,
         Specialist,
+        ask_user,
         build_graph,
         open_storage,
-        run,
     )
     from replan.testing import ScriptedModel, always  # noqa: PLC0415
 
@@ -236,21 +266,55 @@ async def _worked(where: str, run_id: str, shape: Shape, seed: int, port: int) -
     async def work(context: ExecutionContext) -> str:
         step = context.plan_step.id
         await _tell(port, {"run": run_id, "step": step})
+        if step % ASKING == 0 and ask_user(_question(step)) != _answer(_question(step)):
+            return "answered by something else"
         await asyncio.sleep(seconds[step])
         return text_of(step, context.inputs)
 
     model = ScriptedModel({"feedback": always(COMPLETE)})
     team = [Specialist(name="worker", intended_use="Looks into parts.", run=work, effects="pure")]
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+    config = MultiAgentConfig(
+        host=Host(tool_calling_model=model), specialists=team, approval="plan"
+    )
     async with open_storage(where) as storage:
         graph = build_graph(config, storage=storage)
-        thread: Any = {"configurable": {"thread_id": run_id}}
-        known = await graph.aget_state(thread)
+        known = await graph.aget_state(_thread(run_id))
         given = None if known.values else {"messages": [("user", "Go.")], "plan": shape.document}
-        state = await run(graph, given, config=thread, run_id=run_id)
+        state = await _answered(graph, given, run_id, port)
         results = state.get("current_specialist_results", {}).values()
         texts = {result.step_id: result.text for result in results}
         await _tell(port, {"run": run_id, "outcome": state.get("outcome"), "texts": texts})
+
+
+async def _answered(graph: Any, given: Any, run_id: str, port: int) -> Any:
+    """Run to the end, and answer as a person would."""
+    from langgraph.types import Command  # noqa: PLC0415
+
+    from replan import Approval, run, waiting_for  # noqa: PLC0415
+
+    state = await run(graph, given, config=_thread(run_id), run_id=run_id)
+    while asked := waiting_for(state):
+        if isinstance(asked, Approval):
+            await _tell(port, {"run": run_id, "asked": PLAN})
+            answer: Any = "approve"
+        else:
+            for question in asked:
+                await _tell(port, {"run": run_id, "asked": question.key})
+            answer = {question.key: _answer(question.text) for question in asked}
+        state = await run(graph, Command(resume=answer), config=_thread(run_id), run_id=run_id)
+    return state
+
+
+def _question(step: int) -> str:
+    return f"How is step {step} to be done?"
+
+
+def _answer(question: str) -> str:
+    return f"Well: {question}"
+
+
+def _thread(run_id: str) -> Any:
+    return {"configurable": {"thread_id": run_id}}
 
 
 async def _tell(port: int, told: Mapping[str, object]) -> None:

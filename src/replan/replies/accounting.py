@@ -7,6 +7,7 @@ beginning of a line. What of that is not in the plan was lost on the way, and mu
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from itertools import islice
 
 from replan.errors import Mistake
@@ -56,10 +57,12 @@ def _names_in(source: str, steps: Sequence[PlanStep], names: Names) -> str:
 
 def _orders_in(source: str, labels: set[str]) -> Iterator[tuple[str, set[str]]]:
     """Give each phrase of a text that says which steps come first, and these steps."""
+    # A hostile text says the same thing hundreds of times.
+    read = cache(partial(read_order, labels=labels))
     for place in islice(keyword_places(source), _MOST_PLACES):
         found = _PHRASE.match(source, place)
         phrase = _CUT.sub("", found[0]).strip(" *_`:,") if found else ""
-        order = read_order(phrase, labels)
+        order = read(phrase)
         refs = set(order.refs) & labels if order and order.is_strong else set[str]()
         if refs and not {ALL, PREVIOUS} & set(order.refs if order else ()):
             yield phrase, refs

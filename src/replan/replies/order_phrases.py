@@ -24,7 +24,7 @@ _KINDS = (
 _STRONG = frozenset(("depends_on", "needs", "after", "after_behind"))
 _TEXT = r"""["'“”„«»\u2018\u2019`*_]"""
 _DENSE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-_LONGEST_RANGE = 1_000
+_LONGEST_RANGE = 100
 _PLURAL = ("s", "ten", "ов", "ат", "ات")
 _ASCII_WORD = re.compile(r"[a-z]+")
 _NAMED = re.compile(rf"(?:{words.STEP})[-_#]?(\d{{1,6}})")
@@ -105,7 +105,7 @@ def read_order(text: str, labels: Collection[str]) -> Order | None:
     """Read a phrase that says nothing but which steps come first; none if it says more."""
     tokens = _only_order(text, labels)
     kinds = {token.kind for token in tokens}
-    refs = _refs(tokens)
+    refs = _refs(tokens, labels)
     if not (refs or "none" in kinds):
         return None
     return Order(
@@ -131,7 +131,7 @@ def _only_order(text: str, labels: Collection[str]) -> list[_Token]:
     return found
 
 
-def _refs(tokens: Collection[_Token]) -> list[str]:
+def _refs(tokens: Collection[_Token], labels: Collection[str]) -> list[str]:
     """Give the steps that are named; of a range all of them."""
     refs: list[str] = []
     is_range = is_plural = False
@@ -140,7 +140,7 @@ def _refs(tokens: Collection[_Token]) -> list[str]:
         if token.kind == "range":
             is_range = bool(refs)
         elif token.kind == "ref":
-            refs += _range(refs[-1], token.text) if is_range else [token.text]
+            refs += _range(refs[-1], token.text, labels) if is_range else [token.text]
             is_range = False
     kinds = {token.kind for token in tokens}
     if "all" in kinds or ("previous" in kinds and is_plural and not refs):
@@ -170,10 +170,15 @@ def _tokens(text: str, labels: Collection[str]) -> Iterator[_Token]:
             yield _Token(kind, word)
 
 
-def _range(first: str, last: str) -> list[str]:
-    if first.isdecimal() and last.isdecimal() and 0 < int(last) - int(first) <= _LONGEST_RANGE:
-        return [str(number) for number in range(int(first) + 1, int(last) + 1)]
-    return [last]
+def _range(first: str, last: str, labels: Collection[str]) -> list[str]:
+    """Give what comes behind the first of a range; of a very long one only what there is of it."""
+    if not (first.isdecimal() and last.isdecimal()):
+        return [last]
+    after, end = int(first), int(last)
+    if end - after <= _LONGEST_RANGE:
+        return [str(number) for number in range(after + 1, end + 1)] or [last]
+    numbers = sorted(int(label) for label in labels if label.isdecimal())
+    return [*(str(number) for number in numbers if after < number < end), last]
 
 
 def keyword_places(text: str) -> Iterator[int]:

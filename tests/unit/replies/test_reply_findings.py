@@ -274,3 +274,14 @@ def test_a_column_that_nobody_knows_is_handed_to_whoever_does_the_step() -> None
     )
     found = steps(rows + "| 2 | Find B | coder | |\n")
     assert [step.brief for step in found] == ["Remark: of 2024", ""]
+
+
+def test_a_very_long_range_names_all_of_its_steps_that_there_are() -> None:
+    lines = [f"{number}. Look into part {number} @coder" for number in range(1, 121)]
+    body = "\n".join([*lines, "121. Sum up @writer [deps: 1-120]"])
+    assert steps(body)[-1].awaits == tuple(range(1, 121))
+
+
+def test_a_very_long_range_that_ends_at_no_step_is_told() -> None:
+    body = ONE + TWO + "- [ ] 3. Sum up @writer [deps: 1-900]\n"
+    assert told(body)
