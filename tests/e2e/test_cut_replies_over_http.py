@@ -203,6 +203,48 @@ async def raw_server(serve) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
+@asynccontextmanager
+async def silent_server(*replies: str) -> AsyncIterator[tuple[str, list[bool]]]:
+    """A server that never says why a reply ended, as one behind a careless proxy."""
+    asked: list[bool] = []
+    left = list(replies)
+
+    async def serve(http: web.Request) -> web.StreamResponse:
+        asked.append(bool((await http.json()).get("stream")))
+        if not asked[-1]:
+            choice = {"index": 0, "message": {"role": "assistant", "content": left.pop(0)}}
+            return web.json_response({"choices": [choice]})
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(http)
+        delta = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": left[0]}}]}
+        await response.write(b"data: " + json.dumps(delta).encode() + b"\n\ndata: [DONE]\n\n")
+        return response
+
+    async with raw_server(serve) as url:
+        yield url, asked
+
+
+HALVES = ['{"capital": "Par', '```json\n{"capital": "Par', "```python\nprint("]
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("half", HALVES)
+async def test_an_answer_that_ends_within_its_structure_without_a_reason_is_partial(half, heard):
+    async with silent_server(f"---\ncomplexity: simple\n---\n{half}") as (url, asked):
+        ended = await end_of(graph_on(url), heard=heard)
+    assert ended == (half, "partial", ["reply_length"], None)
+    assert asked == ([True, False] if heard else [False])
+
+
+async def test_a_result_that_ends_within_its_structure_without_a_reason_is_asked_for_once_more():
+    given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n"}
+    for second, kept in (('{"a": 1}', '{"a": 1}'), ('{"a": [', "[Not whole: ")):
+        async with silent_server('{"a": [1, 2', second, DONE) as (url, asked):
+            _, outcome, limits, plan = await end_of(graph_on(url, chat=True), given, heard=False)
+        assert (outcome, limits, len(asked)) == ("completed", [], 3)
+        assert plan.step(1).result.startswith(kept)
+
+
 ODD = [
     {"error": {"message": "the model is overloaded", "type": "server_error"}},
     {"error": {"message": "the model is overloaded", "code": 503}},
