@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from langchain_openai import ChatOpenAI
 
 from replan import (
     Host,
@@ -15,6 +16,7 @@ from replan import (
     ModelCallError,
     MultiAgentConfig,
     Specialist,
+    build_graph,
     run,
     stream,
 )
@@ -243,6 +245,49 @@ async def test_a_result_that_ends_within_its_structure_without_a_reason_is_asked
             _, outcome, limits, plan = await end_of(graph_on(url, chat=True), given, heard=False)
         assert (outcome, limits, len(asked)) == ("completed", [], 3)
         assert plan.step(1).result.startswith(kept)
+
+
+def own_team(url, **settings) -> Any:
+    """A team on a model that its author made."""
+    model = ChatOpenAI(model="m", base_url=url, api_key="none", max_retries=0, **settings)
+    finder = Specialist(name="finder", intended_use="Finds and joins.", chat_model=model)
+    return build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[finder]))
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_a_refusal_of_a_callers_own_model_ends_with_its_own_words(heard):
+    refused = Reply(refusal="I cannot help with that.")
+    with OpenAIServer({"*": always(refused)}) as server:
+        answer, outcome, limits, _ = await end_of(own_team(server.base_url), heard=heard)
+        streamed = [request.stream for request in server.requests]
+    assert answer == "There is no answer: the model refused: I cannot help with that."
+    assert (outcome, limits) == ("failed", ["content_filter"])
+    # LangChain drops a refusal from a stream, so each is asked for as a whole, once.
+    assert streamed == ([True, False] * 3 if heard else [False] * 3)
+
+
+async def test_each_call_for_a_refusal_that_a_stream_dropped_is_counted():
+    refused = Reply(refusal="I cannot help with that.", usage=(100, 9))
+    with OpenAIServer({"*": always(refused)}) as server:
+        events = [event async for event in stream(own_team(server.base_url), "Do it.")]
+        asked = len(server.requests)
+    assert events[-1].usage.calls == asked == 6
+
+
+async def test_an_empty_stream_of_a_callers_own_model_is_asked_for_whole_and_then_taken():
+    replies = ["", "---\ncomplexity: simple\n---\nParis."]
+    with OpenAIServer({"think": replies}) as server:
+        answer, outcome, _, _ = await end_of(own_team(server.base_url), heard=True)
+        streamed = [request.stream for request in server.requests]
+    assert (answer, outcome, streamed) == ("Paris.", "answered", [True, False])
+
+
+async def test_an_empty_stream_of_our_own_model_is_no_hidden_refusal():
+    replies = ["", "---\ncomplexity: simple\n---\nParis."]
+    with OpenAIServer({"think": replies}) as server:
+        answer, _, _, _ = await end_of(graph_on(server.base_url), heard=True)
+        streamed = [request.stream for request in server.requests]
+    assert (answer, streamed) == ("Paris.", [True, True])
 
 
 ODD = [

@@ -68,6 +68,19 @@ def end_of(message: BaseMessage) -> ReplyEnd:
 WHOLE = ReplyEnd()
 
 
+def may_hide_refusal(message: AIMessage) -> bool:
+    """Whether a stream ended without a word, as LangChain shows one of a refusal.
+
+    Whole replies have the field `refusal`, `None` included; of a stream, LangChain's own model of
+    the OpenAI protocol drops it.
+    """
+    if message.content or message.tool_calls or message.invalid_tool_calls:
+        return False
+    told = message.response_metadata
+    is_ended = told.get("model_provider") == "openai" and set(_reasons(told)) == {"stop"}
+    return is_ended and "refusal" not in message.additional_kwargs
+
+
 def check_unbroken(message: BaseMessage) -> None:
     """Check that a reply does not say of itself that its server failed.
 
