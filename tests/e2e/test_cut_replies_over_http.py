@@ -23,6 +23,7 @@ from replan import (
 from replan.adapters.models import LangChainModels
 from replan.app import services_of
 from replan.graph.build import host_graph
+from replan.plan.preview import calls_of_reply, calls_of_try
 from replan.testing import OpenAIServer, Reply, Truncated, always
 
 PLAN = "- [ ] 1. Find it @finder\n- [ ] 2. Find more @finder\n- [ ] 3. Join @finder (after 1, 2)\n"
@@ -262,8 +263,8 @@ async def test_a_refusal_of_a_callers_own_model_ends_with_its_own_words(heard):
         streamed = [request.stream for request in server.requests]
     assert answer == "There is no answer: the model refused: I cannot help with that."
     assert (outcome, limits) == ("failed", ["content_filter"])
-    # LangChain drops a refusal from a stream, so each is asked for as a whole, once.
-    assert streamed == ([True, False] * 3 if heard else [False] * 3)
+    # LangChain drops a refusal from a stream; so it is asked for as a whole, and so is the next.
+    assert streamed == ([True, False, False, True, False] if heard else [False] * 3)
 
 
 async def test_each_call_for_a_refusal_that_a_stream_dropped_is_counted():
@@ -271,7 +272,18 @@ async def test_each_call_for_a_refusal_that_a_stream_dropped_is_counted():
     with OpenAIServer({"*": always(refused)}) as server:
         events = [event async for event in stream(own_team(server.base_url), "Do it.")]
         asked = len(server.requests)
-    assert events[-1].usage.calls == asked == 6
+    assert events[-1].usage.calls == asked == 5
+
+
+async def test_a_specialist_whose_streamed_refusal_is_dropped_keeps_the_bound_of_a_try():
+    given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n"}
+    refused = always(Reply(refusal="I cannot help with that."))
+    with OpenAIServer({"step 1": refused, "feedback": DONE}) as server:
+        _, _, _, plan = await end_of(own_team(server.base_url), given, heard=True)
+        streamed = [each.stream for each in server.requests if each.call.step == 1]
+    assert "I cannot help with that" in plan.step(1).feedback
+    assert streamed == [True, False, False]
+    assert len(streamed) == calls_of_try(calls_of_reply(0))
 
 
 async def test_an_empty_stream_of_a_callers_own_model_is_asked_for_whole_and_then_taken():

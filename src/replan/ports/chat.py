@@ -227,6 +227,8 @@ class _Asked:
             return await self._streamed()
         # A refusal of streaming looks like any other bad request, so the whole call decides.
         chat.can_stream = not self.is_refused
+        # What is asked after a refusal is one call again, so that a try keeps its bound.
+        chat.ends.is_in_doubt |= is_silent
         return _shown(message, self.on_text)
 
     def retrying(self) -> AsyncRetrying:
