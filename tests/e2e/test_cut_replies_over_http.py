@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from langchain_openai import ChatOpenAI
 
 from replan import (
     Host,
@@ -15,12 +16,14 @@ from replan import (
     ModelCallError,
     MultiAgentConfig,
     Specialist,
+    build_graph,
     run,
     stream,
 )
 from replan.adapters.models import LangChainModels
 from replan.app import services_of
 from replan.graph.build import host_graph
+from replan.plan.preview import calls_of_reply, calls_of_try
 from replan.testing import OpenAIServer, Reply, Truncated, always
 
 PLAN = "- [ ] 1. Find it @finder\n- [ ] 2. Find more @finder\n- [ ] 3. Join @finder (after 1, 2)\n"
@@ -201,6 +204,102 @@ async def raw_server(serve) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def silent_server(*replies: str) -> AsyncIterator[tuple[str, list[bool]]]:
+    """A server that never says why a reply ended, as one behind a careless proxy."""
+    asked: list[bool] = []
+    left = list(replies)
+
+    async def serve(http: web.Request) -> web.StreamResponse:
+        asked.append(bool((await http.json()).get("stream")))
+        if not asked[-1]:
+            choice = {"index": 0, "message": {"role": "assistant", "content": left.pop(0)}}
+            return web.json_response({"choices": [choice]})
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(http)
+        delta = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": left[0]}}]}
+        await response.write(b"data: " + json.dumps(delta).encode() + b"\n\ndata: [DONE]\n\n")
+        return response
+
+    async with raw_server(serve) as url:
+        yield url, asked
+
+
+HALVES = ['{"capital": "Par', '```json\n{"capital": "Par', "```python\nprint("]
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("half", HALVES)
+async def test_an_answer_that_ends_within_its_structure_without_a_reason_is_partial(half, heard):
+    async with silent_server(f"---\ncomplexity: simple\n---\n{half}") as (url, asked):
+        ended = await end_of(graph_on(url), heard=heard)
+    assert ended == (half, "partial", ["reply_length"], None)
+    assert asked == ([True, False] if heard else [False])
+
+
+async def test_a_result_that_ends_within_its_structure_without_a_reason_is_asked_for_once_more():
+    given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n"}
+    for second, kept in (('{"a": 1}', '{"a": 1}'), ('{"a": [', "[Not whole: ")):
+        async with silent_server('{"a": [1, 2', second, DONE) as (url, asked):
+            _, outcome, limits, plan = await end_of(graph_on(url, chat=True), given, heard=False)
+        assert (outcome, limits, len(asked)) == ("completed", [], 3)
+        assert plan.step(1).result.startswith(kept)
+
+
+def own_team(url, **settings) -> Any:
+    """A team on a model that its author made."""
+    model = ChatOpenAI(model="m", base_url=url, api_key="none", max_retries=0, **settings)
+    finder = Specialist(name="finder", intended_use="Finds and joins.", chat_model=model)
+    return build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[finder]))
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_a_refusal_of_a_callers_own_model_ends_with_its_own_words(heard):
+    refused = Reply(refusal="I cannot help with that.")
+    with OpenAIServer({"*": always(refused)}) as server:
+        answer, outcome, limits, _ = await end_of(own_team(server.base_url), heard=heard)
+        streamed = [request.stream for request in server.requests]
+    assert answer == "There is no answer: the model refused: I cannot help with that."
+    assert (outcome, limits) == ("failed", ["content_filter"])
+    # LangChain drops a refusal from a stream; so it is asked for as a whole, and so is the next.
+    assert streamed == ([True, False, False, True, False] if heard else [False] * 3)
+
+
+async def test_each_call_for_a_refusal_that_a_stream_dropped_is_counted():
+    refused = Reply(refusal="I cannot help with that.", usage=(100, 9))
+    with OpenAIServer({"*": always(refused)}) as server:
+        events = [event async for event in stream(own_team(server.base_url), "Do it.")]
+        asked = len(server.requests)
+    assert events[-1].usage.calls == asked == 5
+
+
+async def test_a_specialist_whose_streamed_refusal_is_dropped_keeps_the_bound_of_a_try():
+    given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n"}
+    refused = always(Reply(refusal="I cannot help with that."))
+    with OpenAIServer({"step 1": refused, "feedback": DONE}) as server:
+        _, _, _, plan = await end_of(own_team(server.base_url), given, heard=True)
+        streamed = [each.stream for each in server.requests if each.call.step == 1]
+    assert "I cannot help with that" in plan.step(1).feedback
+    assert streamed == [True, False, False]
+    assert len(streamed) == calls_of_try(calls_of_reply(0))
+
+
+async def test_an_empty_stream_of_a_callers_own_model_is_asked_for_whole_and_then_taken():
+    replies = ["", "---\ncomplexity: simple\n---\nParis."]
+    with OpenAIServer({"think": replies}) as server:
+        answer, outcome, _, _ = await end_of(own_team(server.base_url), heard=True)
+        streamed = [request.stream for request in server.requests]
+    assert (answer, outcome, streamed) == ("Paris.", "answered", [True, False])
+
+
+async def test_an_empty_stream_of_our_own_model_is_no_hidden_refusal():
+    replies = ["", "---\ncomplexity: simple\n---\nParis."]
+    with OpenAIServer({"think": replies}) as server:
+        answer, _, _, _ = await end_of(graph_on(server.base_url), heard=True)
+        streamed = [request.stream for request in server.requests]
+    assert (answer, streamed) == ("Paris.", [True, True])
 
 
 ODD = [

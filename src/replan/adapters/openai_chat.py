@@ -16,12 +16,11 @@ class OpenAIChat(ChatOpenAI):
         made = super()._convert_chunk_to_generation_chunk(  # pyright: ignore[reportUnknownMemberType]
             chunk, *given, **named
         )
-        if made is not None and (words := _refusal_in(chunk)):
+        choices: list[Any] = chunk.get("choices") or [{}]
+        choice: Any = choices[0]
+        delta: Any = choice.get("delta") or {}
+        words = delta.get("refusal")
+        # The last piece has the field in any case, as a whole reply has: it says there is no more.
+        if made is not None and (words or choice.get("finish_reason")):
             made.message.additional_kwargs["refusal"] = words
         return made
-
-
-def _refusal_in(chunk: dict[str, Any]) -> str:
-    choices: list[Any] = chunk.get("choices") or [{}]
-    delta: Any = choices[0].get("delta") or {}
-    return delta.get("refusal") or ""

@@ -27,7 +27,7 @@ from replan.ports.failures import broke_off, describe, is_busy
 from replan.ports.handlers import handlers_of
 from replan.ports.listening import has_listener, makes_langchain_stream
 from replan.ports.pauses import error_raised, pause_if_busy
-from replan.ports.reply_end import StreamEnds, check_unbroken
+from replan.ports.reply_end import StreamEnds, check_unbroken, may_hide_refusal
 from replan.ports.retries import with_retries
 
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
@@ -164,7 +164,7 @@ class Chat:
         The reply is streamed if `on_text` or a callback hears its pieces, or if the server has
         dropped a whole one before. Each call asks for leave by itself: the first one, each further
         try of a server that is busy, and the one for the whole reply where the server refuses to
-        stream.
+        stream, or where a stream ended without a word and may have been a refusal.
 
         Raises:
             ReplyTooLongError: It goes on beyond `LONGEST_REPLY`.
@@ -205,15 +205,21 @@ class _Asked:
         in_pieces = self.is_heard or self.is_unreadable or not chat.sends_whole
         if in_pieces and not self.is_refused and not chat.ends.is_in_doubt:
             try:
-                return await self._streamed()
+                streamed = await self._streamed()
             except Exception as error:
                 if self.chunks or self.is_unreadable or not _may_be_refusal(error):
                     raise
-            self.is_refused = True
+                self.is_refused = True
+            else:
+                if not (may_hide_refusal(streamed) and chat.sends_whole):
+                    return streamed
+        is_silent = bool(self.chunks)
         try:
-            message = await self._whole(in_one=self.is_refused or chat.ends.is_in_doubt)
+            message = await self._whole(
+                in_one=self.is_refused or is_silent or chat.ends.is_in_doubt
+            )
         except ValidationError:
-            if self.is_refused:
+            if self.is_refused or is_silent:
                 raise
             # LangChain makes no message of a tool call whose arguments are no object. Of the
             # pieces of such a call, one can be made that says so.
@@ -221,6 +227,8 @@ class _Asked:
             return await self._streamed()
         # A refusal of streaming looks like any other bad request, so the whole call decides.
         chat.can_stream = not self.is_refused
+        # What is asked after a refusal is one call again, so that a try keeps its bound.
+        chat.ends.is_in_doubt |= is_silent
         return _shown(message, self.on_text)
 
     def retrying(self) -> AsyncRetrying:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 
+from replan.replies.unfinished import is_unfinished
 from replan.state.cuts import CONTENT_FILTER, CUTS, REPLY_LENGTH
 
 # What providers call the reason of an end; `status` is that of OpenAI's Responses API.
@@ -48,16 +49,36 @@ class ReplyEnd(NamedTuple):
 
 
 def end_of(message: BaseMessage) -> ReplyEnd:
-    """Read how a message ended; what says nothing known of its end is whole."""
+    """Read how a message ended.
+
+    Of a server's reply without any reason, its structure tells whether it broke off. Any other
+    message that says nothing known of its end is whole.
+    """
     if words := _refusal_in(message):
         return ReplyEnd(CONTENT_FILTER, words, _tokens_of(message))
     reasons = set(_reasons(message.response_metadata))
     if reasons & _FILTER_NAMES:
         return ReplyEnd(CONTENT_FILTER, tokens=_tokens_of(message))
-    return ReplyEnd(REPLY_LENGTH, tokens=_tokens_of(message)) if reasons & _LENGTH_NAMES else WHOLE
+    # What has no metadata at all is no server's reply, but a text of somebody's function.
+    is_silent = bool(message.response_metadata) and not reasons
+    is_cut = reasons & _LENGTH_NAMES or (is_silent and is_unfinished(message.text))
+    return ReplyEnd(REPLY_LENGTH, tokens=_tokens_of(message)) if is_cut else WHOLE
 
 
 WHOLE = ReplyEnd()
+
+
+def may_hide_refusal(message: AIMessage) -> bool:
+    """Whether a stream ended without a word, as LangChain shows one of a refusal.
+
+    Whole replies have the field `refusal`, `None` included; of a stream, LangChain's own model of
+    the OpenAI protocol drops it.
+    """
+    if message.content or message.tool_calls or message.invalid_tool_calls:
+        return False
+    told = message.response_metadata
+    is_ended = told.get("model_provider") == "openai" and set(_reasons(told)) == {"stop"}
+    return is_ended and "refusal" not in message.additional_kwargs
 
 
 def check_unbroken(message: BaseMessage) -> None:

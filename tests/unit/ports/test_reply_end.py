@@ -127,3 +127,55 @@ def test_a_server_that_never_tells_an_end_is_not_asked_for_streams_any_more():
             ends.take(stream(model_provider="openai"))
         ends.take_whole()
     assert ends.is_in_doubt
+
+
+SILENT = [{"model_provider": "openai", "finish_reason": None}, {"model_name": "fake"}]
+FRONT = "---\ncomplexity: simple\n---\n"
+HALVES = [
+    '{"a": 1',
+    '{"a": "x\ny',
+    '[1, {"b": tru',
+    FRONT + '{"a": [1,',
+    "<think>Is it {?</think>\n" + '{"a":',
+    '{"complexity": "simple", "answer": "It is Par',
+    '```json\n{"a": 1,',
+    '```json\n{"complexity": "simple", "answer": "It is Par',
+    "Here it is:\n\n```python\nprint(",
+    "- Here:\n\n  ~~~\n  x",
+    '{"half a character": "\ud83d',
+]
+WHOLES = [
+    "It is Par",
+    "Use { to open, and [",
+    "[Note that",
+    "[1] As Smith says",
+    "{name} says {",
+    '{"a": 1} and so on {',
+    '{"a": 1,}',
+    "{'a': 1}",
+    '{"a": 1 "b": 2}',
+    FRONT + "It is {",
+    '```json\n{"a": 1}',
+    "```py\nx\n```",
+    "```print(1)``` prints",
+    "- ```\n  x\n  ```\n\nand so on",
+    "```markdown\n# T\n```py\nx\n```\nend\n```",
+    "<think>```py\nx</think>\nParis",
+]
+
+
+@pytest.mark.parametrize("metadata", SILENT, ids=str)
+@pytest.mark.parametrize("text", HALVES)
+def test_a_reply_without_a_reason_that_ends_within_its_structure_is_cut(text, metadata):
+    assert end_of(AIMessage(text, response_metadata=metadata)).cut == "reply_length"
+
+
+@pytest.mark.parametrize("text", WHOLES)
+def test_a_reply_without_a_reason_that_ends_anywhere_else_is_whole(text):
+    assert end_of(AIMessage(text, response_metadata=SILENT[0])) == WHOLE
+
+
+@pytest.mark.parametrize("text", HALVES)
+def test_the_word_of_a_server_counts_more_than_the_structure_of_its_reply(text):
+    assert end_of(AIMessage(text, response_metadata={"finish_reason": "stop"})) == WHOLE
+    assert end_of(AIMessage(text)) == WHOLE  # of a function, and of no server

@@ -1,0 +1,60 @@
+"""Whether a reply ends within a JSON document or a code fence, by its structure alone."""
+
+import re
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from pydantic_core import from_json
+
+from replan.replies.reply import HOST_KEYS, read_reply
+from replan.replies.specialist_reading import SPECIALIST_KEYS
+
+_LONGEST = 200_000
+_KEYS = HOST_KEYS | SPECIALIST_KEYS
+_CONTROLS = re.compile(r"[\x00-\x1f]")
+_BLOCKS = MarkdownIt("zero").enable(["fence", "code", "list", "blockquote"])
+_BLOCKS.disable("inline")
+
+
+def is_unfinished(text: str) -> bool:
+    """Tell whether a reply that is JSON, or ends with a code block, breaks off within it.
+
+    Prose never does, nor does JSON with a mistake that is no missing end. What is longer than
+    200,000 characters is not looked at.
+    """
+    if len(text) > _LONGEST:
+        return False
+    reply = read_reply(text, _KEYS)
+    halves = any(map(_is_half_json, (text, reply.body)))
+    return reply.is_cut or halves or _ends_in_fence(reply.body)
+
+
+def _is_half_json(text: str) -> bool:
+    return text.lstrip().startswith(("{", "[")) and _problem_of_json(text).startswith("EOF")
+
+
+def _problem_of_json(text: str) -> str:
+    """What a strict parser says; line ends in strings, which models write, are no problem."""
+    try:
+        from_json(_CONTROLS.sub(" ", text).encode(errors="replace"))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _ends_in_fence(text: str) -> bool:
+    """Whether the last code block lacks its end, unless that was only forgotten."""
+    if "```" not in text and "~~~" not in text:
+        return False
+    source = f"{text.rstrip()}\n"
+    fences = [token for token in _BLOCKS.parse(source) if token.type == "fence"]
+    if not fences or not _is_open(fences[-1], source.count("\n")):
+        return False
+    info, content = fences[-1].info.strip(), fences[-1].content
+    # A bare mark at the end closes a fence around others of the same length. Whole data is whole.
+    return bool(info or content.strip()) and bool(_problem_of_json(content))
+
+
+def _is_open(fence: Token, lines: int) -> bool:
+    first, end = fence.map or (0, 0)
+    return end == lines and end - first == fence.content.count("\n") + 1
