@@ -29,7 +29,7 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:
             return (f"{told}. {event.complaint}",)
         case StepsReopened(reruns=reruns) if any(each.why == "given" for each in reruns):
             told = ", ".join(map(str, reruns))
-            return (f"Results were edited, so settled steps are done again: {told}.",)
+            return (f"What settled steps were given has changed, so they are done again: {told}.",)
         case LimitReached(limit=limit) if limit in CUTS:
             return (f"The answer is not whole: {CUTS[limit]}.",)
         case _:

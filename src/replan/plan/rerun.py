@@ -18,9 +18,9 @@ class Rerun(Value):
     Attributes:
         step: The step.
         why: `edited`: it is asked something else than before; `reopened`: somebody took its mark
-            away; `awaits`: steps that it waits for run again; `given`: somebody edited results
-            that it was given.
-        of: The steps that it waits for and that run again, or whose results were edited.
+            away; `awaits`: steps that it waits for run again; `given`: results that it was
+            given have changed since.
+        of: The steps that it waits for and that run again, or whose results have changed.
     """
 
     step: int
