@@ -11,6 +11,7 @@ from replan import (
     MultiAgentConfig,
     RunSettings,
     Specialist,
+    ask_user,
     build_graph,
     open_storage,
     waiting_for,
@@ -35,11 +36,11 @@ async def saver(request, tmp_path):
             yield storage.checkpointer
 
 
-def graph_of(saver, seen, effects="keyed", fails=()):
+def graph_of(saver, seen, effects="keyed", **special):
     def work(context):
         step = context.plan_step
-        if step.description in fails:
-            raise ValueError("broken")
+        if step.description in special:
+            return special[step.description](context)
         seen.append((step.id, dict(context.inputs)))
         return f"{step.description}({', '.join(context.inputs.values())})"
 
@@ -149,8 +150,12 @@ async def test_unsafe_work_asks_before_an_edited_result_has_it_done_again(saver,
 
 async def test_a_failure_that_a_person_makes_a_result_reaches_what_was_done_without_it(saver):
     seen = []
+
+    def fail(context):
+        raise ValueError("broken")
+
     plan = "- [ ] 1. Count @a (optional)\n- [ ] 2. Sum @b (after 1)\n- [ ] 3. Draw @b (after 2)\n"
-    graph = graph_of(saver, seen, fails=["Count"])
+    graph = graph_of(saver, seen, Count=fail)
     held = await stopped(graph, 2, plan)
     assert seen == [(2, {})]
     found = held["current_plan"]
@@ -158,6 +163,25 @@ async def test_a_failure_that_a_person_makes_a_result_reaches_what_was_done_with
     await graph.aupdate_state(THREAD, {"current_plan": found.with_steps(first)})
     state = await graph.ainvoke(None, THREAD)
     assert seen[1:] == [(2, {1: "Seven"}), (3, {2: "Sum(Seven)"})]
+    assert state["outcome"] == "completed"
+
+
+async def test_an_edit_while_a_step_waits_for_an_answer_is_heard_when_it_comes(saver):
+    seen = []
+
+    def draw(context):
+        seen.append((ask_user("Which colour?"), dict(context.inputs)))
+        return "Drawn"
+
+    graph = graph_of(saver, seen, Draw=draw)
+    plan = "- [ ] 1. Count @a\n- [ ] 2. Sum @b (after 1)\n- [ ] 3. Draw @b (after 2)\n"
+    await graph.ainvoke({"plan": plan}, THREAD)
+    seen.clear()
+    await edit(graph, (await graph.aget_state(THREAD)).values, {"1/a": "Seven"})
+    state = await graph.ainvoke(None, THREAD)
+    (question,) = waiting_for(state)
+    state = await graph.ainvoke(Command(resume={question.key: "Red"}), THREAD)
+    assert seen == [(2, {1: "Seven"}), ("Red", {2: "Sum(Seven)"})]
     assert state["outcome"] == "completed"
 
 
