@@ -43,7 +43,7 @@ class RunStarted(BaseEvent):
 
 
 class StepsReopened(BaseEvent):
-    """Settled steps of a handed-in plan run again, and why."""
+    """Settled steps run again, of a handed-in plan or after a change of results, and why."""
 
     type: Literal["steps_reopened"] = "steps_reopened"
     reruns: tuple[Rerun, ...]

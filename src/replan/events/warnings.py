@@ -7,6 +7,7 @@ from replan.events.types import (
     PlanDoubtful,
     PlanUpdated,
     ReplyUnreadable,
+    StepsReopened,
     StepsRouted,
 )
 from replan.secrets.known import KNOWN
@@ -26,6 +27,9 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:
         case ReplyUnreadable():
             told = f"The reply of {event.node} could not be read, so this is done: {event.fallback}"
             return (f"{told}. {event.complaint}",)
+        case StepsReopened(reruns=reruns) if any(each.why == "given" for each in reruns):
+            told = ", ".join(map(str, reruns))
+            return (f"What settled steps were given has changed, so they are done again: {told}.",)
         case LimitReached(limit=limit) if limit in CUTS:
             return (f"The answer is not whole: {CUTS[limit]}.",)
         case _:

@@ -10,8 +10,9 @@ from langgraph.types import Send
 
 from replan.nodes.superstep import argument
 from replan.state.enhanced import EnhancedState
-from replan.state.results import TaskComplexity
+from replan.state.results import FeedbackResult, TaskComplexity
 from replan.state.waiting import open_questions
+from replan.steps.stale import stale_steps
 
 
 async def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_creation"]:
@@ -34,7 +35,7 @@ async def decision_branch(
     decision = state.get("decision")
     if decision is None or decision.action != "reject":
         return "plan_execution"
-    return await reflection_branch(state)
+    return _after(state.get("current_feedback_result"))
 
 
 async def specialist_branch(
@@ -53,8 +54,12 @@ async def specialist_branch(
 
 
 async def reflection_branch(state: EnhancedState) -> Literal["plan_update", "final_answer"]:
-    """Another round if the judgement says so; a missing judgement ends the run."""
+    """Another round if the judgement says so, or results were edited; none without a judgement."""
     judged = state.get("current_feedback_result")
+    return "plan_update" if judged is not None and stale_steps(state) else _after(judged)
+
+
+def _after(judged: FeedbackResult | None) -> Literal["plan_update", "final_answer"]:
     return "plan_update" if judged is not None and judged.should_continue else "final_answer"
 
 

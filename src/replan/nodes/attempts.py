@@ -43,12 +43,13 @@ from replan.state.questions import Question
 from replan.state.results import (
     ExecutionContext,
     ExecutionStatus,
+    MadeOf,
     SpecialistResult,
     result_key,
     storable_result,
 )
 from replan.state.usage import TokenCount
-from replan.steps.keys import Keys
+from replan.steps.keys import Keys, digest_of_text
 from replan.steps.on_record import key_of_result
 
 logger = logging.getLogger(__name__)
@@ -386,6 +387,7 @@ class Tries:
             duration=result.duration or seconds,
             usage=self.used,
             confidence=0.0 if failed else result.confidence,
+            made_of=MadeOf(inputs=dict(self.keys.inputs), text=digest_of_text(result.text)),
             error=within_budget(
                 without_secrets(
                     result.error or (result.text or "no reason given" if failed else "")

@@ -37,7 +37,7 @@ async def kept_results(
         known += state.get("kept_results", {}).values()
         known += state.get("current_specialist_results", {}).values()
     found = [result for step in steps for result in _results_of(step, known)]
-    return {result.key: result.replace(round=0) for result in found}
+    return {result.key: result.replace(round=0, made_of=None) for result in found}
 
 
 async def note_kept(run_id: str, kept: Iterable[SpecialistResult], journal: Journal) -> None:

@@ -5,15 +5,20 @@ from collections.abc import Iterable, Sequence
 from langgraph.runtime import Runtime
 
 from replan.errors import InputError
-from replan.events.types import SpecialistCompleted, StepsRouted
+from replan.events.emitter import Emitter
+from replan.events.types import PlanUpdated, SpecialistCompleted, StepsReopened, StepsRouted
 from replan.nodes.contexts import context_of
 from replan.nodes.host_call import emitter_of
 from replan.nodes.rules import round_results, runnable_steps, within_limit
+from replan.plan.applying import unstarted
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
+from replan.plan.rerun import Rerun
+from replan.plan.statuses import with_statuses
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
+from replan.state.patches import plan_write
 from replan.state.placing import places_of
 from replan.state.results import (
     Assignment,
@@ -25,6 +30,7 @@ from replan.state.team import SpecialistCard
 from replan.state.waiting import waiting_steps
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
+from replan.steps.stale import stale_steps
 
 
 async def plan_execution(
@@ -38,6 +44,13 @@ async def plan_execution(
     plan = state.get("current_plan")
     if plan is None:
         raise InputError("There is no plan in the state. Put one into `current_plan`.")
+    emitter = emitter_of(state, services, runtime)
+    update: EnhancedState = {}
+    if reruns := stale_steps(state):
+        before, plan = plan, _opened(plan, reruns, services)
+        update = {"current_plan": plan_write(before, plan)}
+        state = {**state, "current_plan": plan}
+        await _tell_opened(plan, reruns, state, emitter)
     waiting = waiting_steps(state)
     ready = tuple(step for step in runnable_steps(state) if step.id not in waiting)
     if state.get("current_round", 1) > rounds_of(state):
@@ -45,7 +58,6 @@ async def plan_execution(
         ready = ()
     steps = tuple(_steps_of_round(state, plan, ready))
     dispatched = _dispatched(steps, ready, services.team)
-    emitter = emitter_of(state, services, runtime)
     chosen = _newly_chosen(steps, dispatched, state)
     if chosen:
         await emitter.emit(StepsRouted, chosen=chosen)
@@ -57,7 +69,7 @@ async def plan_execution(
             specialist=result.specialist_name,
             result=result,
         )
-    update: EnhancedState = {
+    update |= {
         "dispatched": dispatched,
         "current_execution": _leading(ready, state, services),
         "warnings": emitter.warnings,
@@ -67,6 +79,20 @@ async def plan_execution(
     if results:
         update["current_specialist_results"] = results
     return update
+
+
+def _opened(plan: TaskPlan, reruns: Sequence[Rerun], services: Services) -> TaskPlan:
+    """The plan with steps open whose inputs are not what they were."""
+    again = [unstarted(plan.step(rerun.step)) for rerun in reruns]
+    return with_statuses(plan, again, services.clock())
+
+
+async def _tell_opened(
+    plan: TaskPlan, reruns: tuple[Rerun, ...], state: EnhancedState, emitter: Emitter
+) -> None:
+    await emitter.emit(StepsReopened, reruns=reruns)
+    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
+    await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
 
 
 def _past(steps: Sequence[PlanStep], state: EnhancedState) -> dict[str, SpecialistResult]:

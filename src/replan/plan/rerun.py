@@ -18,17 +18,19 @@ class Rerun(Value):
     Attributes:
         step: The step.
         why: `edited`: it is asked something else than before; `reopened`: somebody took its mark
-            away; `awaits`: steps that it waits for run again.
-        of: The steps that it waits for and that run again.
+            away; `awaits`: steps that it waits for run again; `given`: results that it was
+            given have changed since.
+        of: The steps that it waits for and that run again, or whose results have changed.
     """
 
     step: int
-    why: Literal["edited", "reopened", "awaits"]
+    why: Literal["edited", "reopened", "awaits", "given"]
     of: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         steps = ", ".join(map(str, self.of))
-        return f"{self.step} ({f'after {steps}' if self.why == 'awaits' else self.why})"
+        told = {"awaits": f"after {steps}", "given": f"given another result of {steps}"}
+        return f"{self.step} ({told.get(self.why, self.why)})"
 
 
 def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:

@@ -119,6 +119,18 @@ class ExecutionContext(Value):
     attempt: int = 1
 
 
+class MadeOf(Value):
+    """What a result was made of, to tell later whether somebody edited it or what it was given.
+
+    Attributes:
+        inputs: The digests of what the step was given, by the steps that gave it.
+        text: The digest of the result's own text.
+    """
+
+    inputs: dict[int, str]
+    text: str
+
+
 class SpecialistResult(Value):
     """What came of one step at one specialist.
 
@@ -138,6 +150,7 @@ class SpecialistResult(Value):
         usage: What its model calls used.
         cut: Why the result is not whole: `reply_length`, `content_filter`, or the limit that
             refused model calls of it; empty where it is whole.
+        made_of: What it was made of; filled in by the run, None where that is not known.
     """
 
     specialist_name: str = ""
@@ -154,6 +167,7 @@ class SpecialistResult(Value):
     artifacts: tuple[Artifact, ...] = ()
     usage: TokenCount = TokenCount()
     cut: str = ""
+    made_of: MadeOf | None = None
 
     @property
     def key(self) -> str:

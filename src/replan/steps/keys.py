@@ -21,11 +21,13 @@ class Keys:
         result: What a success on record answers for: the work in this generation.
         attempt: What a failure on record answers for: the same, run in this way.
         idempotency: What services are handed: the work, whatever became of earlier attempts.
+        inputs: The digests of the inputs, by the steps that gave them.
     """
 
     result: str
     attempt: str
     idempotency: str
+    inputs: Mapping[int, str]
 
 
 def keys_of(
@@ -44,7 +46,7 @@ def keys_of(
         inputs: What the step is given by those that it waits for, by their ids.
         generation: How often it was settled before.
     """
-    given = [(step_id, _digest_of_text(text)) for step_id, text in sorted(inputs.items())]
+    given = [(step_id, digest_of_text(text)) for step_id, text in sorted(inputs.items())]
     asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
     work = _digest(*asked, given)
     how = (step.timeout, step.max_retries, step.priority, step.writes)
@@ -52,6 +54,7 @@ def keys_of(
         result=_digest("result", work, generation.settled),
         attempt=_digest("attempt", work, generation.settled, how),
         idempotency=_digest("idempotency", work, generation.done),
+        inputs=dict(given),
     )
 
 
@@ -71,6 +74,7 @@ def _digest(*parts: object) -> str:
     return hashlib.sha256(_encode(parts).encode()).hexdigest()[:32]
 
 
-def _digest_of_text(text: str) -> str:
+def digest_of_text(text: str) -> str:
+    """Give the digest by which a text is known in keys."""
     # Half a character is stored as a question mark, and must not change the key by that.
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()

@@ -59,7 +59,7 @@ def tries(services):
             emitter=emitter,
             config={"tags": ["mine"]},
             questions=questions,
-            keys=Keys(result="result", attempt="attempt", idempotency="k"),
+            keys=Keys(result="result", attempt="attempt", idempotency="k", inputs={}),
             tried=tried,
         )
         return built, events
@@ -428,7 +428,7 @@ async def test_what_was_cut_off_where_nobody_is_asked_stays_in_doubt(tries):
     assert "declare that in the team: effects='pure' for @a" in result.error
     # Whoever opens the step again, with other words even, does not make it run again.
     again, _ = tries(hang, journal=journal, card=card, tried=await journal.ledger("r"))
-    again.keys = Keys(result="other", attempt="other", idempotency="other")
+    again.keys = Keys(result="other", attempt="other", idempotency="other", inputs={})
     assert isinstance(await again.run(), list)
     assert times == [1]
 

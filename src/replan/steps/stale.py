@@ -1,0 +1,72 @@
+"""Which settled steps were made of inputs that they would not be given now."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.order import run_order
+from replan.plan.rerun import Rerun
+from replan.state.enhanced import EnhancedState
+from replan.state.results import MadeOf, SpecialistResult
+from replan.steps.keys import digest_of_text
+from replan.steps.outcomes import inputs_of, own_results, results_in, status_of
+
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+
+
+def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
+    """Tell which settled steps of a run that is under way are to be done again, and why.
+
+    That is so where somebody edited a result in the state. Of results that a person wrote, and of
+    those of earlier versions, it is not known what they were made of: they stand.
+
+    Args:
+        state: The run.
+
+    Returns:
+        One reason for each of the steps, in the order of dependencies.
+    """
+    plan = state.get("current_plan")
+    if plan is None or state.get("is_completed"):
+        return ()
+    return tuple(_stale(plan, results_in(state)))
+
+
+def _stale(plan: TaskPlan, results: Mapping[int, Sequence[SpecialistResult]]) -> Iterator[Rerun]:
+    steps, again = plan.by_id, set[int]()
+    for step in run_order(plan) if results else ():
+        if step.status in _OPEN or not step.awaits:
+            continue
+        known = _known(step, results.get(step.id, ()))
+        after = tuple(other for other in step.awaits if other in again)
+        changed = tuple(_changed(step, known, inputs_of(step, steps, results))) if known else ()
+        if changed or (after and (known or _is_left_out(step))):
+            is_after = after or any(steps[other].status in _OPEN for other in changed)
+            why = "awaits" if is_after else "given"
+            yield Rerun(step=step.id, why=why, of=after or changed)
+            again.add(step.id)
+
+
+def _known(step: PlanStep, results: Sequence[SpecialistResult]) -> list[MadeOf]:
+    """What a step was made of; nothing where it is not known, or a person settled it."""
+    own = own_results(step, results)
+    if status_of(own) is not step.status:
+        return []
+    return [
+        each.made_of
+        for each in own
+        if each.made_of is not None and each.made_of.text == digest_of_text(each.text)
+    ]
+
+
+def _changed(step: PlanStep, known: Sequence[MadeOf], inputs: Mapping[int, str]) -> Iterator[int]:
+    """The steps whose results are not those that a completed step was made of."""
+    if step.status is not StepStatus.COMPLETED:
+        return
+    now = {other: digest_of_text(text) for other, text in inputs.items()}
+    for other in step.awaits:
+        if any(made_of.inputs.get(other) != now.get(other) for made_of in known):
+            yield other
+
+
+def _is_left_out(step: PlanStep) -> bool:
+    return step.status is StepStatus.SKIPPED and step.condition is not None
