@@ -1,5 +1,6 @@
 """Two runs on one thread of the server, and a process beside it on the same storage."""
 
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -73,10 +74,11 @@ async def at_work(client, folder):
     thread = (await client.threads.create())["thread_id"]
     stream = client.runs.stream(thread, "replan", input=asked("First", LONG), stream_mode="custom")
     run_id = None
-    async for part in stream:
-        run_id = run_id or part.data.get("run_id")
-        if part.data.get("type") == "specialist_invoked" and part.data.get("step_id") == 2:
-            break
+    async with aclosing(stream):
+        async for part in stream:
+            run_id = run_id or part.data.get("run_id")
+            if part.data.get("type") == "specialist_invoked" and part.data.get("step_id") == 2:
+                break
     assert begun(folder) == ["Begin", "Wait"]
     return thread, run_id
 

@@ -176,7 +176,7 @@ from replan import Host, MultiAgentConfig, Specialist, build_graph, run_sync
 from replan.testing import ScriptedModel
 
 def hang(context):
-    threading.Event().wait(60 if threading.current_thread().daemon else 1)
+    threading.Event().wait(300 if threading.current_thread().daemon else 1)
 
 with ScriptedModel({"feedback": "---\\nverdict: complete\\n---\\nSorry."}) as model:
     team = [Specialist(name="a", intended_use="Hangs.", run=hang)]
@@ -190,4 +190,4 @@ def test_a_process_ends_promptly_though_a_function_of_its_still_hangs():
     started = time.monotonic()
     ended = warm.run("-c", HANGS)
     assert ended.stdout.strip() == "failed"
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
