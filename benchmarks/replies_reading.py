@@ -7,7 +7,7 @@ from reply_families.drawing import Item, Meant, Task
 
 from replan.nodes import charging
 from replan.nodes.plan_texts import assigned, complaint_about, plan_in
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.replies.plans import FoundPlan
 from replan.replies.readings import (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from replan.events.callbacks import MultiAgentCallback
     from replan.graph.config import Host, MultiAgentConfig, Specialist
-    from replan.plan.document import PlanDocument
+    from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.questions import ask_user
     from replan.ports.storage import Storage
@@ -79,7 +79,7 @@ _PLACES = {
     ),
     "replan.events.callbacks": ("MultiAgentCallback",),
     "replan.graph.config": ("Host", "MultiAgentConfig", "Specialist"),
-    "replan.plan.document": ("PlanDocument",),
+    "replan.plan.markdown.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.storage": ("Storage",),
     "replan.ports.questions": ("ask_user",),

@@ -12,7 +12,7 @@ from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.outlook import Team, outlook, outlook_lines
 from replan.cli.reading import read_plan_text
 from replan.errors import Mistake
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.state.limits import Limits, RunSettings

@@ -25,8 +25,8 @@ from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.nodes.rules import limit_value
 from replan.nodes.step_questions import ANSWERS
+from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
-from replan.plan.seal import origin_of
 from replan.ports.runs import RunRecord
 from replan.running import raise_limits
 from replan.state.cuts import CUTS

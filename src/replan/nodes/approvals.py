@@ -8,7 +8,7 @@ from replan.errors import InputError, PlanChangeError, Refusal
 from replan.nodes.plan_texts import written
 from replan.plan.applying import apply, unstarted
 from replan.plan.changes import aligned, difference
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings

@@ -10,8 +10,8 @@ from replan.events.warnings import told_secret
 from replan.nodes.answer_stream import AnswerStream, show
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.rules import is_rejected, missing_from, outcome_of, proposed_in
+from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
-from replan.plan.seal import sealed
 from replan.ports.listening import has_listener
 from replan.ports.services import Services
 from replan.prompts.host import build_final_answer_prompt

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from replan.nodes.plan_texts import written
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import Kind, Overlooked
 from replan.plan.model import PlanStep, TaskPlan
-from replan.plan.overlooked import Kind, Overlooked
 from replan.ports.services import Services
 
 _WORK = ("description", "brief", "parameters", "assigned_to", "joined_by")

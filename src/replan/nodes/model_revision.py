@@ -8,10 +8,10 @@ from replan.nodes.model_bounds import bounded
 from replan.nodes.plan_texts import assigned
 from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
-from replan.plan.document import PlanDocument, too_large
+from replan.plan.markdown.document import PlanDocument, too_large
+from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.merging import matched, taken_over
 from replan.plan.model import PlanStep, TaskPlan
-from replan.plan.overlooked import Overlooked
 from replan.ports.services import Services
 from replan.replies.dropping import crossed_out, taken_away
 from replan.replies.naming import Names

@@ -16,10 +16,10 @@ from replan.nodes.plan_texts import (
     plan_in,
     read_model_plan,
 )
-from replan.plan.document import PlanDocument, looks_like_plan, too_large
+from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
+from replan.plan.markdown.overlooked import Overlooked, overlooked
 from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
-from replan.plan.overlooked import Overlooked, overlooked
 from replan.ports.services import Services
 from replan.prompts.conversation import request_text
 from replan.prompts.host import build_planning_prompt, request_messages

@@ -7,9 +7,9 @@ from langchain_core.messages import BaseMessage
 from replan.errors import LimitReachedError, ModelCallError
 from replan.nodes.cut_replies import with_end
 from replan.nodes.host_call import HostCall
-from replan.plan.document import PlanDocument, refresh_content, too_large
+from replan.plan.markdown.document import PlanDocument, refresh_content, too_large
+from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.rendering import render
 from replan.replies.naming import Names
 from replan.replies.plans import FoundPlan, problems_of
 from replan.replies.readings import read_plan

@@ -14,8 +14,8 @@ from replan.nodes.cut_replies import told
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.model_revision import Revision, revision_of
 from replan.nodes.rules import asks_for_revision
+from replan.plan.markdown.overlooked import Overlooked, overlooked
 from replan.plan.model import TaskPlan
-from replan.plan.overlooked import Overlooked, overlooked
 from replan.plan.progress import repeats_revision
 from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt

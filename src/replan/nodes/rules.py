@@ -7,7 +7,7 @@ required step can still run.
 import math
 
 from replan.plan.dependencies import blocked_steps, ready_steps, unmet_steps
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of

@@ -13,11 +13,11 @@ from replan.errors import InputError
 from replan.nodes.kept import kept_results, note_kept
 from replan.nodes.result_collector import collect
 from replan.nodes.scopes import check_prices
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import overlooked
+from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
-from replan.plan.overlooked import overlooked
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
-from replan.plan.seal import origin_of
 from replan.ports.journal import BEGAN, Journal
 from replan.ports.services import Services
 from replan.state.channels import checked, conversation

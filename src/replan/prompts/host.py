@@ -17,8 +17,8 @@ from langchain_core.messages import (
 )
 
 from replan.memory.conversation import conversation_of, split_at_request
+from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
-from replan.plan.rendering import render_for_model
 from replan.prompts.budget import within_budget
 from replan.prompts.conversation import instructions_in, request_sections
 from replan.prompts.sections import Call, Node, call_tag, section

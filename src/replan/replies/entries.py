@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep
-from replan.plan.title import write_title
 from replan.replies.order_phrases import ALL, PREVIOUS, label_of
 from replan.replies.step_line import Line
 

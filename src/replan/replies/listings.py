@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replan.plan.fence import outside_fences
-from replan.plan.lines import dedent, trim_blank
+from replan.plan.markdown.fence import outside_fences
+from replan.plan.markdown.lines import dedent, trim_blank
 from replan.replies.entries import Entry, labels_of, step_lines
 from replan.replies.naming import Names, squeezed
 from replan.replies.openings import Opening, opening_of

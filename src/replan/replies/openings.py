@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from replan.plan import words
+from replan.plan.markdown import words
 from replan.replies.order_phrases import label_of
 
 _BLANK = r"[ \t\u00a0\u2000-\u200f\u202f\u2060\u3000\ufeff]"

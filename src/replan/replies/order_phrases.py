@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from replan.plan import words
+from replan.plan.markdown import words
 
 PREVIOUS, ALL = "<", "*"
 """In the place of a step: the one right above, and all above."""

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from replan.plan import words
+from replan.plan.markdown import words
 
 PAIRS = {"(": ")", "（": "）", "[": "]", "【": "】", "{": "}", "<": ">", "［": "］"}
 _EDGE = " \t,;|，；、:：–—→⇒&\\"

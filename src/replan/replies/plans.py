@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from replan.errors import Mistake
-from replan.plan import words
-from replan.plan.document import PlanDocument, looks_like_plan, too_large
-from replan.plan.reading import read_document
+from replan.plan.markdown import words
+from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
+from replan.plan.markdown.reading import read_document
 from replan.replies.accounting import unaccounted
 from replan.replies.json_text import decode
 from replan.replies.listings import rewritten

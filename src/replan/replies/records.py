@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from replan.plan import words
+from replan.plan.markdown import words
 from replan.replies.entries import Entry, document
 from replan.replies.json_text import as_text
 from replan.replies.naming import Names, squeezed

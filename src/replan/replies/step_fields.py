@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 
-from replan.plan import words
+from replan.plan.markdown import words
 from replan.replies.naming import Names, squeezed
 from replan.replies.order_phrases import read_order
 from replan.replies.step_line import Line, read_line

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from replan.plan import words
-from replan.plan.attributes import Attributes
-from replan.plan.phrases import read_phrases
+from replan.plan.markdown import words
+from replan.plan.markdown.attributes import Attributes
+from replan.plan.markdown.phrases import read_phrases
 from replan.replies.naming import Names
 from replan.replies.order_phrases import (
     begins_with_keyword,

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 import yaml
 
-from replan.plan import words
+from replan.plan.markdown import words
 from replan.replies.json_text import decode, decode_lines
 from replan.replies.naming import squeezed
 from replan.replies.records import LISTS, has_step_fields, part_of

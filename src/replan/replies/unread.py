@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from replan.errors import Mistake
-from replan.plan.fence import outside_fences
-from replan.plan.overlooked import sequence_word
-from replan.plan.reading import Block, read_document
+from replan.plan.markdown.fence import outside_fences
+from replan.plan.markdown.overlooked import sequence_word
+from replan.plan.markdown.reading import Block, read_document
 from replan.replies.naming import Names, squeezed
 from replan.replies.openings import opening_of
 from replan.replies.order_phrases import keyword_places

@@ -10,11 +10,11 @@ from typing import Any, Self
 from langgraph.errors import InvalidUpdateError
 
 from replan.plan.applying import unstarted
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.normal import VISIBLE
+from replan.plan.markdown.rendering import render
+from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.normal import VISIBLE
-from replan.plan.rendering import render
-from replan.plan.writing import shows
 from replan.state.channels import Take, checked
 from replan.state.patches import PlanChannel, patched
 from replan.state.placing import told_with_place, unknown_names

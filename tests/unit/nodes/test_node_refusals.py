@@ -22,7 +22,7 @@ from replan.nodes.feedback import feedback
 from replan.nodes.plan_execution import plan_execution
 from replan.nodes.plan_texts import LONGEST_LINE, one_step_plan
 from replan.nodes.plan_update import plan_update
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.state.results import CollectedResults
 from replan.testing import HttpFault, ScriptedModel, always
 

@@ -17,7 +17,7 @@ from replan import (
     ThinkingResult,
 )
 from replan.nodes.result_collector import collect
-from replan.plan.rendering import render as render_plan
+from replan.plan.markdown.rendering import render as render_plan
 from replan.prompts.host import (
     HostPrompts,
     build_direct_answer_prompt,

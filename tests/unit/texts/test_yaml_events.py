@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from replan.plan.document import PlanDocument
-from replan.plan.parameters import ParametersError, read_parameters
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.parameters import ParametersError, read_parameters
 from replan.replies.structures import load_yaml
 from replan.texts.bounds import PARAMETERS
 
@@ -53,7 +53,7 @@ def test_a_plan_with_deep_parameters_is_a_mistake_and_no_crash() -> None:
     block = "```yaml\n  a: " + "[" * 30_000 + "\n  ```\n"
     # A crash would end the tests, too.
     program = (
-        "import sys; from replan.plan.document import PlanDocument\n"
+        "import sys; from replan.plan.markdown.document import PlanDocument\n"
         "print([(m.line, m.code) for m in PlanDocument.recover(sys.stdin.read()).mistakes])"
     )
     done = subprocess.run(

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from replan.plan.editing import BlockEditor
-from replan.plan.lines import Line, is_blank, usual_line_end
-from replan.plan.marking import marking
+from replan.plan.markdown.editing import BlockEditor
+from replan.plan.markdown.lines import Line, is_blank, usual_line_end
+from replan.plan.markdown.marking import marking
+from replan.plan.markdown.normal import normalised, visible
+from replan.plan.markdown.reading import Block, Reading, read_document
+from replan.plan.markdown.rendering import heading_line, render, step_lines
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.normal import normalised, visible
-from replan.plan.reading import Block, Reading, read_document
-from replan.plan.rendering import heading_line, render, step_lines
 
 NewLines = Callable[[PlanStep, Block | None], list[Line]]
 """Gives the lines of a step, for the place that it has in the document or for a new one."""

@@ -4,14 +4,14 @@ import re
 from collections.abc import Sequence
 from operator import attrgetter
 
-from replan.plan.body import write_body, write_quotes
-from replan.plan.lines import Line, indent_of, is_blank
-from replan.plan.marking import Marking
+from replan.plan.markdown.body import write_body, write_quotes
+from replan.plan.markdown.lines import Line, indent_of, is_blank
+from replan.plan.markdown.marking import Marking
+from replan.plan.markdown.outline import PENDING_MARKS
+from replan.plan.markdown.reading import Block
+from replan.plan.markdown.rendering import MARKS, under
+from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus
-from replan.plan.outline import PENDING_MARKS
-from replan.plan.reading import Block
-from replan.plan.rendering import MARKS, under
-from replan.plan.title import write_title
 
 _in_title = attrgetter(
     *("description", "assigned_to", "joined_by", "dependencies", "condition"),

@@ -7,11 +7,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from replan.plan import words
-from replan.plan.fence import outside_fences
-from replan.plan.lines import is_blank
+from replan.plan.markdown import words
+from replan.plan.markdown.fence import outside_fences
+from replan.plan.markdown.lines import is_blank
+from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.model import PlanStep, Value
-from replan.plan.reading import Block, Reading, read_document
 
 Kind = Literal[
     "dependency", "name", "nested_task", "other_heading", "other_list", "retries", "timeout"
@@ -161,7 +161,9 @@ def _blanked(match: re.Match[str]) -> str:
 @cache
 def _waiting_words() -> str:
     """A pattern for any word that says that a step waits; the words are data."""
-    lines = files("replan.plan").joinpath("waiting_words.txt").read_text("utf-8").splitlines()
+    lines = (
+        files("replan.plan.markdown").joinpath("waiting_words.txt").read_text("utf-8").splitlines()
+    )
     ordered = sorted(filter(None, lines), key=len, reverse=True)
     return "|".join(_bounded(word) for word in ordered)
 

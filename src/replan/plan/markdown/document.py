@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Self
 
 from replan.errors import Mistake, PlanDocumentError
+from replan.plan.markdown.reading import Block, Reading, read_document
+from replan.plan.markdown.rendering import render
+from replan.plan.markdown.writing import write_document
 from replan.plan.model import PlanStep, TaskPlan
-from replan.plan.reading import Block, Reading, read_document
-from replan.plan.rendering import render
-from replan.plan.writing import write_document
 from replan.texts.bounds import PLAN, Bounds
 from replan.texts.gate import excess_of
 

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from replan.plan.lines import is_blank
-from replan.plan.outline import Item
-from replan.plan.phrases import read_key_line
-from replan.plan.title import read_title
+from replan.plan.markdown.lines import is_blank
+from replan.plan.markdown.outline import Item
+from replan.plan.markdown.phrases import read_key_line
+from replan.plan.markdown.title import read_title
 
 _NO_PLAIN_TEXT = re.compile(r"[ \t]*(?:[-*+>#`~|<=]|\d{1,9}[.)](?:\s|$))")
 _MOST_LINES = 8

@@ -8,9 +8,9 @@ changes.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from replan.plan.markdown.numbering import number_steps
+from replan.plan.markdown.reading import Block
 from replan.plan.model import PlanStep, StepStatus
-from replan.plan.numbering import number_steps
-from replan.plan.reading import Block
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import cast
 
 _LISTS = cast(
     "dict[str, list[str]]",
-    tomllib.loads((files("replan.plan") / "words.toml").read_text(encoding="utf-8")),
+    tomllib.loads((files("replan.plan.markdown") / "words.toml").read_text(encoding="utf-8")),
 )
 FIELDS = cast("dict[str, list[str]]", _LISTS.pop("fields"))
 """What the parts of a step are called where each has a key, a column or a tag of its own."""

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from replan.plan import words
-from replan.plan.attributes import Attributes
-from replan.plan.encoding import decode
+from replan.plan.markdown import words
+from replan.plan.markdown.attributes import Attributes
+from replan.plan.markdown.encoding import decode
 from replan.plan.model import Condition
 
 # More than 64 bits are a number that no store keeps.

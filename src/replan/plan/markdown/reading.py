@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from replan.errors import Mistake
-from replan.plan.attributes import Attributes
-from replan.plan.body import Body, read_body
-from replan.plan.encoding import decode
-from replan.plan.lines import Line, split_lines
+from replan.plan.markdown.attributes import Attributes
+from replan.plan.markdown.body import Body, read_body
+from replan.plan.markdown.encoding import decode
+from replan.plan.markdown.lines import Line, split_lines
+from replan.plan.markdown.numbering import Numbered, lazy_groups, number_steps
+from replan.plan.markdown.outline import KNOWN_MARKS, Item, Outline, outline
+from replan.plan.markdown.repair import repair
+from replan.plan.markdown.seal import without_seal
+from replan.plan.markdown.title import Complaint, Title, read_title, repeated
+from replan.plan.markdown.wrapped_lines import wrapped_lines
 from replan.plan.model import PlanStep, StepStatus
-from replan.plan.numbering import Numbered, lazy_groups, number_steps
-from replan.plan.outline import KNOWN_MARKS, Item, Outline, outline
-from replan.plan.repair import repair
-from replan.plan.seal import without_seal
-from replan.plan.title import Complaint, Title, read_title, repeated
-from replan.plan.wrapping import wrapped_lines
 from replan.texts.bounds import MOST_DEPENDENCIES
 
 BOM = "\ufeff"

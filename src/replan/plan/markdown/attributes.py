@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
-from replan.plan.encoding import encode_resource
+from replan.plan.markdown.encoding import encode_resource
 from replan.plan.model import Condition, PlanStep
 
 KNOWN = (

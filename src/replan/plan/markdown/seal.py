@@ -14,9 +14,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from replan.plan.lines import Line, split_lines, usual_line_end
+from replan.plan.markdown.lines import Line, split_lines, usual_line_end
+from replan.plan.markdown.normal import normalised_step
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.normal import normalised_step
 
 LENGTH = 8
 """Digits of a fingerprint: two different askings share one in four thousand million cases."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
+from replan.plan.markdown.title import Complaint
 from replan.plan.model import PlanStep
 from replan.plan.order import closing_edges
-from replan.plan.title import Complaint
 
 Found = tuple[int, Complaint]
 """The id of a step, and what is wrong with it."""

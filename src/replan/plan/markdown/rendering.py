@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from replan.plan.body import write_body
-from replan.plan.encoding import decode, encode, encode_where
-from replan.plan.lines import is_blank
+from replan.plan.markdown.body import write_body
+from replan.plan.markdown.encoding import decode, encode, encode_where
+from replan.plan.markdown.lines import is_blank
+from replan.plan.markdown.normal import normalised
+from replan.plan.markdown.outline import read_heading
+from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.normal import normalised
-from replan.plan.outline import read_heading
-from replan.plan.title import write_title
 
 MARKS = {
     StepStatus.PENDING: " ",

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from replan.plan import words
-from replan.plan.attributes import KNOWN, Attributes, write_attributes
-from replan.plan.encoding import decode, encode, encode_name, encode_where
+from replan.plan.markdown import words
+from replan.plan.markdown.attributes import KNOWN, Attributes, write_attributes
+from replan.plan.markdown.encoding import decode, encode, encode_name, encode_where
+from replan.plan.markdown.phrases import Phrase, read_phrases, read_trailing
 from replan.plan.model import PlanStep
-from replan.plan.phrases import Phrase, read_phrases, read_trailing
 from replan.texts.bounds import STEP_ATTRIBUTES, STEP_LINE
 
 _LONGEST_KEPT = 500

@@ -16,12 +16,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from pydantic import JsonValue
 
-from replan.plan.attributes import Attributes
-from replan.plan.lines import dedent, is_blank, trim_blank
+from replan.plan.markdown.attributes import Attributes
+from replan.plan.markdown.lines import dedent, is_blank, trim_blank
+from replan.plan.markdown.parameters import ParametersError, read_parameters, same, write_parameters
+from replan.plan.markdown.phrases import read_key_line
+from replan.plan.markdown.title import Complaint, bad_number, repeated
 from replan.plan.model import PlanStep, StepStatus
-from replan.plan.parameters import ParametersError, read_parameters, same, write_parameters
-from replan.plan.phrases import read_key_line
-from replan.plan.title import Complaint, bad_number, repeated
 
 
 class Placed(NamedTuple):

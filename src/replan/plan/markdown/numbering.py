@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from replan.plan.outline import Item
-from replan.plan.title import Complaint, own_number
+from replan.plan.markdown.outline import Item
+from replan.plan.markdown.title import Complaint, own_number
 
 # More than 64 bits are a number that no store keeps.
 _MOST_DIGITS = 18

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from pydantic import JsonValue
 
-from replan.plan.lines import unify_line_ends
+from replan.plan.markdown.lines import unify_line_ends
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
 VISIBLE = (

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from markdown_it.token import Token
 
-from replan.plan.body import block_parser
-from replan.plan.fence import fenced_window
-from replan.plan.lines import Line, indent_of, is_blank
-from replan.plan.title import names_a_step, own_number
+from replan.plan.markdown.body import block_parser
+from replan.plan.markdown.fence import fenced_window
+from replan.plan.markdown.lines import Line, indent_of, is_blank
+from replan.plan.markdown.title import names_a_step, own_number
 
 PENDING_MARKS = " ~"
 KNOWN_MARKS = " ~xX!-"
