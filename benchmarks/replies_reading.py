@@ -9,7 +9,6 @@ from replan.nodes import charging
 from replan.nodes.plan_texts import assigned, complaint_about, plan_in
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
-from replan.replies.plans import FoundPlan
 from replan.replies.readings import (
     Complaint,
     read_answer,
@@ -18,6 +17,7 @@ from replan.replies.readings import (
     read_specialist,
     read_think,
 )
+from replan.replies.written_plans.finding import FoundPlan
 from replan.state.team import SpecialistCard
 
 

@@ -4,9 +4,9 @@ from typing import TypeVar, cast
 
 from replan.errors import Mistake
 from replan.ports.reply_end import ReplyEnd
-from replan.replies.complaints import PLAN_FORM, Complaint
-from replan.replies.plans import FoundPlan
 from replan.replies.readings import FeedbackReading, ThinkReading
+from replan.replies.unreadable import PLAN_FORM, Complaint
+from replan.replies.written_plans.finding import FoundPlan
 from replan.state.results import TaskComplexity
 
 R = TypeVar("R")

@@ -10,9 +10,9 @@ from replan.nodes.host_call import HostCall
 from replan.plan.markdown.document import PlanDocument, refresh_content, too_large
 from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.replies.naming import Names
-from replan.replies.plans import FoundPlan, problems_of
 from replan.replies.readings import read_plan
+from replan.replies.vocabulary.naming import Names
+from replan.replies.written_plans.finding import FoundPlan, problems_of
 from replan.state.placing import refusals_of, told_with_place
 from replan.state.team import SpecialistCard, find_specialist
 from replan.texts.bounds import MODEL_PLAN

@@ -292,7 +292,7 @@ def _least_seconds(work: Callable[[], object]) -> float:
 def _forget() -> None:
     # What is kept is theirs.
     from replan.plan.markdown import body, reading, title  # noqa: PLC0415
-    from replan.replies import plans  # noqa: PLC0415
+    from replan.replies.written_plans import finding as plans  # noqa: PLC0415
 
     for module in (body, reading, title, plans):
         for value in vars(module).values():

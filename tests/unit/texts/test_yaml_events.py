@@ -8,7 +8,7 @@ import pytest
 
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.parameters import ParametersError, read_parameters
-from replan.replies.structures import load_yaml
+from replan.replies.written_plans.structures import load_yaml
 from replan.texts.bounds import PARAMETERS
 
 _MERGES = "a0: &a0 {x: 1}\n" + "".join(

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from functools import lru_cache
 
-from replan.replies.labels import (
+from replan.replies.vocabulary.labels import (
     action_of,
     complexity_of,
     flag_of,
@@ -11,8 +11,8 @@ from replan.replies.labels import (
     status_of,
     verdict_of,
 )
-from replan.replies.naming import squeezed
-from replan.replies.wordlists import tables, words
+from replan.replies.vocabulary.naming import squeezed
+from replan.replies.vocabulary.wordlists import tables, words
 
 BODY_KEYS = frozenset(words("others", "bodies"))
 """What the body is called where it stands under a key of its own."""

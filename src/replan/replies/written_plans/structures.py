@@ -9,9 +9,9 @@ from typing import NamedTuple, cast
 import yaml
 
 from replan.plan.markdown import words
-from replan.replies.json_text import decode, decode_lines
-from replan.replies.naming import squeezed
-from replan.replies.records import LISTS, has_step_fields, part_of
+from replan.replies.forms.json_text import decode, decode_lines
+from replan.replies.vocabulary.naming import squeezed
+from replan.replies.written_plans.records import LISTS, has_step_fields, part_of
 from replan.texts.bounds import REPLY_YAML
 from replan.texts.yaml_events import load_bounded
 

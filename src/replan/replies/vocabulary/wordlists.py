@@ -6,7 +6,7 @@ from typing import cast
 
 _TABLES = cast(
     "dict[str, dict[str, list[str]]]",
-    tomllib.loads((files("replan.replies") / "words.toml").read_text(encoding="utf-8")),
+    tomllib.loads((files("replan.replies.vocabulary") / "words.toml").read_text(encoding="utf-8")),
 )
 
 

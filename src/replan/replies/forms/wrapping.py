@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from replan.replies.thoughts import closes_thought, opens_thought, speaks_of_thought
+from replan.replies.forms.thoughts import closes_thought, opens_thought, speaks_of_thought
 
 # Zero-width characters, marks of writing direction, byte order mark, NUL.
 INVISIBLE = (

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection
 
-from replan.replies.front_matter import Parts
-from replan.replies.keys import BODY_KEYS, find_key, spelled_out, squeezed
-from replan.replies.wrapping import BLANK
+from replan.replies.forms.front_matter import Parts
+from replan.replies.forms.wrapping import BLANK
+from replan.replies.vocabulary.keys import BODY_KEYS, find_key, spelled_out, squeezed
 
 _TAG = re.compile(r"\s*<((?:parameter=)?)([A-Za-z][\w-]{0,40})>")
 _OUTER = re.compile(r"\s*(?:<(?:tool_call|reply|response|output|function=[\w.-]{1,60})>\s*)+")

@@ -11,14 +11,21 @@ from dataclasses import dataclass, field
 from replan.plan.markdown import words
 from replan.plan.markdown.attributes import Attributes
 from replan.plan.markdown.phrases import read_phrases
-from replan.replies.naming import Names
-from replan.replies.order_phrases import (
+from replan.replies.vocabulary.naming import Names
+from replan.replies.written_plans.order_phrases import (
     begins_with_keyword,
     keyword_places,
     read_order,
     speaks_of_order,
 )
-from replan.replies.pieces import PAIRS, groups, is_misspelt, pieces, trimmed, without_comments
+from replan.replies.written_plans.pieces import (
+    PAIRS,
+    groups,
+    is_misspelt,
+    pieces,
+    trimmed,
+    without_comments,
+)
 
 _LONGEST_GROUP = 600
 _LONGEST_LINE = 4_000

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from replan.plan.markdown import words
-from replan.replies.entries import Entry, document
-from replan.replies.json_text import as_text
-from replan.replies.naming import Names, squeezed
-from replan.replies.openings import opening_of
-from replan.replies.order_phrases import label_of, read_order
-from replan.replies.step_line import read_line
+from replan.replies.forms.json_text import as_text
+from replan.replies.vocabulary.naming import Names, squeezed
+from replan.replies.written_plans.entries import Entry, document
+from replan.replies.written_plans.openings import opening_of
+from replan.replies.written_plans.order_phrases import label_of, read_order
+from replan.replies.written_plans.step_line import read_line
 
 LISTS = frozenset(
     (

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from replan.replies.front_matter import (
+from replan.replies.forms.front_matter import (
     DELIMITER,
     MAX_LINES,
     KeyLine,
@@ -13,8 +13,8 @@ from replan.replies.front_matter import (
     continues_indented,
     match_key,
 )
-from replan.replies.keys import fits
-from replan.replies.wrapping import BLANK, skip_blank
+from replan.replies.forms.wrapping import BLANK, skip_blank
+from replan.replies.vocabulary.keys import fits
 
 _MIN_PREFIX = 3
 _ONE_LINE = re.compile(r"[ \t]*+-{3,}+[ \t]++([^\n]{1,2000}?)[ \t]-{3,}+(?=\s|\Z)")

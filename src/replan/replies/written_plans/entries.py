@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep
-from replan.replies.order_phrases import ALL, PREVIOUS, label_of
-from replan.replies.step_line import Line
+from replan.replies.written_plans.order_phrases import ALL, PREVIOUS, label_of
+from replan.replies.written_plans.step_line import Line
 
 _MOST_DIGITS = 6
 

@@ -14,14 +14,14 @@ from replan.errors import Mistake
 from replan.plan.markdown import words
 from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
 from replan.plan.markdown.reading import read_document
-from replan.replies.accounting import unaccounted
-from replan.replies.json_text import decode
-from replan.replies.listings import rewritten
-from replan.replies.naming import Names
-from replan.replies.records import plan_text
-from replan.replies.structures import steps_in
-from replan.replies.unread import unread
-from replan.replies.wrapping import NEUTRAL_LANGUAGES, first_fence, trimmed, whole_fence
+from replan.replies.forms.json_text import decode
+from replan.replies.forms.wrapping import NEUTRAL_LANGUAGES, first_fence, trimmed, whole_fence
+from replan.replies.vocabulary.naming import Names
+from replan.replies.written_plans.accounting import unaccounted
+from replan.replies.written_plans.listings import rewritten
+from replan.replies.written_plans.records import plan_text
+from replan.replies.written_plans.structures import steps_in
+from replan.replies.written_plans.unread import unread
 from replan.texts.bounds import MODEL_PLAN
 
 _LEAST = 2

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from replan.plan.model import PlanUpdateType
-from replan.replies.wordlists import tables, words
+from replan.replies.vocabulary.wordlists import tables, words
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
 
 Verdict = Literal["complete", "continue"]

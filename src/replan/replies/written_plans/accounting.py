@@ -11,9 +11,9 @@ from itertools import islice
 
 from replan.errors import Mistake
 from replan.plan.model import PlanStep
-from replan.replies.naming import Names, squeezed
-from replan.replies.openings import opening_of
-from replan.replies.order_phrases import ALL, PREVIOUS, keyword_places, read_order
+from replan.replies.vocabulary.naming import Names, squeezed
+from replan.replies.written_plans.openings import opening_of
+from replan.replies.written_plans.order_phrases import ALL, PREVIOUS, keyword_places, read_order
 
 _WORDS = re.compile(r"[\w.-]+")
 _LONGEST_PHRASE = 60

@@ -11,12 +11,17 @@ from dataclasses import dataclass, field
 
 from replan.plan.markdown.fence import outside_fences
 from replan.plan.markdown.lines import dedent, trim_blank
-from replan.replies.entries import Entry, labels_of, step_lines
-from replan.replies.naming import Names, squeezed
-from replan.replies.openings import Opening, opening_of
-from replan.replies.order_phrases import read_order
-from replan.replies.step_fields import is_field, is_order_of, reads_as_field, take_field
-from replan.replies.step_line import Line, read_line, without_comments
+from replan.replies.vocabulary.naming import Names, squeezed
+from replan.replies.written_plans.entries import Entry, labels_of, step_lines
+from replan.replies.written_plans.openings import Opening, opening_of
+from replan.replies.written_plans.order_phrases import read_order
+from replan.replies.written_plans.step_fields import (
+    is_field,
+    is_order_of,
+    reads_as_field,
+    take_field,
+)
+from replan.replies.written_plans.step_line import Line, read_line, without_comments
 
 _LEAST = 2
 _MOST_LINES = 20_000

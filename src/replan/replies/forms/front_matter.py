@@ -6,8 +6,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from replan.replies.keys import BODY_KEYS, LABEL_KEYS, find_key, fits, spelled_out, squeezed
-from replan.replies.wrapping import BLANK, opens_fence
+from replan.replies.forms.wrapping import BLANK, opens_fence
+from replan.replies.vocabulary.keys import (
+    BODY_KEYS,
+    LABEL_KEYS,
+    find_key,
+    fits,
+    spelled_out,
+    squeezed,
+)
 
 DELIMITER = re.compile(
     r"^[ \t\u200b-\u200f\ufeff]*"

@@ -5,7 +5,7 @@ import unicodedata
 from typing import NamedTuple
 
 from replan.plan.markdown import words
-from replan.replies.order_phrases import label_of
+from replan.replies.written_plans.order_phrases import label_of
 
 _BLANK = r"[ \t\u00a0\u2000-\u200f\u202f\u2060\u3000\ufeff]"
 _SYMBOL = (

@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Sequence
 
 from replan.plan.markdown import words
-from replan.replies.naming import Names, squeezed
-from replan.replies.order_phrases import read_order
-from replan.replies.step_line import Line, read_line
+from replan.replies.vocabulary.naming import Names, squeezed
+from replan.replies.written_plans.order_phrases import read_order
+from replan.replies.written_plans.step_line import Line, read_line
 
 _FIELD = re.compile(
     r"[\s>*+•–-]*+[*_`]{0,2}(?P<key>[^:：=*`|]{1,40}?)[*_`]{0,2}\s*+[:：=]\s*+[*_`]{0,2}\s*+(?P<value>.*)"

@@ -8,11 +8,11 @@ from replan.errors import Mistake
 from replan.plan.markdown.fence import outside_fences
 from replan.plan.markdown.overlooked import sequence_word
 from replan.plan.markdown.reading import Block, read_document
-from replan.replies.naming import Names, squeezed
-from replan.replies.openings import opening_of
-from replan.replies.order_phrases import keyword_places
-from replan.replies.step_fields import is_order_of, reads_as_field
-from replan.replies.step_line import read_line
+from replan.replies.vocabulary.naming import Names, squeezed
+from replan.replies.written_plans.openings import opening_of
+from replan.replies.written_plans.order_phrases import keyword_places
+from replan.replies.written_plans.step_fields import is_order_of, reads_as_field
+from replan.replies.written_plans.step_line import read_line
 
 _LEAST_REPEATED = 2
 _LONGEST_HEADING, _REACH = 80, 30
