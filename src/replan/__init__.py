@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from replan.graph.config import Host, MultiAgentConfig, Specialist
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
-    from replan.ports.questions import ask_user
+    from replan.ports.ask_user import ask_user
     from replan.ports.storage import Storage
     from replan.running import raise_limits, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
@@ -82,7 +82,7 @@ _PLACES = {
     "replan.plan.markdown.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.storage": ("Storage",),
-    "replan.ports.questions": ("ask_user",),
+    "replan.ports.ask_user": ("ask_user",),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
     "replan.state.questions": ("Approval", "Decision", "Question"),

@@ -30,10 +30,10 @@ from replan.nodes.run_start import check_input
 from replan.nodes.scopes import check_prices
 from replan.ports.chat import Chat
 from replan.ports.journal import Journal
-from replan.ports.models import ModelProvider
+from replan.ports.model_provider import ModelProvider
 from replan.ports.prices import price_of
 from replan.ports.services import HostModels, Services
-from replan.ports.specialist import SpecialistPort
+from replan.ports.specialist_port import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
 from replan.secrets.sources import learn_environment, learn_model

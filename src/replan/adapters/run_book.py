@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from replan.adapters.journal import MemoryJournal
 from replan.adapters.storage.holding import Holds
-from replan.ports.runs import RunOutcome, RunRecord
+from replan.ports.run_book import RunOutcome, RunRecord
 
 
 class MemoryRunBook:

@@ -27,7 +27,7 @@ from replan.nodes.rules import limit_value
 from replan.nodes.step_questions import ANSWERS
 from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 from replan.running import raise_limits
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState

@@ -28,7 +28,7 @@ from replan.errors import StorageError, ThreadLostError
 from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
 from replan.nodes.step_questions import ANSWERS
 from replan.plan.model import StepStatus
-from replan.ports.runs import RunOutcome
+from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
 from replan.running import stream
 

@@ -25,15 +25,15 @@ from replan.nodes.superstep import as_the_caller_bounds, to_its_end
 from replan.nodes.tried import done_before, failures, left_in_doubt, newest_number
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
+from replan.ports.ask_user import Asker, Waiting
 from replan.ports.failures import can_pass, describe
 from replan.ports.handlers import with_handlers
 from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
 from replan.ports.pauses import pause_if_busy
-from replan.ports.questions import Asker, Waiting
 from replan.ports.retries import with_retries
 from replan.ports.services import Services
-from replan.ports.specialist import SpecialistPort
+from replan.ports.specialist_port import SpecialistPort
 from replan.ports.transcript import Transcript
 from replan.prompts.budget import within_budget
 from replan.secrets.masking import without_secrets

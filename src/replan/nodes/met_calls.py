@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResu
 
 from replan.nodes.charging import announced
 from replan.ports.chat import Allowance, Request, well_formed
-from replan.ports.specialist import TEXT_SHOWN
+from replan.ports.specialist_port import TEXT_SHOWN
 
 
 class CallsMet(Protocol):

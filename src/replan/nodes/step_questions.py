@@ -10,8 +10,8 @@ from replan.errors import QuestionError
 from replan.events.emitter import Emitter
 from replan.events.types import InputRequested
 from replan.nodes.board import QUESTIONS, Board
+from replan.ports.ask_user import Asker
 from replan.ports.journal import Journal
-from replan.ports.questions import Asker
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.questions import Question, questions_of

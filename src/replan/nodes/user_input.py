@@ -6,8 +6,8 @@ from pydantic import JsonValue
 
 from replan.nodes.step_questions import ANSWERS
 from replan.nodes.words import newest_word
+from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
-from replan.ports.questions import path_of_step
 from replan.ports.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings

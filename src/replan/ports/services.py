@@ -9,7 +9,7 @@ from replan.events.hooks import Hooks
 from replan.ports.account import Accounts
 from replan.ports.chat import Chat
 from replan.ports.journal import Journal
-from replan.ports.specialist import SpecialistPort
+from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts
 from replan.state.limits import Budget, Price, RunSettings
 from replan.state.team import SpecialistCard

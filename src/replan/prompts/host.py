@@ -20,7 +20,7 @@ from replan.memory.conversation import conversation_of, split_at_request
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
 from replan.prompts.budget import within_budget
-from replan.prompts.conversation import instructions_in, request_sections
+from replan.prompts.messages import instructions_in, request_sections
 from replan.prompts.sections import Call, Node, call_tag, section
 from replan.prompts.templates import load, render
 from replan.state.enhanced import EnhancedState

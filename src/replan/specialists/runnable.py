@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.pregel.protocol import PregelProtocol
 
-from replan.ports.specialist import show_text
+from replan.ports.specialist_port import show_text
 from replan.specialists.foreign import call, call_in_pieces, joined
 
 

@@ -16,9 +16,9 @@ from langgraph.types import Command
 from pydantic import JsonValue
 
 from replan.errors import InDoubtError, LimitReachedError, StorageError
+from replan.ports.ask_user import ask
 from replan.ports.doubt import ask_what_became_of
 from replan.ports.failures import describe
-from replan.ports.questions import ask
 from replan.ports.transcript import ToolRun, Transcript, plain
 from replan.prompts.budget import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects

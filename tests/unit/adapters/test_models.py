@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from replan.adapters import models
 from replan.adapters.models import LangChainModels
 from replan.errors import ConfigurationError
-from replan.ports.models import ModelProvider
+from replan.ports.model_provider import ModelProvider
 
 LOCAL = "http://127.0.0.1:9/v1"
 

@@ -10,7 +10,7 @@ from replan.events.emitter import Counter, Emitter
 from replan.events.hooks import Hooks
 from replan.nodes.board import Board
 from replan.nodes.step_questions import StepQuestions
-from replan.ports.questions import Waiting
+from replan.ports.ask_user import Waiting
 from replan.state.usage import TokenCount
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

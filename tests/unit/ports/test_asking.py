@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from langgraph.errors import GraphBubbleUp
 
 from replan import Question, QuestionError, ask_user
-from replan.ports.questions import Asker, Waiting, ask
+from replan.ports.ask_user import Asker, Waiting, ask
 from replan.state.questions import fingerprint_of
 
 WORDS = st.sampled_from(["Which?", "Why?", "More?", "When?"])

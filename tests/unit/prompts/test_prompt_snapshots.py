@@ -28,7 +28,7 @@ from replan.prompts.host import (
     build_result_collector_prompt,
     build_thinking_prompt,
 )
-from replan.prompts.specialist import build_specialist_prompt
+from replan.prompts.step import build_specialist_prompt
 from replan.prompts.templates import load, placeholders, render
 from replan.state.team import SpecialistCard
 

@@ -14,7 +14,7 @@ from replan.adapters.storage import formats
 from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.sealing import UNPLACED, cipher_of
 from replan.ports.journal import Attempt
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 from replan.state.results import SpecialistResult
 from upgrade_kills import killed, open_it
 

@@ -17,7 +17,7 @@ from replan.adapters.storage.faults import readable
 from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.places import of_event, of_run
 from replan.adapters.storage.sealing import Seal
-from replan.ports.runs import RunOutcome, RunRecord
+from replan.ports.run_book import RunOutcome, RunRecord
 
 ForgetThread = Callable[[str], Awaitable[None]]
 """Removes the checkpoints of a thread."""

@@ -7,7 +7,7 @@ import yaml
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from replan.prompts.budget import within_budget
-from replan.prompts.conversation import instructions_in, request_sections
+from replan.prompts.messages import instructions_in, request_sections
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
 from replan.state.results import ExecutionContext
