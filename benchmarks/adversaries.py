@@ -27,8 +27,8 @@ from replan import (
     SpecialistResult,
     ask_user,
 )
-from replan.adapters.models import LangChainModels
-from replan.adapters.storage.serializer import strict_serializer
+from replan.adapters.chat_models import LangChainModels
+from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.app import models_from_environment, services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph

@@ -17,9 +17,9 @@ from langgraph.checkpoint.serde import jsonplus
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 
-from replan.adapters.journal import MemoryJournal
-from replan.adapters.models import LangChainModels, without_own_retries
-from replan.adapters.storage.serializer import is_news, saver_for
+from replan.adapters.chat_models import LangChainModels, without_own_retries
+from replan.adapters.memory_journal import MemoryJournal
+from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.calling import TeamGraph
 from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from replan import Host, MultiAgentConfig, Specialist
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.app import models_from_environment, services_of
 from replan.testing import ScriptedModel
 

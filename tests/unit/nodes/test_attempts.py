@@ -11,7 +11,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.errors import GraphInterrupt
 
 from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, SpecialistResult
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
 from replan.events.emitter import Counter, Emitter
 from replan.events.hooks import Hooks

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
 from replan.nodes import deadline
 from replan.nodes.deadline import in_time

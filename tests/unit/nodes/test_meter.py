@@ -20,7 +20,7 @@ from langchain_core.outputs import (
 )
 
 from replan import Usage
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.nodes.meter import Meter
 from replan.ports.account import Account

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from replan import Limits, Question, QuestionError, RunSettings
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.events.emitter import Counter, Emitter
 from replan.events.hooks import Hooks
 from replan.nodes.board import Board

@@ -6,7 +6,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
 from replan.ports import account as accounts
 from replan.ports.account import Account, Accounts

@@ -24,11 +24,11 @@ from replan.adapters.storage import formats
 from replan.adapters.storage.advisory_holds import AdvisoryHolds
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.holding import Holds
-from replan.adapters.storage.resealing import SEAL
 from replan.adapters.storage.savers import WholeSaver, Work
-from replan.adapters.storage.sealing import Seal
-from replan.adapters.storage.secrecy import Facts
 from replan.adapters.storage.silence import HeardConnection
+from replan.adapters.storage.stored_values.resealing import SEAL
+from replan.adapters.storage.stored_values.sealing import Seal
+from replan.adapters.storage.stored_values.secrecy import Facts
 from replan.errors import ConfigurationError, StorageError
 from replan.ports.ownership import Owner
 

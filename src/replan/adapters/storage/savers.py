@@ -49,7 +49,7 @@ from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.faults import UnreadableRecordError, readable
 from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.rolling_back import places_of, take_away
-from replan.adapters.storage.sealing import with_allowed
+from replan.adapters.storage.stored_values.sealing import with_allowed
 from replan.errors import ThreadLostError
 from replan.ports.ownership import Owner
 

@@ -23,9 +23,9 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
 from replan.adapters.storage.faults import UnreadableRecordError
-from replan.adapters.storage.places import of_blob, of_write, of_writes
 from replan.adapters.storage.postgres import PostgresSaver
-from replan.adapters.storage.sealing import Hidden, Placed, tagged
+from replan.adapters.storage.stored_values.places import of_blob, of_write, of_writes
+from replan.adapters.storage.stored_values.sealing import Hidden, Placed, tagged
 
 _WRITES = "checkpoint_writes"
 _EMPTY = b"empty"

@@ -17,7 +17,7 @@ from replan.adapters.storage.faults import (
     UnreadableRecordError,
     UnstorableValueError,
 )
-from replan.adapters.storage.moved_names import MOVED, renamed
+from replan.adapters.storage.stored_values.moved_names import MOVED, renamed
 from replan.errors import ConfigurationError
 from replan.ports.failures import describe
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.holding import Holds
 from replan.ports.run_book import RunOutcome, RunRecord
 

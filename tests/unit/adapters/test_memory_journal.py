@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from replan import SpecialistResult, StorageError
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.ports.journal import Attempt, Bound, Reservation, Spending
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -15,8 +15,8 @@ from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
 from replan.adapters.storage.holding import Holds
-from replan.adapters.storage.places import of_event, of_run
-from replan.adapters.storage.sealing import Seal
+from replan.adapters.storage.stored_values.places import of_event, of_run
+from replan.adapters.storage.stored_values.sealing import Seal
 from replan.ports.run_book import RunOutcome, RunRecord
 
 ForgetThread = Callable[[str], Awaitable[None]]

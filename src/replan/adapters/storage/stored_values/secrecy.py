@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from replan.adapters.storage.sealing import (
+from replan.adapters.storage.stored_values.sealing import (
     SALT_SIZE,
     Seal,
     SealedSerializer,

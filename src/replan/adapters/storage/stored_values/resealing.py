@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from replan.adapters.storage.faults import Place, UnreadableRecordError
-from replan.adapters.storage.places import (
+from replan.adapters.storage.stored_values.places import (
     of_attempt,
     of_blob,
     of_checkpoint,
@@ -37,7 +37,7 @@ from replan.adapters.storage.places import (
     of_run,
     of_write,
 )
-from replan.adapters.storage.sealing import (
+from replan.adapters.storage.stored_values.sealing import (
     SALT_SIZE,
     UNPLACED,
     Cipher,

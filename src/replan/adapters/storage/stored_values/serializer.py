@@ -14,8 +14,8 @@ from typing import Any, cast
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from replan.adapters.storage.sealing import SealedSerializer, StrictSerializer
-from replan.adapters.storage.types import types_in, types_of_graph
+from replan.adapters.storage.stored_values.sealing import SealedSerializer, StrictSerializer
+from replan.adapters.storage.stored_values.state_classes import types_in, types_of_graph
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import PlanPatch
