@@ -32,11 +32,11 @@ from replan.ports.chat import Chat
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.ports.prices import price_of
-from replan.ports.services import HostModels, Services
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
 from replan.secrets.sources import learn_environment, learn_model
+from replan.services import HostModels, Services
 from replan.specialists.effects import effects_of_work
 from replan.specialists.foreign import call
 from replan.specialists.function import FunctionSpecialist

@@ -42,7 +42,7 @@ from replan.nodes.result_collector import result_collector
 from replan.nodes.specialist import specialist
 from replan.nodes.think import think
 from replan.nodes.user_input import user_input
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
 from replan.state.plan_edits import EditablePlan

@@ -32,12 +32,12 @@ from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, Ledger
 from replan.ports.listening import stream_is_heard
 from replan.ports.pauses import pause_if_busy
 from replan.ports.retries import with_retries
-from replan.ports.services import Services
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.transcript import Transcript
 from replan.prompts.budget import within_budget
 from replan.secrets.masking import without_secrets
 from replan.secrets.records import with_masked_traceback
+from replan.services import Services
 from replan.state.limits import LimitHit, Limits, OnDoubt
 from replan.state.questions import Question
 from replan.state.results import (

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from langchain_core.messages import AnyMessage
 
 from replan.plan.model import PlanStep
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.results import ExecutionContext
 

@@ -8,10 +8,10 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import host_call
-from replan.ports.services import Services
 from replan.ports.transcript import Transcript
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
+from replan.services import Services
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings

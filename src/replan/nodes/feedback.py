@@ -23,9 +23,9 @@ from replan.nodes.rules import (
     reached_limit,
     should_continue_execution,
 )
-from replan.ports.services import Services
 from replan.prompts.host import build_feedback_prompt
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
+from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import CollectedResults, FeedbackResult, UnreadableReply

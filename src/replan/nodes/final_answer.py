@@ -13,9 +13,9 @@ from replan.nodes.rules import is_rejected, missing_from, outcome_of, proposed_i
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
 from replan.ports.listening import has_listener
-from replan.ports.services import Services
 from replan.prompts.host import build_final_answer_prompt
 from replan.replies.readings import read_answer
+from replan.services import Services
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings

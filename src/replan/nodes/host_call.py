@@ -27,10 +27,10 @@ from replan.ports.listening import has_listener, stream_is_heard
 from replan.ports.pauses import error_raised, pause_if_busy
 from replan.ports.reply_end import WHOLE, ReplyEnd, end_of
 from replan.ports.retries import with_retries
-from replan.ports.services import Services
 from replan.prompts.budget import within_budget
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.usage import CUT_OFF, TokenCount, Usage

@@ -6,7 +6,7 @@ from replan.nodes.plan_texts import written
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import Kind, Overlooked
 from replan.plan.model import PlanStep, TaskPlan
-from replan.ports.services import Services
+from replan.services import Services
 
 _WORK = ("description", "brief", "parameters", "assigned_to", "joined_by")
 

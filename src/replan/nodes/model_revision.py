@@ -12,10 +12,10 @@ from replan.plan.markdown.document import PlanDocument, too_large
 from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.merging import matched, taken_over
 from replan.plan.model import PlanStep, TaskPlan
-from replan.ports.services import Services
 from replan.replies.dropping import crossed_out, taken_away
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import problems_of
+from replan.services import Services
 from replan.state.placing import refusals_of, told_with_place
 from replan.state.results import ActionType, FeedbackResult
 from replan.texts.bounds import MODEL_PLAN

@@ -14,7 +14,7 @@ from replan.nodes.host_call import emitter_of
 from replan.nodes.rules import limit_value, spent_limit
 from replan.nodes.words import newest_word
 from replan.plan.model import TaskPlan
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write

@@ -11,7 +11,7 @@ from replan.nodes.host_call import emitter_of
 from replan.nodes.rules import round_results, runnable_steps, within_limit
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.placing import places_of

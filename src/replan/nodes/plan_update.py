@@ -17,10 +17,10 @@ from replan.nodes.rules import asks_for_revision
 from replan.plan.markdown.overlooked import Overlooked, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
-from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
 from replan.replies.dropping import crossed_out
 from replan.replies.readings import read_plan
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write

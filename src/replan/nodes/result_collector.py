@@ -18,7 +18,7 @@ from replan.plan.dependencies import settle_conditions
 from replan.plan.model import TaskPlan
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.statuses import excerpt, with_statuses
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings

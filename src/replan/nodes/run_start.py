@@ -19,7 +19,7 @@ from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.ports.journal import BEGAN, Journal
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.channels import checked, conversation
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings

@@ -5,7 +5,7 @@ from dataclasses import replace
 from replan.errors import UnpricedModelError
 from replan.ports.account import RUN
 from replan.ports.asking import Scope
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.limits import (
     CLOSING_TOKENS,
     LEAST_CLOSING_REPLY,

@@ -10,7 +10,7 @@ from replan.nodes.board import Boards
 from replan.nodes.new_settings import asked_in, resumed_with, within_team
 from replan.nodes.superstep import Sent, bounds_in, read_state
 from replan.nodes.turn import Turn
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 

@@ -12,7 +12,7 @@ from replan.events.types import InputRequested
 from replan.nodes.board import QUESTIONS, Board
 from replan.ports.ask_user import Asker
 from replan.ports.journal import Journal
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.questions import Question, questions_of
 from replan.state.usage import TokenCount

@@ -17,10 +17,10 @@ from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.new_settings import asked_in, refused_in
 from replan.nodes.repair import ask_readable
 from replan.nodes.run_start import start_run
-from replan.ports.services import Services
 from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.messages import request_text
 from replan.replies.readings import ThinkReading, read_think, says_simple
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.results import ActionType, TaskComplexity, ThinkingResult, UnreadableReply

@@ -20,7 +20,7 @@ from replan.nodes.tried import tries_of
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.ports.journal import LedgerEntry
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question

@@ -8,7 +8,7 @@ from replan.nodes.step_questions import ANSWERS
 from replan.nodes.words import newest_word
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.questions import Question, read_answers
