@@ -26,9 +26,9 @@ from replan.events.hooks import Hooks
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
+from replan.models.chat import Chat
 from replan.nodes.run_start import check_input
 from replan.nodes.scopes import check_prices
-from replan.ports.chat import Chat
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.ports.prices import price_of

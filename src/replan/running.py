@@ -14,9 +14,9 @@ from langgraph.runtime import RunControl
 from replan.calling import Call, Graph, Input, alone, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
+from replan.models.listening import without_tokens
 from replan.nodes.rules import limit_value
 from replan.own_loop import completed
-from replan.ports.listening import without_tokens
 from replan.ports.ownership import as_owner
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of

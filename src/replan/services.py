@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 from replan.events.hooks import Hooks
+from replan.models.chat import Chat
 from replan.ports.account import Accounts
-from replan.ports.chat import Chat
 from replan.ports.journal import Journal
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts

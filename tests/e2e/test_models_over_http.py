@@ -19,7 +19,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from replan.adapters.chat_models import LangChainModels
-from replan.ports.failures import can_pass, describe, status_of
+from replan.failures import can_pass, describe, status_of
 from replan.prompts.sections import Call, Node, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (

@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
 from replan.errors import ConfigurationError
-from replan.ports.failures import describe
+from replan.failures import describe
 from replan.secrets.masking import without_secrets
 
 if TYPE_CHECKING:

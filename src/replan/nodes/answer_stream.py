@@ -7,7 +7,7 @@ from langgraph.graph.message import push_message
 
 from replan.events.emitter import Emitter
 from replan.events.types import AnswerRestarted, AnswerToken
-from replan.ports.listening import has_listener
+from replan.models.listening import has_listener
 from replan.replies.body_stream import BodyStream, Shown
 
 _WRAPPED = ("<", "---", "[", "◁", "```")

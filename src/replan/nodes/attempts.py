@@ -16,6 +16,12 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 from replan.errors import LimitReachedError, StorageError
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistInvoked, SpecialistRetried, SpecialistToken
+from replan.failures import can_pass, describe
+from replan.models.handlers import with_handlers
+from replan.models.listening import stream_is_heard
+from replan.models.pauses import pause_if_busy
+from replan.models.retries import with_retries
+from replan.models.transcript import Transcript
 from replan.nodes.deadline import in_time, was_cut_off
 from replan.nodes.doubts import result_by, verdict_on
 from replan.nodes.meter import Meter
@@ -26,14 +32,8 @@ from replan.nodes.tried import done_before, failures, left_in_doubt, newest_numb
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
 from replan.ports.ask_user import Asker, Waiting
-from replan.ports.failures import can_pass, describe
-from replan.ports.handlers import with_handlers
 from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, LedgerEntry
-from replan.ports.listening import stream_is_heard
-from replan.ports.pauses import pause_if_busy
-from replan.ports.retries import with_retries
 from replan.ports.specialist_port import SpecialistPort
-from replan.ports.transcript import Transcript
 from replan.prompts.budget import within_budget
 from replan.secrets.masking import without_secrets
 from replan.secrets.records import with_masked_traceback

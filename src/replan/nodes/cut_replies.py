@@ -3,7 +3,7 @@
 from typing import TypeVar, cast
 
 from replan.errors import Mistake
-from replan.ports.reply_end import ReplyEnd
+from replan.models.reply_end import ReplyEnd
 from replan.replies.readings import FeedbackReading, ThinkReading
 from replan.replies.unreadable import PLAN_FORM, Complaint
 from replan.replies.written_plans.finding import FoundPlan

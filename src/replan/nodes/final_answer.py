@@ -7,12 +7,12 @@ from langgraph.runtime import Runtime
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
+from replan.models.listening import has_listener
 from replan.nodes.answer_stream import AnswerStream, show
 from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.rules import is_rejected, missing_from, outcome_of, proposed_in
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
-from replan.ports.listening import has_listener
 from replan.prompts.host import build_final_answer_prompt
 from replan.replies.readings import read_answer
 from replan.services import Services

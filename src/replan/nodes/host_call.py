@@ -13,6 +13,13 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
 from replan.events.emitter import Counter, Emitter
 from replan.events.types import LimitReached
+from replan.failures import can_pass, describe
+from replan.models.chat import Chat
+from replan.models.handlers import with_handlers
+from replan.models.listening import has_listener, stream_is_heard
+from replan.models.pauses import error_raised, pause_if_busy
+from replan.models.reply_end import WHOLE, ReplyEnd, end_of
+from replan.models.retries import with_retries
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.deadline import in_time
 from replan.nodes.meter import Meter
@@ -20,13 +27,6 @@ from replan.nodes.scopes import run_scope
 from replan.plan.preview import HOST_TRIES
 from replan.ports.account import Account
 from replan.ports.asking import Scope
-from replan.ports.chat import Chat
-from replan.ports.failures import can_pass, describe
-from replan.ports.handlers import with_handlers
-from replan.ports.listening import has_listener, stream_is_heard
-from replan.ports.pauses import error_raised, pause_if_busy
-from replan.ports.reply_end import WHOLE, ReplyEnd, end_of
-from replan.ports.retries import with_retries
 from replan.prompts.budget import within_budget
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node

@@ -12,8 +12,9 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 
 from replan.nodes.charging import announced
-from replan.ports.chat import Allowance, Request, well_formed
+from replan.ports.allowance import Allowance, Request
 from replan.ports.specialist_port import TEXT_SHOWN
+from replan.texts.storable import well_formed
 
 
 class CallsMet(Protocol):

@@ -20,8 +20,8 @@ from replan.nodes.home_loop import HomeLoop, running_loop
 from replan.nodes.line import Line
 from replan.nodes.met_calls import MetCalls
 from replan.ports.account import Account
+from replan.ports.allowance import Request
 from replan.ports.asking import Ask, Permit, Scope
-from replan.ports.chat import Request
 from replan.ports.journal import Spending
 from replan.ports.prices import price_of
 from replan.ports.request_size import likely_tokens, most_tokens

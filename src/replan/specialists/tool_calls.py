@@ -16,10 +16,10 @@ from langgraph.types import Command
 from pydantic import JsonValue
 
 from replan.errors import InDoubtError, LimitReachedError, StorageError
+from replan.failures import describe
+from replan.models.transcript import ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
 from replan.ports.doubt import ask_what_became_of
-from replan.ports.failures import describe
-from replan.ports.transcript import ToolRun, Transcript, plain
 from replan.prompts.budget import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.foreign import call

@@ -8,7 +8,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 
 from replan.errors import ConfigurationError
-from replan.ports.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
+from replan.models.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
 from replan.specialists.effects import with_hidden_key
 from replan.state.team import Effects
 

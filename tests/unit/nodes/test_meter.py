@@ -22,10 +22,11 @@ from langchain_core.outputs import (
 from replan import Usage
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError, UnpricedModelError
+from replan.models.chat import Chat
 from replan.nodes.meter import Meter
 from replan.ports.account import Account
+from replan.ports.allowance import Request
 from replan.ports.asking import Scope
-from replan.ports.chat import Chat, Request
 from replan.ports.journal import Spending
 from replan.state.limits import Budget, ClosingReserve, Price
 from replan.state.usage import TokenCount

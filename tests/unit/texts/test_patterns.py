@@ -19,7 +19,7 @@ _READS = {
     "replan.plan.markdown.phrases._ATTRIBUTES": (STEP_LINE, ("match", "fullmatch")),
     "replan.plan.markdown.phrases._KEY_ONLY": (STEP_LINE, ("fullmatch",)),
     "replan.plan.markdown.overlooked._waiting": (2_000, None),
-    "replan.ports.reply_end._REPEATED": (200, ("fullmatch",)),
+    "replan.models.reply_end._REPEATED": (200, ("fullmatch",)),
     "replan.replies.forms.thoughts._KINDS[0][0]": (STEP_LINE, ("match",)),
     "replan.replies.forms.thoughts._KINDS[1][0]": (STEP_LINE, ("match",)),
     "replan.replies.forms.thoughts._KINDS[2][0]": (STEP_LINE, ("match",)),

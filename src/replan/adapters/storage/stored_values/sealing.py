@@ -19,7 +19,7 @@ from replan.adapters.storage.faults import (
 )
 from replan.adapters.storage.stored_values.moved_names import MOVED, renamed
 from replan.errors import ConfigurationError
-from replan.ports.failures import describe
+from replan.failures import describe
 
 SALT_SIZE = 16
 _TOKEN = b"replan"

@@ -2,9 +2,8 @@
 
 import inspect
 import json
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -23,12 +22,14 @@ from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import ConfigurationError, ReplyTooLongError
-from replan.ports.failures import broke_off, describe, is_busy
-from replan.ports.handlers import handlers_of
-from replan.ports.listening import has_listener, makes_langchain_stream
-from replan.ports.pauses import error_raised, pause_if_busy
-from replan.ports.reply_end import StreamEnds, check_unbroken
-from replan.ports.retries import with_retries
+from replan.failures import broke_off, describe, is_busy
+from replan.models.handlers import handlers_of
+from replan.models.listening import has_listener, makes_langchain_stream
+from replan.models.pauses import error_raised, pause_if_busy
+from replan.models.reply_end import StreamEnds, check_unbroken
+from replan.models.retries import with_retries
+from replan.ports.allowance import USUAL_REPLY, Allowance, Request
+from replan.texts.storable import well_formed
 
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
 """Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""
@@ -39,11 +40,8 @@ OnText = Callable[[str], None]
 LONGEST_REMARK = 200
 """Characters that a model may say before its tool calls without their being taken for an answer."""
 
-USUAL_REPLY = 4_096
-"""Tokens of a reply, where its model bounds it by nothing; servers refuse more than they have."""
-
 LONG_REPLY = 16_384
-"""The same for a model that is known to write so much."""
+"""Tokens of a reply, where its model bounds it by nothing and is known to write so much."""
 
 LONGEST_REPLY = 2_000_000
 """Characters of a reply's text; one that goes on beyond them is broken off."""
@@ -87,44 +85,6 @@ class Toolset:
 
     tools: Sequence[Any]
     checker: ToolCallChecker = holds_tool_call
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
-    """A request to a model, before it is made.
-
-    Attributes:
-        model: What the model's provider calls it.
-        names: What else it is called, too.
-        messages: What is sent.
-        tools: Tools that are sent, too.
-        most_output: Tokens of a reply that are asked for.
-        cuttable: Whether fewer may be asked for.
-    """
-
-    model: str
-    names: Sequence[str]
-    messages: Sequence[BaseMessage]
-    tools: Sequence[Any] = ()
-    most_output: int = USUAL_REPLY
-    cuttable: bool = False
-
-
-class Allowance(ABC):
-    """Allows calls before they are made; it stands among the callbacks of a configuration.
-
-    A base class, since a check against a protocol costs more than all else here.
-    """
-
-    @abstractmethod
-    def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
-        """Allow the one call that is made inside.
-
-        It gives the tokens that the reply may have; none where nobody bounds them.
-
-        Raises:
-            LimitReachedError: There is no room for it.
-        """
 
 
 class Chat:
@@ -333,13 +293,6 @@ def _bound_of(model: BaseChatModel) -> tuple[str | None, int]:
         return field, own
     known = (model.profile or {}).get("max_output_tokens")
     return field, USUAL_REPLY if known is None else min(known, LONG_REPLY)
-
-
-def well_formed(text: str) -> str:
-    """Join the halves of characters that stand side by side; a half alone is no text."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 async def _read(

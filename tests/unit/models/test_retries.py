@@ -3,7 +3,7 @@
 import pytest
 from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result, stop_after_attempt
 
-from replan.ports.retries import with_retries
+from replan.models.retries import with_retries
 
 
 def of(*outcomes):

@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 
-from replan.ports.reply_end import WHOLE, StreamEnds, check_unbroken, end_of
+from replan.models.reply_end import WHOLE, StreamEnds, check_unbroken, end_of
 
 LENGTH = [
     {"finish_reason": "length"},  # OpenAI and those who speak its protocol, Groq, TGI

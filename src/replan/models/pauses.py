@@ -5,7 +5,7 @@ from collections.abc import Callable
 from tenacity import RetryCallState
 from tenacity.wait import wait_exponential_jitter
 
-from replan.ports.failures import asked_pause, is_busy
+from replan.failures import asked_pause, is_busy
 
 LONGEST_ASKED = 60.0
 """Seconds that a server may ask to be left alone for; one that asks for more is not heeded."""

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
-from replan.ports.handlers import handlers_of
+from replan.models.handlers import handlers_of
 
 # LangChain copies what does not begin like this into the metadata, which checkpoints keep.
 _UNHEARD = "__replan_tokens_unheard"

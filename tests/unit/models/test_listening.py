@@ -12,7 +12,7 @@ from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 
-from replan.ports.listening import has_listener, stream_is_heard, without_tokens
+from replan.models.listening import has_listener, stream_is_heard, without_tokens
 
 
 class Seen(TypedDict, total=False):

@@ -8,9 +8,9 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import PrivateAttr
 
 from replan.errors import ConfigurationError, ReplyTooLongError
+from replan.failures import can_pass
+from replan.models.chat import LONGEST_REPLY, Chat, Toolset
 from replan.plan.preview import calls_of_reply
-from replan.ports.chat import LONGEST_REPLY, Chat, Toolset
-from replan.ports.failures import can_pass
 from replan.testing import HttpFault, Reply, Reset, ScriptedHttpError, ScriptedModel, always
 
 REQUEST = [HumanMessage("Hi.")]
