@@ -28,10 +28,8 @@ from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.models.chat import Chat
 from replan.nodes.run_start import check_input
-from replan.nodes.scopes import check_prices
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
-from replan.ports.prices import price_of
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
@@ -43,6 +41,8 @@ from replan.specialists.function import FunctionSpecialist
 from replan.specialists.prompted import PromptedSpecialist
 from replan.specialists.runnable import RunnableAnswer
 from replan.specialists.tools import chat_with_tools
+from replan.spending.prices import price_of
+from replan.spending.scopes import check_prices
 from replan.state.entrance import Entrance
 from replan.state.team import Effects, SpecialistCard
 from replan.state.tightening import EDITABLE

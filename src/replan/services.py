@@ -7,10 +7,10 @@ from pathlib import Path
 
 from replan.events.hooks import Hooks
 from replan.models.chat import Chat
-from replan.ports.account import Accounts
 from replan.ports.journal import Journal
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts
+from replan.spending.account import Accounts
 from replan.state.limits import Budget, Price, RunSettings
 from replan.state.team import SpecialistCard
 

@@ -11,7 +11,6 @@ from typing import cast
 from pydantic import JsonValue
 
 from replan.errors import StorageError
-from replan.ports.account import TIMES
 from replan.ports.journal import (
     ACTED,
     BEGAN,
@@ -25,7 +24,8 @@ from replan.ports.journal import (
     Spending,
     begun_already,
 )
-from replan.ports.spending import first_refusal
+from replan.spending.account import TIMES
+from replan.spending.refusals import first_refusal
 from replan.state.results import SpecialistResult
 
 logger = logging.getLogger(__name__)

@@ -121,7 +121,7 @@ def _is_merged(config: "MultiAgentConfig") -> bool | None:
 
 def dearest_token(config: "MultiAgentConfig") -> float | None:
     """What a token costs at most; none where a model has no price, or where nobody knows it."""
-    from replan.ports.prices import price_of  # noqa: PLC0415 - the check without a team is light
+    from replan.spending.prices import price_of  # noqa: PLC0415 - the check without a team is light
 
     models = [*_host_models(config), *(each.chat_model for each in config.specialists)]
     dearest = 0.0

@@ -22,15 +22,11 @@ from replan.models.listening import stream_is_heard
 from replan.models.pauses import pause_if_busy
 from replan.models.retries import with_retries
 from replan.models.transcript import Transcript
-from replan.nodes.deadline import in_time, was_cut_off
 from replan.nodes.doubts import result_by, verdict_on
-from replan.nodes.meter import Meter
-from replan.nodes.scopes import step_scopes
 from replan.nodes.step_questions import StepQuestions
 from replan.nodes.superstep import as_the_caller_bounds, to_its_end
 from replan.nodes.tried import done_before, failures, left_in_doubt, newest_number
 from replan.plan.preview import MOST_RETRIES
-from replan.ports.account import RUN, Account
 from replan.ports.ask_user import Asker, Waiting
 from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
@@ -38,6 +34,10 @@ from replan.prompts.budget import within_budget
 from replan.secrets.masking import without_secrets
 from replan.secrets.records import with_masked_traceback
 from replan.services import Services
+from replan.spending.account import RUN, Account
+from replan.spending.deadline import in_time, was_cut_off
+from replan.spending.meter import Meter
+from replan.spending.scopes import step_scopes
 from replan.state.limits import LimitHit, Limits, OnDoubt
 from replan.state.questions import Question
 from replan.state.results import (

@@ -21,16 +21,16 @@ from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import with_retries
 from replan.nodes.answer_stream import AnswerStream
-from replan.nodes.deadline import in_time
-from replan.nodes.meter import Meter
-from replan.nodes.scopes import run_scope
 from replan.plan.preview import HOST_TRIES
-from replan.ports.account import Account
-from replan.ports.asking import Scope
 from replan.prompts.budget import within_budget
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node
 from replan.services import Services
+from replan.spending.account import Account
+from replan.spending.deadline import in_time
+from replan.spending.meter import Meter
+from replan.spending.permits import Scope
+from replan.spending.scopes import run_scope
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.usage import CUT_OFF, TokenCount, Usage

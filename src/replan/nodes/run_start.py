@@ -12,7 +12,6 @@ from pydantic import JsonValue
 from replan.errors import InputError
 from replan.nodes.kept import kept_results, note_kept
 from replan.nodes.result_collector import collect
-from replan.nodes.scopes import check_prices
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.seal import origin_of
@@ -20,6 +19,7 @@ from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.ports.journal import BEGAN, Journal
 from replan.services import Services
+from replan.spending.scopes import check_prices
 from replan.state.channels import checked, conversation
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings

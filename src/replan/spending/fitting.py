@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replan.errors import LimitReachedError
-from replan.ports.asking import Ask, Permit, Scope
 from replan.ports.journal import Reservation, Spending
+from replan.spending.permits import Ask, Permit, Scope
 
 LEAST_REPLY = 256
 """Tokens for its reply that a call waits for in any case, as long as others can make room."""

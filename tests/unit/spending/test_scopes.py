@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan.nodes.scopes import run_scope, step_scopes
+from replan.spending.scopes import run_scope, step_scopes
 from replan.state.limits import CLOSING_TOKENS, Budget, Limits, Price
 
 LIMITS = Limits(

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
 from replan.errors import LimitReachedError
-from replan.nodes.meter import Meter
-from replan.ports.account import Account
-from replan.ports.asking import Scope
+from replan.spending.account import Account
+from replan.spending.meter import Meter
+from replan.spending.permits import Scope
 
 T = TypeVar("T")
 

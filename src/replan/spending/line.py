@@ -6,11 +6,11 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 
-from replan.nodes.home_loop import running_loop
-from replan.ports.account import Account, Waiter
-from replan.ports.asking import Ask, Permit
-from replan.ports.pulse import Pulse, done_in_loop, done_in_thread
-from replan.ports.stopwatch import Stopwatch
+from replan.spending.account import Account, Waiter
+from replan.spending.home_loop import running_loop
+from replan.spending.permits import Ask, Permit
+from replan.spending.pulse import Pulse, done_in_loop, done_in_thread
+from replan.spending.stopwatch import Stopwatch
 
 PATIENCE = 5.0
 """Seconds for which a loop may stand still before code elsewhere waits for none of its calls."""

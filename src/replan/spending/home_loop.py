@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any
 
-from replan.ports.pulse import Pulse, done_in_loop, done_in_thread
+from replan.spending.pulse import Pulse, done_in_loop, done_in_thread
 
 MOMENT = 0.1
 """Seconds for which the loop may stand still before a call is made that is not yet on record."""

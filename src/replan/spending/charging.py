@@ -10,9 +10,9 @@ from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 
 from replan.failures import brought_nothing
 from replan.ports.allowance import USUAL_REPLY, Request
-from replan.ports.asking import Permit
 from replan.ports.journal import Spending
-from replan.ports.request_size import bytes_of, most_tokens_of_reply, schemas_in
+from replan.spending.permits import Permit
+from replan.spending.request_size import bytes_of, most_tokens_of_reply, schemas_in
 from replan.state.usage import TokenCount, sum_counts
 
 

@@ -11,9 +11,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 
-from replan.nodes.charging import announced
 from replan.ports.allowance import Allowance, Request
 from replan.ports.specialist_port import TEXT_SHOWN
+from replan.spending.charging import announced
 from replan.texts.storable import well_formed
 
 

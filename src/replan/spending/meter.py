@@ -15,17 +15,17 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
 from replan.errors import LimitReachedError, UnpricedModelError
-from replan.nodes.charging import charged_for_error, charged_for_reply, reported_tokens
-from replan.nodes.home_loop import HomeLoop, running_loop
-from replan.nodes.line import Line
-from replan.nodes.met_calls import MetCalls
-from replan.ports.account import Account
 from replan.ports.allowance import Request
-from replan.ports.asking import Ask, Permit, Scope
 from replan.ports.journal import Spending
-from replan.ports.prices import price_of
-from replan.ports.request_size import likely_tokens, most_tokens
-from replan.ports.stopwatch import Stopwatch
+from replan.spending.account import Account
+from replan.spending.charging import charged_for_error, charged_for_reply, reported_tokens
+from replan.spending.home_loop import HomeLoop, running_loop
+from replan.spending.line import Line
+from replan.spending.met_calls import MetCalls
+from replan.spending.permits import Ask, Permit, Scope
+from replan.spending.prices import price_of
+from replan.spending.request_size import likely_tokens, most_tokens
+from replan.spending.stopwatch import Stopwatch
 from replan.state.limits import Price
 from replan.state.usage import TokenCount
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from replan.ports import stopwatch
-from replan.ports.stopwatch import Stopwatch
+from replan.spending import stopwatch
+from replan.spending.stopwatch import Stopwatch
 
 
 @pytest.fixture

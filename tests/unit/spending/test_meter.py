@@ -23,11 +23,11 @@ from replan import Usage
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.models.chat import Chat
-from replan.nodes.meter import Meter
-from replan.ports.account import Account
 from replan.ports.allowance import Request
-from replan.ports.asking import Scope
 from replan.ports.journal import Spending
+from replan.spending.account import Account
+from replan.spending.meter import Meter
+from replan.spending.permits import Scope
 from replan.state.limits import Budget, ClosingReserve, Price
 from replan.state.usage import TokenCount
 from replan.testing import Hang, Reply, ScriptedModel, always

@@ -20,10 +20,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field
 
 from replan.errors import LimitReachedError
-from replan.ports.asking import Ask, Permit, Scope
-from replan.ports.fitting import Blocked, Offer, Room, Seen, fit, unbounded
 from replan.ports.journal import Journal, Spending
-from replan.ports.stopwatch import Stopwatch
+from replan.spending.fitting import Blocked, Offer, Room, Seen, fit, unbounded
+from replan.spending.permits import Ask, Permit, Scope
+from replan.spending.stopwatch import Stopwatch
 
 _MOST_RUNS = 1_000
 

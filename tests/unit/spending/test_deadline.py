@@ -6,11 +6,11 @@ import pytest
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
-from replan.nodes import deadline
-from replan.nodes.deadline import in_time
-from replan.nodes.meter import Meter
-from replan.ports.account import Account
-from replan.ports.asking import Scope
+from replan.spending import deadline
+from replan.spending.account import Account
+from replan.spending.deadline import in_time
+from replan.spending.meter import Meter
+from replan.spending.permits import Scope
 from replan.state.limits import Budget, ClosingReserve
 
 
@@ -89,7 +89,7 @@ async def test_the_time_in_which_a_call_waits_for_room_is_not_the_works_own(acco
 
 async def test_bound_time_is_put_on_record_while_it_passes(account, journal, monkeypatch):
     monkeypatch.setattr(deadline, "_TICK", 0.01)
-    monkeypatch.setattr("replan.ports.stopwatch.LEAST_PRECISION", 0.01)
+    monkeypatch.setattr("replan.spending.stopwatch.LEAST_PRECISION", 0.01)
     noted = asyncio.Event()
     note = journal.note
 

@@ -8,10 +8,10 @@ from hypothesis import given, strategies as st
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
-from replan.ports import account as accounts
-from replan.ports.account import Account, Accounts
-from replan.ports.asking import Ask, Scope
 from replan.ports.journal import Bound, Reservation, Spending
+from replan.spending import account as accounts
+from replan.spending.account import Account, Accounts
+from replan.spending.permits import Ask, Scope
 from replan.state.limits import Budget
 
 
@@ -245,7 +245,7 @@ async def test_who_asks_and_does_not_wait_gets_what_is_there_or_learns_what_is_m
 
 async def test_the_time_at_work_is_on_record_and_goes_on_from_there(journal, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("replan.ports.stopwatch.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("replan.spending.stopwatch.time.monotonic", lambda: now[0])
     scopes = [run_scope(max_seconds=60), Scope("step/1", Budget(max_seconds=20)), run_scope()]
     spends = Account(journal, "r")
     await spends.open()
