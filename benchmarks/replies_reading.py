@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from langchain_core.messages import AIMessage
 from reply_families.drawing import Item, Meant, Task
 
-from replan.nodes.plan_texts import assigned, complaint_about, plan_in
+from replan.host.plan_texts import assigned, complaint_about, plan_in
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.replies.readings import (

@@ -25,15 +25,15 @@ from langgraph.types import Command, Interrupt, StateSnapshot, StateUpdate
 
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
-from replan.nodes.new_settings import resumed_with
+from replan.host.new_settings import resumed_with
 from replan.nodes.run_start import NOTHING_TO_DO
-from replan.nodes.superstep import CallerBounds, with_bounds
 from replan.ports.ownership import Owner, as_owner, owner_in
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
 from replan.state.waiting import resumption
+from replan.steps.superstep import CallerBounds, with_bounds
 from replan.texts.storable import unstorable
 
 Input = str | Mapping[str, Any] | Command[Any] | None

@@ -29,11 +29,10 @@ from replan.graph.branches import (
     specialist_branch,
     specialist_node,
 )
-from replan.nodes.board import Boards
+from replan.host.new_settings import Node, with_new_settings
 from replan.nodes.direct_answer import direct_answer
 from replan.nodes.feedback import feedback
 from replan.nodes.final_answer import final_answer
-from replan.nodes.new_settings import Node, with_new_settings
 from replan.nodes.plan_approval import plan_approval
 from replan.nodes.plan_creation import plan_creation
 from replan.nodes.plan_execution import plan_execution
@@ -46,6 +45,7 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
 from replan.state.plan_edits import EditablePlan
+from replan.steps.board import Boards
 
 HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
 

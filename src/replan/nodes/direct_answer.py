@@ -6,9 +6,9 @@ from langgraph.runtime import Runtime
 from replan.errors import LimitReachedError
 from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
+from replan.host.answer_stream import AnswerStream
+from replan.host.host_call import host_call
 from replan.models.transcript import Transcript
-from replan.nodes.answer_stream import AnswerStream
-from replan.nodes.host_call import host_call
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
 from replan.services import Services

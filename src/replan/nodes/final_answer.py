@@ -7,10 +7,9 @@ from langgraph.runtime import Runtime
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
+from replan.host.answer_stream import AnswerStream, show
+from replan.host.host_call import HostCall, host_call
 from replan.models.listening import has_listener
-from replan.nodes.answer_stream import AnswerStream, show
-from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.rules import is_rejected, missing_from, outcome_of, proposed_in
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
 from replan.prompts.host import build_final_answer_prompt
@@ -21,6 +20,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import Outcome
+from replan.state.rules import is_rejected, missing_from, outcome_of, proposed_in
 
 
 async def final_answer(

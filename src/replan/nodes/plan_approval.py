@@ -9,10 +9,9 @@ from langgraph.types import Overwrite
 
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import LimitReached, PlanUpdated
-from replan.nodes.approvals import approval_of, changed_by_person
-from replan.nodes.host_call import emitter_of
-from replan.nodes.rules import limit_value, spent_limit
-from replan.nodes.words import newest_word
+from replan.host.approvals import approval_of, changed_by_person
+from replan.host.host_call import emitter_of
+from replan.host.newest_word import newest_word
 from replan.plan.model import TaskPlan
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
@@ -26,6 +25,7 @@ from replan.state.questions import (
     still_asked,
 )
 from replan.state.results import ActionType, FeedbackResult
+from replan.state.rules import limit_value, spent_limit
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, ReplyUnreadable
-from replan.nodes.approvals import approval_of, first_plan_waits
-from replan.nodes.cut_replies import with_end
-from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.model_bounds import bounded
-from replan.nodes.plan_texts import (
+from replan.host.approvals import approval_of, first_plan_waits
+from replan.host.cut_replies import with_end
+from replan.host.host_call import HostCall, host_call
+from replan.host.model_bounds import bounded
+from replan.host.plan_texts import (
     assigned,
     one_step_plan,
     plan_in,

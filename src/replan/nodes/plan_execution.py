@@ -6,9 +6,7 @@ from langgraph.runtime import Runtime
 
 from replan.errors import InputError
 from replan.events.types import SpecialistCompleted, StepsRouted
-from replan.nodes.contexts import context_of
-from replan.nodes.host_call import emitter_of
-from replan.nodes.rules import round_results, runnable_steps, within_limit
+from replan.host.host_call import emitter_of
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.services import Services
@@ -21,8 +19,10 @@ from replan.state.results import (
     ExecutionStatus,
     SpecialistResult,
 )
+from replan.state.rules import round_results, runnable_steps, within_limit
 from replan.state.team import SpecialistCard
 from replan.state.waiting import waiting_steps
+from replan.steps.contexts import context_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 

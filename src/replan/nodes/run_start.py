@@ -10,8 +10,6 @@ from langgraph.types import Overwrite
 from pydantic import JsonValue
 
 from replan.errors import InputError
-from replan.nodes.kept import kept_results, note_kept
-from replan.nodes.result_collector import collect
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.seal import origin_of
@@ -27,6 +25,8 @@ from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.usage import Usage
+from replan.steps.collected import collect
+from replan.steps.kept import kept_results, note_kept
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
 """What is said of an input that says nothing."""

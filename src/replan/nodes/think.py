@@ -10,12 +10,12 @@ from langgraph.types import Overwrite
 
 from replan.errors import LimitReachedError
 from replan.events.types import RunStarted, StepsReopened, ThinkingCompleted, ThinkingStarted
+from replan.host.answer_stream import AnswerStream
+from replan.host.cut_replies import unless_cut_thought
+from replan.host.host_call import HostCall, host_call
+from replan.host.new_settings import asked_in, refused_in
+from replan.host.readable_reply import ask_readable
 from replan.memory.conversation import conversation_of
-from replan.nodes.answer_stream import AnswerStream
-from replan.nodes.cut_replies import unless_cut_thought
-from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.new_settings import asked_in, refused_in
-from replan.nodes.repair import ask_readable
 from replan.nodes.run_start import start_run
 from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.messages import request_text

@@ -4,8 +4,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
-from replan.nodes.step_questions import ANSWERS
-from replan.nodes.words import newest_word
+from replan.host.newest_word import newest_word
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
 from replan.services import Services
@@ -13,6 +12,7 @@ from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.questions import Question, read_answers
 from replan.state.waiting import open_questions
+from replan.steps.step_questions import ANSWERS
 
 
 async def user_input(

@@ -19,12 +19,12 @@ from replan.errors import InDoubtError, LimitReachedError, StorageError
 from replan.failures import describe
 from replan.models.transcript import ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
-from replan.ports.doubt import ask_what_became_of
 from replan.prompts.budget import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.foreign import call
 from replan.state.questions import read_call_decision
 from replan.state.team import Effects
+from replan.state.verdicts import ask_what_became_of
 
 LONGEST_TOOL_RESULT = 50_000
 """Characters of one tool's result that the model gets to see."""

@@ -16,7 +16,6 @@ from replan import (
     TaskComplexity,
     ThinkingResult,
 )
-from replan.nodes.result_collector import collect
 from replan.plan.markdown.rendering import render as render_plan
 from replan.prompts.host import (
     HostPrompts,
@@ -31,6 +30,7 @@ from replan.prompts.host import (
 from replan.prompts.step import build_specialist_prompt
 from replan.prompts.templates import load, placeholders, render
 from replan.state.team import SpecialistCard
+from replan.steps.collected import collect
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TEAM = (

@@ -8,10 +8,10 @@ from replan import Limits, Question, QuestionError, RunSettings
 from replan.adapters.memory_journal import MemoryJournal
 from replan.events.emitter import Counter, Emitter
 from replan.events.hooks import Hooks
-from replan.nodes.board import Board
-from replan.nodes.step_questions import StepQuestions
 from replan.ports.ask_user import Waiting
 from replan.state.usage import TokenCount
+from replan.steps.board import Board
+from replan.steps.step_questions import StepQuestions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SETTINGS = RunSettings(limits=Limits(max_questions=2))

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan.nodes.tried import done_before, failures, left_in_doubt, newest_number, tries_of
 from replan.ports.journal import LedgerEntry
+from replan.steps.tried import done_before, failures, left_in_doubt, newest_number, tries_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

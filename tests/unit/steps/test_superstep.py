@@ -8,9 +8,9 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 
 from replan import Host, MultiAgentConfig, Specialist, build_graph, run
-from replan.nodes import superstep
-from replan.nodes.superstep import argument, read_state
 from replan.state.results import Assignment
+from replan.steps import superstep
+from replan.steps.superstep import argument, read_state
 from replan.testing import ScriptedModel
 
 PLAN = """\

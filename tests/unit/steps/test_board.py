@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from replan import SpecialistResult
 from replan.adapters.memory_journal import MemoryJournal
-from replan.nodes.board import Board, Boards, Slots
+from replan.steps.board import Board, Boards, Slots
 
 RESULT = SpecialistResult(specialist_name="a", step_id=1)
 

@@ -22,10 +22,6 @@ from replan.models.listening import stream_is_heard
 from replan.models.pauses import pause_if_busy
 from replan.models.retries import with_retries
 from replan.models.transcript import Transcript
-from replan.nodes.doubts import result_by, verdict_on
-from replan.nodes.step_questions import StepQuestions
-from replan.nodes.superstep import as_the_caller_bounds, to_its_end
-from replan.nodes.tried import done_before, failures, left_in_doubt, newest_number
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.ask_user import Asker, Waiting
 from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, LedgerEntry
@@ -48,8 +44,12 @@ from replan.state.results import (
     storable_result,
 )
 from replan.state.usage import TokenCount
+from replan.steps.doubts import result_by, verdict_on
 from replan.steps.keys import Keys
 from replan.steps.on_record import key_of_result
+from replan.steps.step_questions import StepQuestions
+from replan.steps.superstep import as_the_caller_bounds, to_its_end
+from replan.steps.tried import done_before, failures, left_in_doubt, newest_number
 
 logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)

@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError, ModelCallError
-from replan.nodes.cut_replies import with_end
-from replan.nodes.host_call import HostCall
+from replan.host.cut_replies import with_end
+from replan.host.host_call import HostCall
 from replan.plan.markdown.document import PlanDocument, refresh_content, too_large
 from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, StepStatus, TaskPlan

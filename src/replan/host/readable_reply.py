@@ -7,9 +7,9 @@ from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.types import ReplyUnreadable
+from replan.host.answer_stream import AnswerStream
+from replan.host.host_call import HostCall
 from replan.models.chat import Chat
-from replan.nodes.answer_stream import AnswerStream
-from replan.nodes.host_call import HostCall
 from replan.replies.readings import Complaint
 from replan.state.results import UnreadableReply
 

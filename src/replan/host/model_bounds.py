@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from replan.nodes.plan_texts import written
+from replan.host.plan_texts import written
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import Kind, Overlooked
 from replan.plan.model import PlanStep, TaskPlan

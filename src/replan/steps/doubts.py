@@ -6,10 +6,10 @@ from pydantic import JsonValue
 from replan.errors import InDoubtError, QuestionError
 from replan.failures import describe
 from replan.ports.ask_user import Asker
-from replan.ports.doubt import Verdict, ask_what_became_of, ask_whether_again
 from replan.ports.journal import LedgerEntry
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
+from replan.state.verdicts import Verdict, ask_what_became_of, ask_whether_again
 
 
 def verdict_on(

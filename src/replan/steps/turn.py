@@ -10,13 +10,6 @@ from langgraph.runtime import Runtime
 
 from replan.events.emitter import Emitter
 from replan.events.types import SpecialistCompleted, SpecialistParked
-from replan.nodes.attempts import Tries
-from replan.nodes.board import Board, Outcome
-from replan.nodes.contexts import context_of
-from replan.nodes.rules import round_results
-from replan.nodes.step_questions import StepQuestions
-from replan.nodes.superstep import Sent, can_wait
-from replan.nodes.tried import tries_of
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.ports.journal import LedgerEntry
@@ -25,9 +18,16 @@ from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, SpecialistResult, result_key
+from replan.state.rules import round_results
 from replan.state.usage import TokenCount
+from replan.steps.attempts import Tries
+from replan.steps.board import Board, Outcome
+from replan.steps.contexts import context_of
 from replan.steps.on_record import OnRecord, as_first_known, keys_in
 from replan.steps.outcomes import inputs_of, results_in, settled
+from replan.steps.step_questions import StepQuestions
+from replan.steps.superstep import Sent, can_wait
+from replan.steps.tried import tries_of
 
 
 @dataclass

@@ -14,13 +14,13 @@ from replan.errors import LimitReachedError, ModelCallError, StorageError, Unpri
 from replan.events.emitter import Counter, Emitter
 from replan.events.types import LimitReached
 from replan.failures import can_pass, describe
+from replan.host.answer_stream import AnswerStream
 from replan.models.chat import Chat
 from replan.models.handlers import with_handlers
 from replan.models.listening import has_listener, stream_is_heard
 from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import with_retries
-from replan.nodes.answer_stream import AnswerStream
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.budget import within_budget
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET

@@ -13,7 +13,7 @@ from replan import (
     StepStatus,
     TaskPlan,
 )
-from replan.nodes.approvals import approval_of, changed_by_person
+from replan.host.approvals import approval_of, changed_by_person
 from replan.nodes.plan_approval import decision_key, plan_approval
 from replan.state.team import SpecialistCard
 

@@ -15,15 +15,15 @@ from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
 from replan.events.emitter import Counter, Emitter
 from replan.events.hooks import Hooks
-from replan.nodes.attempts import LONGEST_RESULT, Tries
-from replan.nodes.board import Board
-from replan.nodes.step_questions import StepQuestions
 from replan.ports.journal import Attempt, Spending
 from replan.specialists.function import FunctionSpecialist
 from replan.spending import deadline
 from replan.state.limits import LimitHit
 from replan.state.team import SpecialistCard
+from replan.steps.attempts import LONGEST_RESULT, Tries
+from replan.steps.board import Board
 from replan.steps.keys import Keys
+from replan.steps.step_questions import StepQuestions
 from replan.testing import ScriptedModel, always
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -14,7 +14,9 @@ from replan import (
     TaskPlan,
     Usage,
 )
-from replan.nodes.rules import (
+from replan.state.limits import LimitHit
+from replan.state.results import Assignment, ExecutionContext
+from replan.state.rules import (
     fallback_feedback,
     get_current_execution_step,
     limit_value,
@@ -28,8 +30,6 @@ from replan.nodes.rules import (
     should_continue_execution,
     within_limit,
 )
-from replan.state.limits import LimitHit
-from replan.state.results import Assignment, ExecutionContext
 
 DONE, OPEN, FAILED = "- [x] 1. One @a", "- [ ] 2. Two @a", "- [!] 3. Three @a"
 OPTIONAL, BLOCKED = "- [ ] 4. Four @a (optional)", "- [ ] 5. Five @a (after 3)"

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from replan.errors import Mistake
-from replan.nodes.model_bounds import bounded
-from replan.nodes.plan_texts import assigned
+from replan.host.model_bounds import bounded
+from replan.host.plan_texts import assigned
 from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument, too_large

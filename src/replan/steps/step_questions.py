@@ -9,13 +9,13 @@ from pydantic import JsonValue
 from replan.errors import QuestionError
 from replan.events.emitter import Emitter
 from replan.events.types import InputRequested
-from replan.nodes.board import QUESTIONS, Board
 from replan.ports.ask_user import Asker
 from replan.ports.journal import Journal
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.questions import Question, questions_of
 from replan.state.usage import TokenCount
+from replan.steps.board import QUESTIONS, Board
 from replan.values import restored
 
 ANSWERS = "answer/"

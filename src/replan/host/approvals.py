@@ -5,7 +5,7 @@ from datetime import datetime
 from difflib import unified_diff
 
 from replan.errors import InputError, PlanChangeError, Refusal
-from replan.nodes.plan_texts import written
+from replan.host.plan_texts import written
 from replan.plan.applying import apply, unstarted
 from replan.plan.changes import aligned, difference
 from replan.plan.markdown.document import PlanDocument
