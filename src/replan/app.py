@@ -2,7 +2,6 @@
 # LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
 # pyright: reportUnknownMemberType=false
 
-import logging
 import os
 import uuid
 from collections.abc import Mapping
@@ -13,11 +12,10 @@ from pathlib import Path
 from typing import Any, overload
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.checkpoint.serde import jsonplus
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 
-from replan.adapters.chat_models import LangChainModels, without_own_retries
+from replan.adapters.chat_models import LangChainModels
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.calling import TeamGraph
@@ -26,6 +24,8 @@ from replan.events.hooks import Hooks
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
+from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
+from replan.langgraph_inside.models import without_own_retries
 from replan.models.chat import Chat
 from replan.nodes.run_start import check_input
 from replan.ports.journal import Journal
@@ -108,7 +108,7 @@ def build_graph(
     graph = host_graph(services)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
-    logging.getLogger(jsonplus.__name__).addFilter(is_news)
+    SERIALIZER_LOG.addFilter(is_news)
     inner = [part for each in config.specialists for part in (each.invokable, each.streamable)]
     compiled = TeamGraph.of(
         graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)

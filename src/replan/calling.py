@@ -17,7 +17,7 @@ from typing import Any, Self, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs, var_child_runnable_config
+from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
@@ -26,6 +26,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot, StateUpdate
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.host.new_settings import resumed_with
+from replan.langgraph_inside.tasks import inherited_config
 from replan.nodes.run_start import NOTHING_TO_DO
 from replan.ports.ownership import Owner, as_owner, owner_in
 from replan.state.channels import conversation
@@ -304,7 +305,7 @@ def _nameless(call: Call) -> Call:
 
 def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
     """Take LangGraph's bounds out of its hands; the nodes find them as the caller gave them."""
-    given: list[RunnableConfig] = [config, own, var_child_runnable_config.get() or {}]
+    given: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
     steps = next((each["recursion_limit"] for each in given if "recursion_limit" in each), None)
     at_once = next(filter(None, (each.get("max_concurrency") for each in given)), None)
     free: RunnableConfig = {**config, "recursion_limit": sys.maxsize}

@@ -4,7 +4,7 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
@@ -160,31 +160,6 @@ class LangChainModels:
             mend = f"Set {_KEY}, or the base URL of a server that needs no key."
             raise ConfigurationError("model", name, problem, mend)
         return SecretStr(found or _PLACEHOLDER)
-
-
-def without_own_retries(model: BaseChatModel) -> tuple[BaseChatModel, int]:
-    """Take from a model's client the further tries that it makes unseen.
-
-    Whoever asks the model is to make them, so that each of them is a call that limits know of.
-    Only clients of the OpenAI protocol let them be taken; any other model is given back as it is.
-
-    Returns:
-        The model, and how many tries were taken.
-    """
-    waiting: Any = getattr(model, "root_async_client", None)
-    direct: Any = getattr(model, "root_client", None)
-    if not hasattr(waiting, "with_options"):
-        return model, 0
-    retries: int = waiting.max_retries
-    changes: dict[str, Any] = {}
-    for prefix, client in (("async_", waiting), ("", direct)):
-        if client is not None:
-            patient = client.with_options(max_retries=0)
-            changes |= {
-                f"root_{prefix}client": patient,
-                f"{prefix}client": patient.chat.completions,
-            }
-    return model.model_copy(update=changes), retries
 
 
 _FORMS = (

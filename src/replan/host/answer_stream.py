@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
-from langchain_core.messages import AIMessage, AIMessageChunk
-from langgraph.graph.message import push_message
+from langchain_core.messages import AIMessage
 
 from replan.events.emitter import Emitter
 from replan.events.types import AnswerRestarted, AnswerToken
+from replan.langgraph_inside.tasks import push_text
 from replan.models.listening import has_listener
 from replan.replies.body_stream import BodyStream, Shown
 
@@ -94,4 +94,4 @@ def show(emitter: Emitter, text: str, message_id: str, *, is_pushed: bool) -> No
     """
     emitter.stream(AnswerToken, text=text)
     if is_pushed:
-        push_message(AIMessageChunk(content=text, id=message_id), state_key=None)
+        push_text(text, message_id)

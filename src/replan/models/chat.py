@@ -23,6 +23,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.failures import broke_off, describe, is_busy
+from replan.langgraph_inside.models import is_of_openai
 from replan.models.handlers import handlers_of
 from replan.models.listening import has_listener, makes_langchain_stream
 from replan.models.pauses import error_raised, pause_if_busy
@@ -213,7 +214,7 @@ class _Asked:
             except Exception as error:
                 # Something on the way ends connections on which nothing comes for long.
                 chat.sends_whole = chat.sends_whole and not broke_off(error)
-                if isinstance(error, _UNREAD) and hasattr(chat.model, "root_async_client"):
+                if isinstance(error, _UNREAD) and is_of_openai(chat.model):
                     raise ValueError(f"the server sent no reply ({describe(error)})") from error
                 raise
         _check_length(len(message.text))

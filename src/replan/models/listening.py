@@ -1,7 +1,6 @@
 """Whether somebody hears the pieces of a reply: if nobody does, it is asked for as a whole."""
 
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
@@ -9,6 +8,8 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
+from replan.langgraph_inside.callbacks import is_fed_by_streams
+from replan.langgraph_inside.tasks import does_nothing
 from replan.models.handlers import handlers_of
 
 # LangChain copies what does not begin like this into the metadata, which checkpoints keep.
@@ -30,7 +31,7 @@ def stream_is_heard(write: Callable[[Any], None], config: RunnableConfig) -> boo
         write: The stream writer of the node.
         config: The configuration of the node.
     """
-    return not (config.get("configurable", {}).get(_UNHEARD) or _does_nothing(write))
+    return not (config.get("configurable", {}).get(_UNHEARD) or does_nothing(write))
 
 
 def has_listener(config: RunnableConfig) -> bool:
@@ -43,32 +44,14 @@ def has_listener(config: RunnableConfig) -> bool:
 
 def makes_langchain_stream(config: RunnableConfig) -> bool:
     """Whether a callback is of the kind for which LangChain streams a call for the whole, too."""
-    return any(_is_fed_by_streams(handler) for handler in handlers_of(config))
+    return any(is_fed_by_streams(handler) for handler in handlers_of(config))
 
 
 def _listens(handler: BaseCallbackHandler) -> bool:
     own = getattr(handler, "hears_tokens", None)
     if own is not None:
         return bool(own)
-    if _is_fed_by_streams(handler):
+    if is_fed_by_streams(handler):
         return True
     takes = type(handler).on_llm_new_token
     return all(takes is not kind.on_llm_new_token for kind in _NOT_LISTENING)
-
-
-def _is_fed_by_streams(handler: BaseCallbackHandler) -> bool:
-    # LangChain's mark of what takes the pieces of a stream, whatever else it is.
-    return hasattr(handler, "tap_output_aiter")
-
-
-def _nothing(_: Any) -> None:
-    pass
-
-
-def _does_nothing(write: Callable[[Any], None]) -> bool:
-    """Whether this is the writer that LangGraph gives a node where nobody reads custom events.
-
-    It has no public sign, so its code is compared: an unknown writer counts as one that is read.
-    """
-    is_plain = isinstance(write, FunctionType) and write.__closure__ is None
-    return is_plain and write.__code__.co_code == _nothing.__code__.co_code

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 
 from replan.failures import brought_nothing
+from replan.langgraph_inside.callbacks import told_of_call
 from replan.ports.allowance import USUAL_REPLY, Request
 from replan.ports.journal import Spending
 from replan.spending.permits import Permit
@@ -20,18 +21,14 @@ def announced(
     serialized: dict[str, Any] | None, said: Sequence[BaseMessage], given: dict[str, Any]
 ) -> Request:
     """Read the request of a call that nobody asked leave for: its reply cannot be cut any more."""
-    parameters: dict[str, Any] = given.get("invocation_params") or {}
-    known: dict[str, Any] = given.get("metadata") or {}
-    kind: Sequence[str] = (serialized or {}).get("id") or ()
-    names = (known.get("ls_model_name"), parameters.get("model"), parameters.get("model_name"))
-    named = [name for name in (*names, *kind[-1:]) if isinstance(name, str)] or ["model"]
-    most = (parameters.get("max_completion_tokens"), known.get("ls_max_tokens"), USUAL_REPLY)
+    told = told_of_call(serialized, given)
+    names = told.names or ["model"]
     return Request(
-        model=named[0],
-        names=named,
+        model=names[0],
+        names=names,
         messages=said,
-        tools=schemas_in(parameters),
-        most_output=next(number for number in most if isinstance(number, int) and number > 0),
+        tools=schemas_in(told.parameters),
+        most_output=told.most_output or USUAL_REPLY,
     )
 
 

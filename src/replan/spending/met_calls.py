@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from itertools import chain
-from types import CodeType
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 
+from replan.langgraph_inside.callbacks import either
 from replan.ports.allowance import Allowance, Request
 from replan.ports.specialist_port import TEXT_SHOWN
 from replan.spending.charging import announced
@@ -43,42 +43,6 @@ class CallsMet(Protocol):
     def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
         """Allow the one call that is made inside."""
         ...
-
-
-class _Callback:
-    """A callback that is a coroutine function to who asks, and a plain function to all others.
-
-    LangChain asks where it awaits callbacks. In other code it calls them at once: what is
-    asynchronous it would run on the side there, and drop what it raises; in code that awaits, what
-    is plain could wait for nothing. Two handlers do not do, since LangChain changes their order.
-    """
-
-    __defaults__ = None
-    __kwdefaults__ = None
-
-    def __init__(self, awaited: Callable[..., Any], plain: Callable[..., Any]) -> None:
-        self._awaited = awaited
-        self._plain = plain
-        self._is_asked = False
-
-    @property
-    def __name__(self) -> str:
-        return self._awaited.__name__
-
-    @property
-    def __code__(self) -> CodeType:
-        self._is_asked = True
-        return self._awaited.__code__
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        return (self._awaited if self._is_asked else self._plain)(*given, **named)
-
-
-def _either(awaited: Callable[..., Any], plain: Callable[..., Any]) -> property:
-    def callback(handler: object) -> _Callback:
-        return _Callback(awaited.__get__(handler), plain.__get__(handler))
-
-    return property(callback)
 
 
 class MetCalls(BaseCallbackHandler, Allowance):
@@ -145,10 +109,10 @@ class MetCalls(BaseCallbackHandler, Allowance):
     def _ends_now(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         self._meter.end_plain(run_id, came)
 
-    on_chat_model_start: Any = _either(_chat_begins, _chat_begins_now)
-    on_llm_start: Any = _either(_text_begins, _text_begins_now)
-    on_llm_end: Any = _either(_ends, _ends_now)
-    on_llm_error: Any = _either(_ends, _ends_now)
+    on_chat_model_start: Any = either(_chat_begins, _chat_begins_now)
+    on_llm_start: Any = either(_text_begins, _text_begins_now)
+    on_llm_end: Any = either(_ends, _ends_now)
+    on_llm_error: Any = either(_ends, _ends_now)
 
     def on_llm_new_token(
         self,

@@ -9,7 +9,6 @@ from functools import partial
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
@@ -17,6 +16,7 @@ from replan.errors import LimitReachedError, StorageError
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistInvoked, SpecialistRetried, SpecialistToken
 from replan.failures import can_pass, describe
+from replan.langgraph_inside.tasks import inherited_config
 from replan.models.handlers import with_handlers
 from replan.models.listening import stream_is_heard
 from replan.models.pauses import pause_if_busy
@@ -328,7 +328,7 @@ class Tries:
         metered = with_handlers(self.config, [meter.handler], metadata=key)
         config = as_the_caller_bounds(to_its_end(metered))
         # What runs without being handed the configuration finds it here.
-        token = var_child_runnable_config.set(config)
+        token = inherited_config.set(config)
         try:
             with self._transcript.at_work(self.number):
                 given = await self.specialist.run(context, config)
@@ -340,7 +340,7 @@ class Tries:
         except BaseException as error:
             raise RuntimeError(describe(error)) from error
         finally:
-            var_child_runnable_config.reset(token)
+            inherited_config.reset(token)
 
     async def _within_limits(self, meter: Meter) -> SpecialistResult:
         """Make the try within its time and with the calls that it may make."""

@@ -1,24 +1,27 @@
 """What a task that was sent with ids alone reads of the running super-step.
 
 `Send` gives a node its argument instead of the state. Putting plan, messages and results into
-every argument would store them once per step; LangGraph's own tool node reads the channels through
-a private key of the configuration instead, and so do we, here and nowhere else. Should a version
-of LangGraph not have the key, the whole state is sent, and works as well.
+every argument would store them once per step, so a task reads the channels of its super-step, as
+LangGraph's own tool node does. Should a version of LangGraph not let it, the whole state is sent,
+and works as well.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, NotRequired, TypedDict, cast
+from typing import NamedTuple, NotRequired, TypedDict, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
+from replan.langgraph_inside.tasks import (
+    can_read_state,
+    configurable,
+    is_checkpointed,
+    read_state as read_channels,
+    runtime_in,
+    with_runtime,
+)
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment
 
-_CHECKPOINTER = "__pregel_checkpointer"
-_READ = "__pregel_read"
-_RUNTIME = "__pregel_runtime"
 # LangChain copies what does not begin like this into the metadata, which checkpoints keep.
 _BOUNDS = "__replan_caller_bounds"
 _KEYS = (
@@ -51,7 +54,7 @@ def argument(assignment: Assignment, state: EnhancedState, config: RunnableConfi
     sent = Sent(
         run_id=state.get("run_id", ""), step_id=assignment.step_id, specialist=assignment.specialist
     )
-    if _READ not in _configurable(config):
+    if not can_read_state(config):
         sent["state"] = state
     return sent
 
@@ -60,8 +63,7 @@ def read_state(sent: Sent, config: RunnableConfig) -> EnhancedState:
     """The state as it was when the task was sent."""
     if "state" in sent:
         return sent["state"]
-    read = _configurable(config)[_READ]
-    return cast(EnhancedState, read(list(_KEYS)))
+    return cast(EnhancedState, read_channels(config, _KEYS))
 
 
 class CallerBounds(NamedTuple):
@@ -73,12 +75,12 @@ class CallerBounds(NamedTuple):
 
 def with_bounds(config: RunnableConfig, bounds: CallerBounds) -> RunnableConfig:
     """Keep the caller's bounds in a configuration that has none."""
-    return {**config, "configurable": {**_configurable(config), _BOUNDS: bounds}}
+    return {**config, "configurable": {**configurable(config), _BOUNDS: bounds}}
 
 
 def bounds_in(config: RunnableConfig) -> CallerBounds:
     """The caller's bounds."""
-    return _configurable(config).get(_BOUNDS) or CallerBounds()
+    return configurable(config).get(_BOUNDS) or CallerBounds()
 
 
 def as_the_caller_bounds(config: RunnableConfig) -> RunnableConfig:
@@ -90,7 +92,7 @@ def as_the_caller_bounds(config: RunnableConfig) -> RunnableConfig:
 
 def can_wait(config: RunnableConfig) -> bool:
     """Whether the run is kept where it stands, so that a person's answer finds it again."""
-    return bool(_configurable(config).get(_CHECKPOINTER))
+    return is_checkpointed(config)
 
 
 def to_its_end(config: RunnableConfig) -> RunnableConfig:
@@ -99,14 +101,8 @@ def to_its_end(config: RunnableConfig) -> RunnableConfig:
     LangGraph would stop it at its next super-step, without the grace that running steps have. Nor
     do the settings of this run bind another team's.
     """
-    runtime = _configurable(config).get(_RUNTIME)
-    if not isinstance(runtime, Runtime):
+    given = runtime_in(config)
+    if given is None:
         return config
-    given = cast("Runtime[Any]", runtime)
     context = None if isinstance(given.context, RunSettings) else given.context
-    own = given.override(control=None, context=context)
-    return {**config, "configurable": {**_configurable(config), _RUNTIME: own}}
-
-
-def _configurable(config: RunnableConfig) -> Mapping[str, Any]:
-    return config.get("configurable", {})
+    return with_runtime(config, given, context)

@@ -8,8 +8,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 
 from replan import Host, MultiAgentConfig, Specialist, build_graph, run
+from replan.langgraph_inside import tasks
 from replan.state.results import Assignment
-from replan.steps import superstep
 from replan.steps.superstep import argument, read_state
 from replan.testing import ScriptedModel
 
@@ -21,7 +21,7 @@ PLAN = """\
 - [ ] 5. Five @a (after 3)
 """
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
-KEY = superstep._READ  # noqa: SLF001 - this file guards it
+KEY = tasks._READ  # noqa: SLF001 - this file guards it
 
 
 class Small(TypedDict):
@@ -89,6 +89,6 @@ def told(state):
 
 async def test_a_run_without_the_private_key_ends_as_one_with_it(monkeypatch):
     with_key = told(await whole_run())
-    monkeypatch.setattr(superstep, "_READ", "__a_key_that_no_langgraph_has")
+    monkeypatch.setattr(tasks, "_READ", "__a_key_that_no_langgraph_has")
     assert told(await whole_run()) == with_key
     assert with_key["texts"]["5/a"][0].startswith("Five from {3: ")

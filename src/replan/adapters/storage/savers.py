@@ -36,7 +36,6 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    DeltaChannelHistory,
     get_checkpoint_id,
 )
 from langgraph.checkpoint.memory import InMemorySaver
@@ -51,6 +50,7 @@ from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.rolling_back import places_of, take_away
 from replan.adapters.storage.stored_values.sealing import with_allowed
 from replan.errors import ThreadLostError
+from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 from replan.ports.ownership import Owner
 
 T = TypeVar("T")

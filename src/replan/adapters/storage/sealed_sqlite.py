@@ -18,7 +18,6 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    DeltaChannelHistory,
 )
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -26,6 +25,7 @@ from replan.adapters.storage.faults import Part
 from replan.adapters.storage.savers import SqliteSaver
 from replan.adapters.storage.stored_values.places import of_checkpoint, of_writes
 from replan.adapters.storage.stored_values.sealing import Placed, tagged
+from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 
 _PLACES = {
     "checkpoints": (

@@ -7,9 +7,9 @@ that was stored there unreadable, so it is a change of the storage format.
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import WRITES_IDX_MAP
 
 from replan.adapters.storage.faults import Part, Place
+from replan.langgraph_inside.checkpoints import WRITES_IDX_MAP
 
 
 def of_note(run_id: str, key: str) -> Place:

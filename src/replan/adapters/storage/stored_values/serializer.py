@@ -12,16 +12,15 @@ from functools import cache
 from typing import Any, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from replan.adapters.storage.stored_values.sealing import SealedSerializer, StrictSerializer
 from replan.adapters.storage.stored_values.state_classes import types_in, types_of_graph
+from replan.langgraph_inside.checkpoints import UNREGISTERED, restores_everything
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import PlanPatch
 
 _OURS = "replan."
-_UNREGISTERED = "unregistered type"
 
 
 def strict_serializer(allow: Iterable[type] = ()) -> StrictSerializer:
@@ -48,7 +47,7 @@ def is_news(record: logging.LogRecord) -> bool:
     give plain data back one day. Our channels make values of that, so nobody has to do anything.
     """
     module = record.args[0] if isinstance(record.args, tuple) and record.args else ""
-    return not (_UNREGISTERED in str(record.msg) and str(module).startswith(_OURS))
+    return not (UNREGISTERED in str(record.msg) and str(module).startswith(_OURS))
 
 
 def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
@@ -64,9 +63,7 @@ def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
         return saver
     given: Any = cast("Any", saver).serde
     allowed = frozenset[type]().union(*(types_of_graph(graph) for graph in graphs))
-    # LangGraph has no public way to ask whether a serializer takes everything: one that does
-    # gives itself when it is asked to take more.
-    if type(given) is JsonPlusSerializer and given is given.with_msgpack_allowlist([("", "")]):
+    if restores_everything(given):
         twin: Any = copy(cast("Any", saver))
         twin.serde = strict_serializer(allowed)
         return twin

@@ -5,9 +5,10 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any, cast, get_args, get_type_hints
 
-from langgraph.pregel import Pregel
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
+
+from replan.langgraph_inside.graphs import schemas_of
 
 
 def types_in(*schemas: Any) -> frozenset[type]:
@@ -27,12 +28,7 @@ def types_in(*schemas: Any) -> frozenset[type]:
 
 def types_of_graph(graph: Any) -> frozenset[type]:
     """What the states of a compiled graph and of the graphs inside it can hold; none of others."""
-    if not isinstance(graph, Pregel):
-        return frozenset()
-    whole = cast("Any", graph)
-    inner = (part for _, part in whole.get_subgraphs(recurse=True))
-    builders = [getattr(part, "builder", None) for part in (whole, *inner)]
-    return types_in(*(schema for each in builders for schema in getattr(each, "schemas", ())))
+    return types_in(*schemas_of(graph))
 
 
 def _is_class(kind: Any, *bases: type) -> bool:
