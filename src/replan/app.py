@@ -24,10 +24,10 @@ from replan.events.hooks import Hooks
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
+from replan.host.handed_plan import check_input
 from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
 from replan.langgraph_inside.models import without_own_retries
 from replan.models.chat import Chat
-from replan.nodes.run_start import check_input
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.ports.specialist_port import SpecialistPort

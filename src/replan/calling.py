@@ -25,12 +25,12 @@ from langgraph.types import Command, Interrupt, StateSnapshot, StateUpdate
 
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
+from replan.host.handed_plan import NOTHING_TO_DO
 from replan.host.new_settings import resumed_with
 from replan.langgraph_inside.tasks import inherited_config
-from replan.nodes.run_start import NOTHING_TO_DO
 from replan.ports.ownership import Owner, as_owner, owner_in
 from replan.state.channels import conversation
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, has_begun
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
 from replan.state.waiting import resumption
@@ -42,7 +42,7 @@ Input = str | Mapping[str, Any] | Command[Any] | None
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
-_BEFORE = {START, "think"}
+_BEFORE = {START, "begin"}
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,10 @@ async def _resumed(graph: Graph, call: Call) -> Call:
 
 def _begins(snapshot: StateSnapshot) -> bool:
     """Whether the newest run of a thread has yet to begin; what the state holds is another's."""
-    return "settings" not in snapshot.values or not _BEFORE.isdisjoint(snapshot.next)
+    state = cast("EnhancedState", snapshot.values)
+    if "settings" not in state or not _BEFORE.isdisjoint(snapshot.next):
+        return True
+    return "think" in snapshot.next and not has_begun(state)
 
 
 def _named(call: Call) -> Call:

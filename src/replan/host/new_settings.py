@@ -1,12 +1,12 @@
 """Settings that come with a call that goes on with a run: they hold from its first node on."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from inspect import signature
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
 
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
@@ -65,39 +65,41 @@ def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedSta
     return {"settings": new, "max_rounds": max(1, more)}
 
 
-def with_new_settings(node: Node, services: Services) -> Node:
+def with_new_settings(node: Node) -> Node:
     """Let a node see the settings that came with the call, and put them into the state.
 
     `replan.run` puts them there itself; LangGraph's own methods and its server hand them on as
     `context`, which no checkpoint keeps.
     """
     wanted = frozenset(signature(node).parameters)
-    return partial(_settled, node=node, wanted=wanted, services=services)
+
+    async def settled(
+        state: EnhancedState,
+        runtime: Runtime[RunSettings],
+        config: RunnableConfig,
+        *,
+        services: Services,
+    ) -> dict[str, Any]:
+        edited, state = state, within_team(state, services)
+        changes: dict[str, Any] = {**resumed_with(state, asked_in(runtime, services))}
+        if settings_of(edited) != settings_of(state):
+            changes = {"settings": settings_of(state), **changes}
+        told = _untold(edited, state, runtime, services) if services.is_served else []
+        known = {**state, **changes, "warnings": [*state.get("warnings", []), *told]}
+        given = {"runtime": runtime, "config": config}
+        asked = {name: value for name, value in given.items() if name in wanted}
+        update = {**changes, **await node(known, services=services, **asked)}
+        return {**update, "warnings": _after(told, update.get("warnings", []))} if told else update
+
+    settled.__name__, settled.__doc__ = node.__name__, node.__doc__
+    return settled
 
 
-async def _settled(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    node: Node,
-    wanted: frozenset[str],
-    services: Services,
-) -> EnhancedState:
-    edited, state = state, within_team(state, services)
-    changes: EnhancedState = {**resumed_with(state, asked_in(runtime, services))}
-    if settings_of(edited) != settings_of(state):
-        changes = {"settings": settings_of(state), **changes}
-    warnings = _untold(edited, state, runtime, services) if services.is_served else []
-    given = {"runtime": runtime, "config": config}
-    asked = {name: value for name, value in given.items() if name in wanted}
-    known: EnhancedState = {**state, **changes}
-    if warnings:
-        known = {**known, "warnings": [*state.get("warnings", []), *warnings]}
-    update: EnhancedState = await node(known, services=services, **asked)
-    if warnings:
-        update = {**update, "warnings": [*warnings, *update.get("warnings", [])]}
-    return {**changes, **update}
+def _after(told: list[str], warnings: list[str] | Overwrite) -> list[str] | Overwrite:
+    """The warnings of a node after those that were told before it."""
+    if isinstance(warnings, Overwrite):
+        return Overwrite([*told, *warnings.value])
+    return [*told, *warnings]
 
 
 def _untold(

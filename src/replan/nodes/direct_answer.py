@@ -8,6 +8,7 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import host_call
+from replan.host.new_settings import with_new_settings
 from replan.models.transcript import Transcript
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
@@ -18,6 +19,7 @@ from replan.state.limits import RunSettings
 from replan.state.results import TaskComplexity, ThinkingResult
 
 
+@with_new_settings
 async def direct_answer(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

@@ -10,6 +10,7 @@ from replan.events.types import FeedbackGenerated, ReplyUnreadable
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall, host_call
+from replan.host.new_settings import with_new_settings
 from replan.host.readable_reply import ask_readable
 from replan.prompts.host import build_feedback_prompt
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
@@ -31,6 +32,7 @@ from replan.state.rules import (
 )
 
 
+@with_new_settings
 async def feedback(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

@@ -9,6 +9,7 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream, show
 from replan.host.host_call import HostCall, host_call
+from replan.host.new_settings import with_new_settings
 from replan.models.listening import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
@@ -23,6 +24,7 @@ from replan.state.results import Outcome
 from replan.state.rules import is_rejected, missing_from, outcome_of, proposed_in
 
 
+@with_new_settings
 async def final_answer(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

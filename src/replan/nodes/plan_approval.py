@@ -11,6 +11,7 @@ from replan.errors import InputError, PlanDocumentError
 from replan.events.types import LimitReached, PlanUpdated
 from replan.host.approvals import approval_of, changed_by_person
 from replan.host.host_call import emitter_of
+from replan.host.new_settings import with_new_settings
 from replan.host.newest_word import newest_word
 from replan.plan.model import TaskPlan
 from replan.services import Services
@@ -36,6 +37,7 @@ class _Decided:
     plan: TaskPlan
 
 
+@with_new_settings
 async def plan_approval(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:

@@ -10,6 +10,7 @@ from replan.host.approvals import approval_of, first_plan_waits
 from replan.host.cut_replies import with_end
 from replan.host.host_call import HostCall, host_call
 from replan.host.model_bounds import bounded
+from replan.host.new_settings import with_new_settings
 from replan.host.plan_texts import (
     assigned,
     one_step_plan,
@@ -31,6 +32,7 @@ from replan.state.results import TaskComplexity, ThinkingResult, UnreadableReply
 from replan.texts.bounds import MODEL_PLAN
 
 
+@with_new_settings
 async def plan_creation(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

@@ -7,6 +7,7 @@ from langgraph.runtime import Runtime
 from replan.errors import InputError
 from replan.events.types import SpecialistCompleted, StepsRouted
 from replan.host.host_call import emitter_of
+from replan.host.new_settings import with_new_settings
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.services import Services
@@ -27,6 +28,7 @@ from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 
 
+@with_new_settings
 async def plan_execution(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:

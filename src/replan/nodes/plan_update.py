@@ -13,6 +13,7 @@ from replan.host.approvals import approval_of, revision_waits
 from replan.host.cut_replies import told
 from replan.host.host_call import HostCall, host_call
 from replan.host.model_revision import Revision, revision_of
+from replan.host.new_settings import with_new_settings
 from replan.plan.markdown.overlooked import Overlooked, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
@@ -28,6 +29,7 @@ from replan.state.results import ActionType, FeedbackResult, UnreadableReply
 from replan.state.rules import asks_for_revision
 
 
+@with_new_settings
 async def plan_update(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

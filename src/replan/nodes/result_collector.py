@@ -7,6 +7,7 @@ from langgraph.runtime import Runtime
 from replan.events.types import PlanUpdated
 from replan.events.warnings import told_secret
 from replan.host.host_call import emitter_of
+from replan.host.new_settings import with_new_settings
 from replan.plan.dependencies import settle_conditions
 from replan.plan.model import TaskPlan
 from replan.plan.progress import made_progress, repeats_revision
@@ -31,6 +32,7 @@ from replan.steps.collected import collect
 from replan.steps.outcomes import settled
 
 
+@with_new_settings
 async def result_collector(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:

@@ -4,6 +4,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
+from replan.host.new_settings import with_new_settings
 from replan.host.newest_word import newest_word
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
@@ -15,6 +16,7 @@ from replan.state.waiting import open_questions
 from replan.steps.step_questions import ANSWERS
 
 
+@with_new_settings
 async def user_input(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:

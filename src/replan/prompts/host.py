@@ -225,12 +225,9 @@ def _card(card: SpecialistCard) -> str:
 
 
 def _unfinished(state: EnhancedState) -> str:
-    """What an earlier run of the thread left open, so that "go on" means something."""
-    plan = state.get("current_plan")
-    if plan is None or state.get("is_completed"):
-        return ""
-    document = within_budget(render_for_model(plan).strip(), RESULTS_BUDGET)
-    return f"{_UNFINISHED}\n{section('plan', document)}"
+    """What an earlier run of the thread left open."""
+    document = state.get("left_open", "")
+    return document and f"{_UNFINISHED}\n{section('plan', document)}"
 
 
 def _with_data(messages: Sequence[AnyMessage], data: str) -> list[AnyMessage]:

@@ -50,7 +50,7 @@ async def test_a_node_without_its_input_says_what_is_missing(services, node, sta
 async def test_a_round_without_a_plan_says_where_to_put_one(services):
     state = {"current_collected_results": CollectedResults()}
     with pytest.raises(InputError, match="`current_plan`"):
-        await plan_execution(state, Runtime(), services=services())
+        await plan_execution(state, Runtime(), {}, services=services())
 
 
 def test_a_long_request_becomes_the_line_and_the_brief_of_its_one_step():

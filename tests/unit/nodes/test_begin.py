@@ -2,32 +2,35 @@
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.runtime import Runtime
 
 from replan import InputError, Limits, PlanDocumentError, RunSettings, SpecialistResult
-from replan.nodes.run_start import (
-    read_handed_plan,
-    start_run,
-)
+from replan.host.handed_plan import read_handed_plan
+from replan.nodes.begin import begin
 from replan.ports.journal import Attempt
+
+
+def begun(state, services, settings=None):
+    return begin(state, Runtime(context=settings), {}, services=services)
+
 
 ASKED = {"messages": [HumanMessage("Go.")]}
 PLAN = "# Two things\n\n- [ ] 1. One @a\n- [ ] 2. Two @B (after 1)\n"
 
 
 async def test_a_run_gets_an_id_the_settings_and_the_thread_gets_nothing_twice(services):
-    start = await start_run(ASKED, None, {}, services(), began="c")
-    assert start.plan is None
-    assert start.update["run_id"] == start.view["run_id"] == "new-run"
-    assert start.view["settings"] == services().settings
+    update = await begun(ASKED, services())
+    assert update["current_plan"].value is None
+    assert update["run_id"] == "new-run"
+    assert update["settings"] == services().settings
     # The request is in the thread already.
-    assert start.update["messages"] == []
-    assert [message.text for message in start.view["messages"]] == ["Go."]
+    assert update["messages"] == []
 
 
 async def test_the_caller_may_ask_for_fewer_rounds(services):
     asked = RunSettings(limits=Limits(max_rounds=4))
-    start = await start_run(ASKED, asked, {}, services(), began="c")
-    assert start.update["max_rounds"] == start.update["settings"].limits.max_rounds == 4
+    update = await begun(ASKED, services(), asked)
+    assert update["max_rounds"] == update["settings"].limits.max_rounds == 4
 
 
 @pytest.mark.parametrize(
@@ -36,16 +39,16 @@ async def test_the_caller_may_ask_for_fewer_rounds(services):
     ids=["with a title", "without"],
 )
 async def test_a_plan_without_a_message_is_a_request_of_its_own(services, plan, request_):
-    start = await start_run({"plan": plan}, None, {}, services(), began="c")
-    assert [message.text for message in start.update["messages"]] == [request_]
-    assert start.plan.steps[0].id == 1
+    update = await begun({"plan": plan}, services())
+    assert [message.text for message in update["messages"]] == [request_]
+    assert update["current_plan"].value.steps[0].id == 1
 
 
 @pytest.mark.parametrize("text", [None, "", "  \n"])
 async def test_a_blank_plan_is_none(services, text):
     assert read_handed_plan(text, services()) == (None, ())
     with pytest.raises(InputError, match="nothing to do"):
-        await start_run({"plan": text}, None, {}, services(), began="c")
+        await begun({"plan": text}, services())
 
 
 def test_a_finished_step_may_name_somebody_who_left_and_an_open_one_may_not(services):
@@ -78,14 +81,22 @@ async def test_finished_work_of_an_overtaken_run_goes_into_the_history_once(serv
     await finished(live, "k1", 1)
     await finished(live, "k2", 2)
     state = {**ASKED, "run_id": "old", "current_round": 2}
-    (record,) = (await start_run(state, None, {}, live, began="c")).update["execution_history"]
+    (record,) = (await begun(state, live))["execution_history"]
     assert (record.round, set(record.results.results)) == (2, {"1/a", "2/a"})
     state["execution_history"] = [record]
-    assert (await start_run(state, None, {}, live, began="c")).update["execution_history"] == []
+    assert (await begun(state, live))["execution_history"] == []
 
 
 async def test_a_run_that_was_completed_left_nothing_behind(services):
     live = services()
     await finished(live, "k1", 1)
     state = {**ASKED, "run_id": "old", "is_completed": True}
-    assert (await start_run(state, None, {}, live, began="c")).update["execution_history"] == []
+    assert (await begun(state, live))["execution_history"] == []
+
+
+async def test_the_plan_that_an_earlier_run_left_open_is_kept_for_who_thinks(services):
+    plan = (await begun({"plan": PLAN}, services()))["current_plan"].value
+    state = {**ASKED, "run_id": "old", "current_plan": plan}
+    assert "1. One @a" in (await begun(state, services()))["left_open"]
+    update = await begun({**state, "is_completed": True, "left_open": "old"}, services())
+    assert update["left_open"] == ""
