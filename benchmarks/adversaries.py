@@ -15,6 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from measure import Measure, measure
 from pydantic import PrivateAttr
 
 from replan import (
@@ -27,12 +28,11 @@ from replan import (
     SpecialistResult,
     ask_user,
 )
-from replan.adapters.models import LangChainModels
-from replan.adapters.storage.serializer import strict_serializer
+from replan.adapters.chat_models import LangChainModels
+from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.app import models_from_environment, services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
-from replan.nodes.measure import Measure, measure
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try, worst_case_calls
 from replan.prompts.sections import call_of

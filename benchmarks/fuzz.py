@@ -23,8 +23,8 @@ from reporting import Row, options, publish
 
 from replan import open_storage
 from replan.errors import ReplanError
-from replan.plan.document import PlanDocument
-from replan.plan.overlooked import overlooked
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import overlooked
 from replan.replies.readings import (
     read_answer,
     read_feedback,

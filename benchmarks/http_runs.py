@@ -26,7 +26,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.models import LangChainModels
+from replan.adapters.chat_models import LangChainModels
 from replan.events.types import AnswerToken, SpecialistToken, TaskCompleted
 from replan.prompts.sections import Call, call_tag
 from replan.prompts.templates import load

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 from langchain_core.messages import AIMessage
 from reply_families.drawing import Item, Meant, Task
 
-from replan.nodes import charging
-from replan.nodes.plan_texts import assigned, complaint_about, plan_in
-from replan.plan.document import PlanDocument
+from replan.host.plan_texts import assigned, complaint_about, plan_in
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
-from replan.replies.plans import FoundPlan
 from replan.replies.readings import (
     Complaint,
     read_answer,
@@ -18,6 +16,8 @@ from replan.replies.readings import (
     read_specialist,
     read_think,
 )
+from replan.replies.written_plans.finding import FoundPlan
+from replan.spending import charging
 from replan.state.team import SpecialistCard
 
 

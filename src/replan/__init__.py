@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     )
     from replan.events.callbacks import MultiAgentCallback
     from replan.graph.config import Host, MultiAgentConfig, Specialist
-    from replan.plan.document import PlanDocument
+    from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
-    from replan.ports.questions import ask_user
+    from replan.ports.ask_user import ask_user
     from replan.ports.storage import Storage
     from replan.running import raise_limits, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
@@ -79,10 +79,10 @@ _PLACES = {
     ),
     "replan.events.callbacks": ("MultiAgentCallback",),
     "replan.graph.config": ("Host", "MultiAgentConfig", "Specialist"),
-    "replan.plan.document": ("PlanDocument",),
+    "replan.plan.markdown.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.storage": ("Storage",),
-    "replan.ports.questions": ("ask_user",),
+    "replan.ports.ask_user": ("ask_user",),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
     "replan.state.questions": ("Approval", "Decision", "Question"),

@@ -2,7 +2,6 @@
 # LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
 # pyright: reportUnknownMemberType=false
 
-import logging
 import os
 import uuid
 from collections.abc import Mapping
@@ -13,36 +12,37 @@ from pathlib import Path
 from typing import Any, overload
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.checkpoint.serde import jsonplus
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 
-from replan.adapters.journal import MemoryJournal
-from replan.adapters.models import LangChainModels, without_own_retries
-from replan.adapters.storage.serializer import is_news, saver_for
+from replan.adapters.chat_models import LangChainModels
+from replan.adapters.memory_journal import MemoryJournal
+from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.calling import TeamGraph
 from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.graph.config import Host, MultiAgentConfig, Specialist
-from replan.nodes.run_start import check_input
-from replan.nodes.scopes import check_prices
-from replan.ports.chat import Chat
+from replan.host.handed_plan import check_input
+from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
+from replan.langgraph_inside.models import without_own_retries
+from replan.models.chat import Chat
 from replan.ports.journal import Journal
-from replan.ports.models import ModelProvider
-from replan.ports.prices import price_of
-from replan.ports.services import HostModels, Services
-from replan.ports.specialist import SpecialistPort
+from replan.ports.model_provider import ModelProvider
+from replan.ports.specialist_port import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
 from replan.secrets.sources import learn_environment, learn_model
+from replan.services import HostModels, Services
 from replan.specialists.effects import effects_of_work
 from replan.specialists.foreign import call
 from replan.specialists.function import FunctionSpecialist
 from replan.specialists.prompted import PromptedSpecialist
 from replan.specialists.runnable import RunnableAnswer
 from replan.specialists.tools import chat_with_tools
+from replan.spending.prices import price_of
+from replan.spending.scopes import check_prices
 from replan.state.entrance import Entrance
 from replan.state.team import Effects, SpecialistCard
 from replan.state.tightening import EDITABLE
@@ -108,7 +108,7 @@ def build_graph(
     graph = host_graph(services)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
-    logging.getLogger(jsonplus.__name__).addFilter(is_news)
+    SERIALIZER_LOG.addFilter(is_news)
     inner = [part for each in config.specialists for part in (each.invokable, each.streamable)]
     compiled = TeamGraph.of(
         graph.compile(checkpointer=saver_for(checkpointer, inner), name=config.name)

@@ -17,7 +17,7 @@ from typing import Any, Self, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs, var_child_runnable_config
+from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
@@ -25,16 +25,17 @@ from langgraph.types import Command, Interrupt, StateSnapshot, StateUpdate
 
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
-from replan.nodes.new_settings import resumed_with
-from replan.nodes.run_start import NOTHING_TO_DO
-from replan.nodes.superstep import CallerBounds, with_bounds
+from replan.host.handed_plan import NOTHING_TO_DO
+from replan.host.new_settings import resumed_with
+from replan.langgraph_inside.tasks import inherited_config
 from replan.ports.ownership import Owner, as_owner, owner_in
 from replan.state.channels import conversation
-from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
 from replan.state.tightening import told_loosened
 from replan.state.waiting import resumption
+from replan.steps.superstep import CallerBounds, with_bounds
 from replan.texts.storable import unstorable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
@@ -42,7 +43,7 @@ Input = str | Mapping[str, Any] | Command[Any] | None
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
-_BEFORE = {START, "think"}
+_BEFORE = {START, "begin"}
 
 
 @dataclass(frozen=True)
@@ -301,7 +302,10 @@ async def _resumed(graph: Graph, call: Call) -> Call:
 
 def _begins(snapshot: StateSnapshot) -> bool:
     """Whether the newest run of a thread has yet to begin; what the state holds is another's."""
-    return "settings" not in snapshot.values or not _BEFORE.isdisjoint(snapshot.next)
+    state = cast("EnhancedState", snapshot.values)
+    if "settings" not in state or not _BEFORE.isdisjoint(snapshot.next):
+        return True
+    return "think" in snapshot.next and not has_begun(state)
 
 
 def _named(call: Call) -> Call:
@@ -318,7 +322,7 @@ def _nameless(call: Call) -> Call:
 
 def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
     """Take LangGraph's bounds out of its hands; the nodes find them as the caller gave them."""
-    given: list[RunnableConfig] = [config, own, var_child_runnable_config.get() or {}]
+    given: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
     steps = next((each["recursion_limit"] for each in given if "recursion_limit" in each), None)
     at_once = next(filter(None, (each.get("max_concurrency") for each in given)), None)
     free: RunnableConfig = {**config, "recursion_limit": sys.maxsize}

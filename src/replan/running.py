@@ -14,13 +14,13 @@ from langgraph.runtime import RunControl
 from replan.calling import Call, Graph, Input, alone, is_served, loosened, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
-from replan.nodes.rules import limit_value
+from replan.models.listening import without_tokens
 from replan.own_loop import completed
-from replan.ports.listening import without_tokens
 from replan.ports.ownership import as_owner
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
+from replan.state.rules import limit_value
 from replan.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.texts.storable import storable_text
 

@@ -20,7 +20,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.models import LangChainModels
+from replan.adapters.chat_models import LangChainModels
 from replan.app import services_of
 from replan.graph.build import host_graph
 from replan.plan.preview import calls_of_reply, calls_of_try

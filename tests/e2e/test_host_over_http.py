@@ -15,7 +15,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.models import LangChainModels
+from replan.adapters.chat_models import LangChainModels
 from replan.testing import Hang, HttpFault, OpenAIServer, Reply, Reset, Truncated, always
 
 PLAN = """\

@@ -18,7 +18,7 @@ from replan import (
     build_graph,
     run,
 )
-from replan.adapters.models import LangChainModels
+from replan.adapters.chat_models import LangChainModels
 from replan.app import services_of
 from replan.graph.build import host_graph
 from replan.plan.preview import worst_case_calls

@@ -18,8 +18,8 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from replan.adapters.models import LangChainModels
-from replan.ports.failures import can_pass, describe, status_of
+from replan.adapters.chat_models import LangChainModels
+from replan.failures import can_pass, describe, status_of
 from replan.prompts.sections import Call, Node, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from replan import Host, MultiAgentConfig, Specialist, TaskComplexity, build_graph, run
-from replan.adapters.models import LangChainModels
+from replan.adapters.chat_models import LangChainModels
 from replan.testing import OpenAIServer, always
 
 CORPUS = Path(__file__).parents[1] / "unit" / "replies" / "corpus"

@@ -18,7 +18,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.models import LangChainModels
+from replan.adapters.chat_models import LangChainModels
 from replan.testing import OpenAIServer, Reply, Reset
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Add the numbers @worker"

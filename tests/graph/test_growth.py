@@ -42,7 +42,7 @@ async def test_a_round_takes_five_super_steps_whatever_the_plan(team, shape, sco
         await run(graph, {"plan": "".join(lines_of(shape))}, config=THREAD)
     rounds = len(shape) if scope == "step" else 1
     kept = [each async for each in graph.aget_state_history(THREAD)]
-    assert len(kept) == 4 + 5 * rounds
+    assert len(kept) == 5 + 5 * rounds
 
 
 async def test_a_prompt_has_the_results_that_its_call_needs_once_each_and_no_others(team):

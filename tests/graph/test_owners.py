@@ -26,7 +26,7 @@ from replan import (
     stream,
     waiting_for,
 )
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage import holding
 from replan.testing import ScriptedModel, always
 

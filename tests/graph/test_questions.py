@@ -26,7 +26,7 @@ from replan import (
     stream,
     waiting_for,
 )
-from replan.ports.questions import ask
+from replan.ports.ask_user import ask
 from replan.testing import ScriptedModel, always
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."

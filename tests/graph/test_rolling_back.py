@@ -6,7 +6,7 @@ import pytest
 from langgraph.types import Command
 
 from replan import Host, MultiAgentConfig, Specialist, build_graph, open_storage, run
-from replan.ports.questions import ask_user
+from replan.ports.ask_user import ask_user
 from replan.testing import ScriptedModel, always
 
 DONE = "---\nverdict: complete\n---\nDone."

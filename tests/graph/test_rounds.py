@@ -17,7 +17,7 @@ from replan import (
     run,
     stream,
 )
-from replan.nodes import deadline
+from replan.spending import deadline
 from replan.testing import ScriptedModel
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."

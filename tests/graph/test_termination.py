@@ -22,13 +22,13 @@ from replan import (
 from replan.app import models_from_environment, services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
-from replan.nodes.measure import Measure, measure
 from replan.plan.preview import MOST_RETRIES
 from replan.testing import Hang, ScriptedModel, always
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from adversaries import adversary, play, play_over_http
+from measure import Measure, measure
 
 THREAD = {"configurable": {"thread_id": "t"}}
 COMPLETE = "---\nverdict: complete\n---\nDone."

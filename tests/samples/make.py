@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from postgres import fresh_database, running_server, server_programs  # noqa: E402 - stands beside
-from replan.adapters.storage.serializer import state_types  # noqa: E402
+from replan.adapters.storage.stored_values.serializer import state_types  # noqa: E402
 
 KEY = "the key of the samples"
 PLANS = {

@@ -27,7 +27,7 @@ from replan.cli.questions import (
 )
 from replan.cli.reading import read_plan_text
 from replan.errors import InputError, Mistake
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 
 _CHOICES = "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: "
 _MARK = "| "

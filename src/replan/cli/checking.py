@@ -12,7 +12,7 @@ from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.outlook import Team, outlook, outlook_lines
 from replan.cli.reading import read_plan_text
 from replan.errors import Mistake
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.state.limits import Limits, RunSettings
@@ -121,7 +121,7 @@ def _is_merged(config: "MultiAgentConfig") -> bool | None:
 
 def dearest_token(config: "MultiAgentConfig") -> float | None:
     """What a token costs at most; none where a model has no price, or where nobody knows it."""
-    from replan.ports.prices import price_of  # noqa: PLC0415 - the check without a team is light
+    from replan.spending.prices import price_of  # noqa: PLC0415 - the check without a team is light
 
     models = [*_host_models(config), *(each.chat_model for each in config.specialists)]
     dearest = 0.0

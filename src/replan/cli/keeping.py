@@ -13,7 +13,7 @@ from platformdirs import user_data_path
 
 from replan.adapters.storage.opening import open_storage
 from replan.errors import InputError, StorageError
-from replan.ports.runs import RunBook, RunRecord
+from replan.ports.run_book import RunBook, RunRecord
 from replan.ports.storage import Storage
 
 MEMORY = "memory"

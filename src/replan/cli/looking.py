@@ -12,7 +12,7 @@ from replan.cli.past import plan_as_it_is, results_on_record
 from replan.cli.questions import Ask, open_asks
 from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.plan.model import StepStatus, TaskPlan
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.state.enhanced import EnhancedState
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 from replan.app import Graph, build_graph, local_graph
 from replan.cli.reading import is_plan_path, read_plan_text
 from replan.errors import InputError
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
 from replan.settings.team_file import read_team_file
 from replan.state.limits import Budget, Limits, RunSettings

@@ -9,9 +9,9 @@ from pydantic import JsonValue
 from replan.cli.cells import counted, one_line
 from replan.cli.understood import understood, understood_lines
 from replan.errors import Refusal
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import overlooked
 from replan.plan.model import StepStatus, TaskPlan
-from replan.plan.overlooked import overlooked
 from replan.plan.preview import CALLS_PER_REPLY, Preview, preview, usual_calls, worst_case_calls
 from replan.plan.rerun import Rerun
 from replan.plan.worst_case import worst_case_cost, worst_case_seconds

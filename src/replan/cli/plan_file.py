@@ -7,8 +7,8 @@ from pathlib import Path
 from replan.errors import InputError, ReplanError
 from replan.events.types import Event, PlanCreated, PlanUpdated, SpecialistCompleted
 from replan.nodes.result_collector import settle_round
+from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
-from replan.plan.seal import sealed
 from replan.state.enhanced import EnhancedState
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 

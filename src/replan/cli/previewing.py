@@ -12,7 +12,7 @@ from replan.cli.checking import team_of
 from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.orders import Order
 from replan.cli.outlook import Team, outlook, outlook_lines
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.settings.team_file import read_team_file
 

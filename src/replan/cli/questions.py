@@ -10,8 +10,6 @@ from pydantic import JsonValue
 
 from replan.cli.cells import counted, one_line
 from replan.errors import InputError
-from replan.nodes.board import QUESTIONS
-from replan.nodes.step_questions import ANSWERS
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import (
@@ -24,6 +22,8 @@ from replan.state.questions import (
     read_decision,
 )
 from replan.state.waiting import open_questions, waiting_for
+from replan.steps.board import QUESTIONS
+from replan.steps.step_questions import ANSWERS
 from replan.values import restored
 
 PLAN = "plan"

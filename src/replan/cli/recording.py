@@ -18,7 +18,7 @@ from replan.events.types import (
     StepsReopened,
     ThinkingCompleted,
 )
-from replan.ports.runs import RunBook
+from replan.ports.run_book import RunBook
 
 # The state and the journal hold these in full; a second copy would grow with the square of a plan.
 _KEPT_ELSEWHERE = {

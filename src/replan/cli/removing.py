@@ -9,7 +9,7 @@ from replan.cli.cells import one_line
 from replan.cli.holding import holding
 from replan.cli.keeping import Place, found, opened, short
 from replan.errors import InputError
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 
 
 def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:

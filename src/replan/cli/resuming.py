@@ -23,15 +23,15 @@ from replan.cli.session import Case, Site, config_of
 from replan.cli.signing import effects_of, is_signed
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
-from replan.nodes.rules import limit_value
-from replan.nodes.step_questions import ANSWERS
+from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
-from replan.plan.seal import origin_of
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 from replan.running import raise_limits
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
+from replan.state.rules import limit_value
+from replan.steps.step_questions import ANSWERS
 
 
 @dataclass(frozen=True, kw_only=True)

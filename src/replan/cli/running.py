@@ -20,8 +20,8 @@ from replan.cli.signing import signed
 from replan.cli.telling import seconds, teller
 from replan.errors import ReplanError, UsageError
 from replan.own_loop import completed
-from replan.plan.seal import origin_of
-from replan.ports.runs import RunRecord
+from replan.plan.markdown.seal import origin_of
+from replan.ports.run_book import RunRecord
 from replan.state.results import Artifact
 
 

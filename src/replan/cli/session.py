@@ -26,11 +26,11 @@ from replan.cli.stopping import Stop, heard
 from replan.cli.telling import Manner, Teller, rest_line, seconds
 from replan.errors import StorageError, ThreadLostError
 from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
-from replan.nodes.step_questions import ANSWERS
 from replan.plan.model import StepStatus
-from replan.ports.runs import RunOutcome
+from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
 from replan.running import stream
+from replan.steps.step_questions import ANSWERS
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from langchain_core.messages import AIMessage
 from pydantic import Field, JsonValue
 
+from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.model import Author, TaskPlan, Value
-from replan.plan.overlooked import Overlooked
 from replan.plan.rerun import Rerun
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult

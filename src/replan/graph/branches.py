@@ -8,11 +8,11 @@ from typing import Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Send
 
-from replan.nodes.superstep import argument
 from replan.state.enhanced import EnhancedState
 from replan.state.results import FeedbackResult, TaskComplexity
 from replan.state.waiting import open_questions
 from replan.steps.stale import stale_steps
+from replan.steps.superstep import argument
 
 
 async def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_creation"]:

@@ -1,8 +1,8 @@
 r"""The graph, top to bottom.
 
 ```
-START -> think -> [complexity_branch] -> direct_answer -> END
-                                     \-> plan_creation -> [approval_branch]
+START -> begin -> think -> [complexity_branch] -> direct_answer -> END
+                                              \-> plan_creation -> [approval_branch]
 [approval_branch] -> plan_execution
                  \-> plan_approval -> [decision_branch] -> plan_execution
                                                        |-> plan_update
@@ -18,6 +18,7 @@ result_collector -> feedback -> [reflection_branch] -> plan_update -> [approval_
 # pyright: reportUnknownMemberType=false, reportArgumentType=false, reportCallIssue=false
 
 from functools import partial
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
@@ -29,11 +30,11 @@ from replan.graph.branches import (
     specialist_branch,
     specialist_node,
 )
-from replan.nodes.board import Boards
+from replan.host.new_settings import Node
+from replan.nodes.begin import begin
 from replan.nodes.direct_answer import direct_answer
 from replan.nodes.feedback import feedback
 from replan.nodes.final_answer import final_answer
-from replan.nodes.new_settings import Node, with_new_settings
 from replan.nodes.plan_approval import plan_approval
 from replan.nodes.plan_creation import plan_creation
 from replan.nodes.plan_execution import plan_execution
@@ -42,10 +43,11 @@ from replan.nodes.result_collector import result_collector
 from replan.nodes.specialist import specialist
 from replan.nodes.think import think
 from replan.nodes.user_input import user_input
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
 from replan.state.plan_edits import EditablePlan
+from replan.steps.board import Boards
 
 HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
 
@@ -56,10 +58,11 @@ def host_graph(services: Services) -> HostGraph:
     graph: HostGraph = StateGraph(EnhancedState, RunSettings, input_schema=GraphInput)
     specialists = {card.name: specialist_node(card.name) for card in services.team}
 
-    def bound(node: Node) -> Node:
-        return with_new_settings(node, services)
+    def bound(node: Node, **more: Any) -> Node:
+        return partial(node, services=services, **more)
 
-    graph.add_node("think", partial(think, services=services))
+    graph.add_node("begin", bound(begin))
+    graph.add_node("think", bound(think))
     graph.add_node("direct_answer", bound(direct_answer))
     graph.add_node("plan_creation", bound(plan_creation))
     graph.add_node("plan_approval", bound(plan_approval))
@@ -69,15 +72,22 @@ def host_graph(services: Services) -> HostGraph:
     for card in services.team:
         graph.add_node(
             specialists[card.name],
-            partial(specialist, services=services, boards=boards),
+            bound(specialist, boards=boards),
             metadata={"specialist": card.name, "intended_use": card.intended_use},
         )
     graph.add_node("result_collector", bound(result_collector))
     graph.add_node("feedback", bound(feedback))
     graph.add_node("plan_update", bound(plan_update))
     graph.add_node("final_answer", bound(final_answer))
+    _add_edges(graph, list(specialists.values()))
+    # Only here it is known whom a plan that a person edits may name.
+    graph.channels["current_plan"] = EditablePlan.of("current_plan", services.team)
+    return graph
 
-    graph.add_edge(START, "think")
+
+def _add_edges(graph: HostGraph, specialists: list[str]) -> None:
+    graph.add_edge(START, "begin")
+    graph.add_edge("begin", "think")
     graph.add_conditional_edges("think", complexity_branch)
     graph.add_edge("direct_answer", END)
     graph.add_conditional_edges("plan_creation", approval_branch)
@@ -85,15 +95,12 @@ def host_graph(services: Services) -> HostGraph:
     graph.add_conditional_edges(
         "plan_execution",
         specialist_branch,
-        [*specialists.values(), "user_input", "result_collector"],
+        [*specialists, "user_input", "result_collector"],
     )
     graph.add_edge("user_input", "plan_execution")
-    for node in specialists.values():
+    for node in specialists:
         graph.add_edge(node, "result_collector")
     graph.add_edge("result_collector", "feedback")
     graph.add_conditional_edges("feedback", reflection_branch)
     graph.add_conditional_edges("plan_update", approval_branch)
     graph.add_edge("final_answer", END)
-    # Only here it is known whom a plan that a person edits may name.
-    graph.channels["current_plan"] = EditablePlan.of("current_plan", services.team)
-    return graph

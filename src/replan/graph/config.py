@@ -23,7 +23,7 @@ from replan.events.callbacks import (
 )
 from replan.events.hooks import SECONDS
 from replan.graph.ways import FIELDS_OF_WAYS, WAYS
-from replan.ports.chat import ToolCallChecker, holds_tool_call
+from replan.models.chat import ToolCallChecker, holds_tool_call
 from replan.state.limits import (
     Budget,
     Limits,

@@ -6,18 +6,20 @@ from langgraph.runtime import Runtime
 from replan.errors import LimitReachedError
 from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
-from replan.nodes.answer_stream import AnswerStream
-from replan.nodes.host_call import host_call
-from replan.ports.services import Services
-from replan.ports.transcript import Transcript
+from replan.host.answer_stream import AnswerStream
+from replan.host.host_call import host_call
+from replan.host.new_settings import with_new_settings
+from replan.models.transcript import Transcript
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
+from replan.services import Services
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import TaskComplexity, ThinkingResult
 
 
+@with_new_settings
 async def direct_answer(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

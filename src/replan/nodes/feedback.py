@@ -7,11 +7,18 @@ from langgraph.runtime import Runtime
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import FeedbackGenerated, ReplyUnreadable
-from replan.nodes.answer_stream import AnswerStream
-from replan.nodes.cut_replies import unless_cut_judgement
-from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.repair import ask_readable
-from replan.nodes.rules import (
+from replan.host.answer_stream import AnswerStream
+from replan.host.cut_replies import unless_cut_judgement
+from replan.host.host_call import HostCall, host_call
+from replan.host.new_settings import with_new_settings
+from replan.host.readable_reply import ask_readable
+from replan.prompts.host import build_feedback_prompt
+from replan.replies.readings import FeedbackReading, read_feedback, says_complete
+from replan.services import Services
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+from replan.state.results import CollectedResults, FeedbackResult, UnreadableReply
+from replan.state.rules import (
     asks_for_revision,
     cut_off_by,
     fallback_feedback,
@@ -23,14 +30,9 @@ from replan.nodes.rules import (
     reached_limit,
     should_continue_execution,
 )
-from replan.ports.services import Services
-from replan.prompts.host import build_feedback_prompt
-from replan.replies.readings import FeedbackReading, read_feedback, says_complete
-from replan.state.enhanced import EnhancedState
-from replan.state.limits import RunSettings
-from replan.state.results import CollectedResults, FeedbackResult, UnreadableReply
 
 
+@with_new_settings
 async def feedback(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

@@ -7,22 +7,24 @@ from langgraph.runtime import Runtime
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
-from replan.nodes.answer_stream import AnswerStream, show
-from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.rules import is_rejected, missing_from, outcome_of, proposed_in
+from replan.host.answer_stream import AnswerStream, show
+from replan.host.host_call import HostCall, host_call
+from replan.host.new_settings import with_new_settings
+from replan.models.listening import has_listener
+from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
-from replan.plan.seal import sealed
-from replan.ports.listening import has_listener
-from replan.ports.services import Services
 from replan.prompts.host import build_final_answer_prompt
 from replan.replies.readings import read_answer
+from replan.services import Services
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import Outcome
+from replan.state.rules import is_rejected, missing_from, outcome_of, proposed_in
 
 
+@with_new_settings
 async def final_answer(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

@@ -9,12 +9,12 @@ from langgraph.types import Overwrite
 
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import LimitReached, PlanUpdated
-from replan.nodes.approvals import approval_of, changed_by_person
-from replan.nodes.host_call import emitter_of
-from replan.nodes.rules import limit_value, spent_limit
-from replan.nodes.words import newest_word
+from replan.host.approvals import approval_of, changed_by_person
+from replan.host.host_call import emitter_of
+from replan.host.new_settings import with_new_settings
+from replan.host.newest_word import newest_word
 from replan.plan.model import TaskPlan
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -26,6 +26,7 @@ from replan.state.questions import (
     still_asked,
 )
 from replan.state.results import ActionType, FeedbackResult
+from replan.state.rules import limit_value, spent_limit
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class _Decided:
     plan: TaskPlan
 
 
+@with_new_settings
 async def plan_approval(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:

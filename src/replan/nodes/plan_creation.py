@@ -6,24 +6,25 @@ from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, ReplyUnreadable
-from replan.nodes.approvals import approval_of, first_plan_waits
-from replan.nodes.cut_replies import with_end
-from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.model_bounds import bounded
-from replan.nodes.plan_texts import (
+from replan.host.approvals import approval_of, first_plan_waits
+from replan.host.cut_replies import with_end
+from replan.host.host_call import HostCall, host_call
+from replan.host.model_bounds import bounded
+from replan.host.new_settings import with_new_settings
+from replan.host.plan_texts import (
     assigned,
     one_step_plan,
     plan_in,
     read_model_plan,
 )
-from replan.plan.document import PlanDocument, looks_like_plan, too_large
+from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
+from replan.plan.markdown.overlooked import Overlooked, overlooked
 from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
-from replan.plan.overlooked import Overlooked, overlooked
-from replan.ports.services import Services
-from replan.prompts.conversation import request_text
 from replan.prompts.host import build_planning_prompt, request_messages
+from replan.prompts.messages import request_text
 from replan.replies.readings import read_plan
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -31,6 +32,7 @@ from replan.state.results import TaskComplexity, ThinkingResult, UnreadableReply
 from replan.texts.bounds import MODEL_PLAN
 
 
+@with_new_settings
 async def plan_creation(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

@@ -7,15 +7,14 @@ from langgraph.runtime import Runtime
 from replan.errors import InputError
 from replan.events.emitter import Emitter
 from replan.events.types import PlanUpdated, SpecialistCompleted, StepsReopened, StepsRouted
-from replan.nodes.contexts import context_of
-from replan.nodes.host_call import emitter_of
-from replan.nodes.rules import round_results, runnable_steps, within_limit
+from replan.host.host_call import emitter_of
+from replan.host.new_settings import with_new_settings
 from replan.plan.applying import unstarted
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rerun import Rerun
 from replan.plan.statuses import with_statuses
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -26,13 +25,16 @@ from replan.state.results import (
     ExecutionStatus,
     SpecialistResult,
 )
+from replan.state.rules import round_results, runnable_steps, within_limit
 from replan.state.team import SpecialistCard
 from replan.state.waiting import waiting_steps
+from replan.steps.contexts import context_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 from replan.steps.stale import stale_steps
 
 
+@with_new_settings
 async def plan_execution(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:

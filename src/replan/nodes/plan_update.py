@@ -9,25 +9,27 @@ from langgraph.types import Overwrite
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
-from replan.nodes.approvals import approval_of, revision_waits
-from replan.nodes.cut_replies import told
-from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.model_revision import Revision, revision_of
-from replan.nodes.rules import asks_for_revision
+from replan.host.approvals import approval_of, revision_waits
+from replan.host.cut_replies import told
+from replan.host.host_call import HostCall, host_call
+from replan.host.model_revision import Revision, revision_of
+from replan.host.new_settings import with_new_settings
+from replan.plan.markdown.overlooked import Overlooked, overlooked
 from replan.plan.model import TaskPlan
-from replan.plan.overlooked import Overlooked, overlooked
 from replan.plan.progress import repeats_revision
-from replan.ports.services import Services
 from replan.prompts.host import build_plan_update_prompt
 from replan.replies.dropping import crossed_out
 from replan.replies.readings import read_plan
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.questions import Approval, still_asked
 from replan.state.results import ActionType, FeedbackResult, UnreadableReply
+from replan.state.rules import asks_for_revision
 
 
+@with_new_settings
 async def plan_update(
     state: EnhancedState,
     runtime: Runtime[RunSettings],

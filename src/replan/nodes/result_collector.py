@@ -2,37 +2,37 @@
 
 from datetime import datetime
 
-from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from replan.events.types import PlanUpdated
 from replan.events.warnings import told_secret
-from replan.nodes.host_call import emitter_of
-from replan.nodes.rules import (
-    asked_questions,
-    get_current_execution_step,
-    round_hits,
-    round_results,
-)
+from replan.host.host_call import emitter_of
+from replan.host.new_settings import with_new_settings
 from replan.plan.dependencies import settle_conditions
 from replan.plan.model import TaskPlan
 from replan.plan.progress import made_progress, repeats_revision
-from replan.plan.statuses import excerpt, with_statuses
-from replan.ports.services import Services
+from replan.plan.statuses import with_statuses
+from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import (
-    CollectedResults,
     ExecutionRecord,
-    ExecutionStatus,
     SpecialistResult,
 )
+from replan.state.rules import (
+    asked_questions,
+    get_current_execution_step,
+    round_hits,
+    round_results,
+)
 from replan.state.usage import Usage
+from replan.steps.collected import collect
 from replan.steps.outcomes import settled
 
 
+@with_new_settings
 async def result_collector(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
@@ -102,38 +102,3 @@ def settle_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPla
     if leading is not None:
         plan = plan.replace(current_step=leading.id)
     return settle_conditions(with_statuses(plan, ended, now), now)
-
-
-def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
-    """Divide results into successes and all others, with texts cut to excerpts."""
-    succeeded = {k for k, result in results.items() if result.status is ExecutionStatus.SUCCESS}
-    return CollectedResults(
-        results={key: _digest(result) for key, result in results.items()},
-        successful_results=tuple(key for key in results if key in succeeded),
-        failed_results=tuple(key for key in results if key not in succeeded),
-        summary=generate_result_summary(results),
-    )
-
-
-def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
-    """One line for each result."""
-    return "\n".join(
-        f"- {key}: {_how(result)}, confidence {result.confidence:g}: "
-        f"{_first_line(result.error or result.text)}"
-        for key, result in results.items()
-    )
-
-
-def _digest(result: SpecialistResult) -> SpecialistResult:
-    text = excerpt(result.text)
-    if result.result is None or text == result.text:
-        return result
-    return result.replace(result=AIMessage(text, id=result.result.id))
-
-
-def _how(result: SpecialistResult) -> str:
-    return f"{result.status.value}, not whole" if result.cut else result.status.value
-
-
-def _first_line(text: str) -> str:
-    return excerpt(text.strip().partition("\n")[0], 200)

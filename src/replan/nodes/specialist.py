@@ -6,13 +6,13 @@ from functools import partial
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from replan.nodes.board import Boards
-from replan.nodes.new_settings import asked_in, resumed_with, within_team
-from replan.nodes.superstep import Sent, bounds_in, read_state
-from replan.nodes.turn import Turn
-from replan.ports.services import Services
+from replan.host.new_settings import asked_in, resumed_with, within_team
+from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
+from replan.steps.board import Boards
+from replan.steps.superstep import Sent, bounds_in, read_state
+from replan.steps.turn import Turn
 
 
 async def specialist(

@@ -1,7 +1,7 @@
 """`think`: judge the request; with it comes the answer (simple) or the plan (complex)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -9,23 +9,24 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from replan.errors import LimitReachedError
-from replan.events.types import RunStarted, StepsReopened, ThinkingCompleted, ThinkingStarted
+from replan.events.types import ThinkingCompleted, ThinkingStarted
+from replan.host.answer_stream import AnswerStream
+from replan.host.cut_replies import unless_cut_thought
+from replan.host.host_call import HostCall, host_call
+from replan.host.new_settings import with_new_settings
+from replan.host.readable_reply import ask_readable
 from replan.memory.conversation import conversation_of
-from replan.nodes.answer_stream import AnswerStream
-from replan.nodes.cut_replies import unless_cut_thought
-from replan.nodes.host_call import HostCall, host_call
-from replan.nodes.new_settings import asked_in, refused_in
-from replan.nodes.repair import ask_readable
-from replan.nodes.run_start import start_run
-from replan.ports.services import Services
-from replan.prompts.conversation import request_text
+from replan.nodes.begin import begin
 from replan.prompts.host import build_thinking_prompt, request_messages
+from replan.prompts.messages import request_text
 from replan.replies.readings import ThinkReading, read_think, says_simple
-from replan.state.enhanced import EnhancedState, settings_of
+from replan.services import Services
+from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.limits import RunSettings
 from replan.state.results import ActionType, TaskComplexity, ThinkingResult, UnreadableReply
 
 
+@with_new_settings
 async def think(
     state: EnhancedState,
     runtime: Runtime[RunSettings],
@@ -33,32 +34,28 @@ async def think(
     *,
     services: Services,
 ) -> dict[str, Any]:
-    """Start a run on the newest input, and judge it.
+    """Judge the request of a run.
 
     Raises:
-        InputError: There is nothing to do.
-        PlanDocumentError: The plan that was handed in has mistakes.
         ModelCallError: The thinking model could not be reached.
     """
-    info = runtime.execution_info
-    began = services.new_id() if info is None else info.checkpoint_id
-    start = await start_run(state, asked_in(runtime, services), config, services, began=began)
+    late = dict[str, Any]()
+    if not has_begun(state):
+        # A version whose `think` began the run, too, has left it here.
+        late = await begin(state, runtime, config, services=services)
+        state = _updated(state, late)
     call = host_call(
-        "think", start.view, services=services, runtime=runtime, config=config, closing=True
+        "think", state, services=services, runtime=runtime, config=config, closing=True
     )
-    call.emitter.warnings.extend(refused_in(runtime, services))
-    request = request_messages(start.view)
-    asked = request_text(request)
-    await call.emitter.emit(RunStarted, request=asked)
-    if start.reruns:
-        await call.emitter.emit(StepsReopened, reruns=start.reruns)
-    await call.emitter.emit(ThinkingStarted, request=asked)
+    request = request_messages(state)
+    await call.emitter.emit(ThinkingStarted, request=request_text(request))
+    has_plan = state.get("current_plan") is not None
     unreadable, answer = list[UnreadableReply](), None
-    if start.plan is not None and services.prompts.merged_planning:
+    if has_plan and services.prompts.merged_planning:
         reading = _PLAN_GIVEN
     else:
-        reading, answer, unreadable = await _judged(start.view, call)
-    if start.plan is not None:
+        reading, answer, unreadable = await _judged(state, call)
+    if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
     cut = await call.tell_cut() if answer is not None else ""
     thinking = ThinkingResult(
@@ -73,16 +70,25 @@ async def think(
     )
     await call.emitter.emit(ThinkingCompleted, thinking=thinking)
     return {
-        **start.update,
+        **late,
+        "left_open": "",
         "final_answer": answer,
         "limit_reached": cut,
         "current_thinking_result": thinking,
         "thinking_history": [thinking],
         "unreadable_replies": unreadable,
-        "usage": await call.usage(start.view),
-        "warnings": Overwrite(call.emitter.warnings),
+        "usage": await call.usage(state),
+        "warnings": Overwrite([*state.get("warnings", []), *call.emitter.warnings]),
         "event_seq": Overwrite(call.emitter.counter.value),
     }
+
+
+def _updated(state: EnhancedState, update: Mapping[str, Any]) -> EnhancedState:
+    new = {
+        key: value.value if isinstance(value, Overwrite) else value for key, value in update.items()
+    }
+    messages = [*state.get("messages", []), *new["messages"]]
+    return cast("EnhancedState", {**state, **new, "messages": messages})
 
 
 async def _judged(

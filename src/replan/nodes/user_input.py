@@ -4,17 +4,19 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
-from replan.nodes.step_questions import ANSWERS
-from replan.nodes.words import newest_word
+from replan.host.new_settings import with_new_settings
+from replan.host.newest_word import newest_word
+from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
-from replan.ports.questions import path_of_step
-from replan.ports.services import Services
+from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.questions import Question, read_answers
 from replan.state.waiting import open_questions
+from replan.steps.step_questions import ANSWERS
 
 
+@with_new_settings
 async def user_input(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:

@@ -23,12 +23,6 @@ from replan.plan.dependencies import (
     skippable_steps,
     unmet_steps,
 )
-from replan.plan.document import (
-    PlanDocument,
-    looks_like_plan,
-    parse_plan_from_markdown,
-    refresh_content,
-)
 from replan.plan.feedback import (
     PlanFeedback,
     create_step_from_feedback,
@@ -37,6 +31,15 @@ from replan.plan.feedback import (
     update_plan_dynamically,
 )
 from replan.plan.history import replay
+from replan.plan.markdown.document import (
+    PlanDocument,
+    looks_like_plan,
+    parse_plan_from_markdown,
+    refresh_content,
+)
+from replan.plan.markdown.normal import normalised, normalised_step
+from replan.plan.markdown.rendering import render, render_for_model
+from replan.plan.markdown.seal import fingerprint, sealed, unsealed
 from replan.plan.merging import as_new_plan, merge_revision
 from replan.plan.model import (
     Author,
@@ -48,13 +51,10 @@ from replan.plan.model import (
     TaskPlan,
     Value,
 )
-from replan.plan.normal import normalised, normalised_step
 from replan.plan.order import critical_length, critical_path, find_cycle, run_order
 from replan.plan.progress import made_progress, repeats_revision
-from replan.plan.rendering import render, render_for_model
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.revision import next_free_id
-from replan.plan.seal import fingerprint, sealed, unsealed
 from replan.plan.statuses import excerpt, step_outcome, update_step_status, with_statuses
 from replan.plan.width import width
 

@@ -13,8 +13,8 @@ from replan.plan.changes import (
     to_record,
     update_type,
 )
-from replan.plan.document import refresh_content
 from replan.plan.leaning import ordered, standing, step_of
+from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Author, PlanStep, PlanUpdate, StepStatus, TaskPlan
 from replan.plan.revision import Draft, Refused, attempt
 

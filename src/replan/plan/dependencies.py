@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
-from replan.plan.document import refresh_content
+from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
 

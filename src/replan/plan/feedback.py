@@ -12,13 +12,13 @@ from replan.plan.changes import (
     RemoveStep,
     difference,
 )
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.phrases import step_numbers
+from replan.plan.markdown.title import read_title
 from replan.plan.merging import matched, taken_over
 from replan.plan.model import PlanStep, PlanUpdateType, StepStatus, TaskPlan
 from replan.plan.order import run_order
-from replan.plan.phrases import step_numbers
 from replan.plan.revision import next_free_id
-from replan.plan.title import read_title
 
 UPDATED = "Plan updated from execution feedback."
 """The description of a revision without a reason."""

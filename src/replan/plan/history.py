@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from replan.plan.changes import from_record
-from replan.plan.document import refresh_content
+from replan.plan.markdown.document import refresh_content
 from replan.plan.model import PlanUpdate, TaskPlan
 from replan.plan.revision import carry_out
 

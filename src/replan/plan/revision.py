@@ -14,8 +14,8 @@ from replan.plan.changes import (
     RemoveStep,
     ReorderSteps,
 )
+from replan.plan.markdown.normal import normalised_step
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.normal import normalised_step
 from replan.plan.order import closing_edges
 
 WAITS = ("dependencies", "condition")

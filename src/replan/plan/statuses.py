@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from replan.plan.document import refresh_content
+from replan.plan.markdown.document import refresh_content
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
 EXCERPT = 600

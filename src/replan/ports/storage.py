@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from replan.ports.journal import Journal
-from replan.ports.runs import RunBook
+from replan.ports.run_book import RunBook
 
 
 @dataclass(frozen=True, kw_only=True)

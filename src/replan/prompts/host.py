@@ -17,10 +17,10 @@ from langchain_core.messages import (
 )
 
 from replan.memory.conversation import conversation_of, split_at_request
+from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
-from replan.plan.rendering import render_for_model
 from replan.prompts.budget import within_budget
-from replan.prompts.conversation import instructions_in, request_sections
+from replan.prompts.messages import instructions_in, request_sections
 from replan.prompts.sections import Call, Node, call_tag, section
 from replan.prompts.templates import load, render
 from replan.state.enhanced import EnhancedState
@@ -225,12 +225,9 @@ def _card(card: SpecialistCard) -> str:
 
 
 def _unfinished(state: EnhancedState) -> str:
-    """What an earlier run of the thread left open, so that "go on" means something."""
-    plan = state.get("current_plan")
-    if plan is None or state.get("is_completed"):
-        return ""
-    document = within_budget(render_for_model(plan).strip(), RESULTS_BUDGET)
-    return f"{_UNFINISHED}\n{section('plan', document)}"
+    """What an earlier run of the thread left open."""
+    document = state.get("left_open", "")
+    return document and f"{_UNFINISHED}\n{section('plan', document)}"
 
 
 def _with_data(messages: Sequence[AnyMessage], data: str) -> list[AnyMessage]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Collection
 
-from replan.replies.front_matter import DELIMITER, MAX_LINES, Header, read_header
+from replan.replies.forms.front_matter import DELIMITER, MAX_LINES, Header, read_header
+from replan.replies.forms.thoughts import POSSIBLE, Thought, opens_thought
+from replan.replies.forms.wrapping import BLANK, MARKDOWN, opens_fence, plain, skip_blank
 from replan.replies.reply import HOST_KEYS
-from replan.replies.thoughts import POSSIBLE, Thought, opens_thought
-from replan.replies.wrapping import BLANK, MARKDOWN, opens_fence, plain, skip_blank
 
 _FENCES = ("```", "~~~")
 _FENCE_BEGINNINGS = ("", "`", "``", "~", "~~")

@@ -4,11 +4,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from replan.plan import words as plan_words
 from replan.plan.changes import title_key
+from replan.plan.markdown import words as plan_words
+from replan.plan.markdown.reading import read_document
 from replan.plan.model import PlanStep, StepStatus
-from replan.plan.reading import read_document
-from replan.replies.wordlists import words
+from replan.replies.vocabulary.wordlists import words
 
 
 def crossed_out(text: str) -> str:

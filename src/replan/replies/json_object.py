@@ -4,12 +4,19 @@ import re
 from collections.abc import Collection, Mapping
 from typing import cast
 
-from replan.replies.front_matter import DELIMITER, Parts
-from replan.replies.json_text import Decoded, as_text, decode, dumped, unwrap
-from replan.replies.keys import BODY_KEYS, LABEL_KEYS, find_key, fits, spelled_out, squeezed
-from replan.replies.labels import complexity_of, verdict_of
-from replan.replies.records import LISTS
-from replan.replies.wrapping import BLANK, few_lines, plain, skip_blank, unless_talk
+from replan.replies.forms.front_matter import DELIMITER, Parts
+from replan.replies.forms.json_text import Decoded, as_text, decode, dumped, unwrap
+from replan.replies.forms.wrapping import BLANK, few_lines, plain, skip_blank, unless_talk
+from replan.replies.vocabulary.keys import (
+    BODY_KEYS,
+    LABEL_KEYS,
+    find_key,
+    fits,
+    spelled_out,
+    squeezed,
+)
+from replan.replies.vocabulary.labels import complexity_of, verdict_of
+from replan.replies.written_plans.records import LISTS
 
 _MARKUP = tuple(
     re.compile(pattern)

@@ -7,8 +7,8 @@ from typing import Protocol
 from langchain_core.messages import AIMessage, AnyMessage
 
 from replan.errors import DeserializationError
-from replan.replies.complaints import Complaint
 from replan.replies.readings import read_feedback, read_think
+from replan.replies.unreadable import Complaint
 from replan.state.results import FeedbackResult, ThinkingResult
 
 

@@ -4,7 +4,10 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from replan.plan.model import PlanUpdateType, Value
-from replan.replies.complaints import (
+from replan.replies.dropping import crossed_out
+from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, Reply, read_reply
+from replan.replies.specialist_reading import SpecialistReading, read_specialist
+from replan.replies.unreadable import (
     ANSWER_FORM,
     FEEDBACK_FORM,
     PLAN_FORM,
@@ -12,8 +15,7 @@ from replan.replies.complaints import (
     Complaint,
     problem_of,
 )
-from replan.replies.dropping import crossed_out
-from replan.replies.labels import (
+from replan.replies.vocabulary.labels import (
     Verdict,
     action_of,
     complexity_of,
@@ -22,11 +24,9 @@ from replan.replies.labels import (
     update_type_of,
     verdict_of,
 )
-from replan.replies.naming import Names
-from replan.replies.plans import FoundPlan, find_plan, is_partial, problems_of
-from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, Reply, read_reply
-from replan.replies.specialist_reading import SpecialistReading, read_specialist
-from replan.replies.wordlists import words
+from replan.replies.vocabulary.naming import Names
+from replan.replies.vocabulary.wordlists import words
+from replan.replies.written_plans.finding import FoundPlan, find_plan, is_partial, problems_of
 from replan.state.results import ActionType, TaskComplexity
 
 __all__ = [

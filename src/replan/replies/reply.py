@@ -5,12 +5,11 @@ import re
 from collections.abc import Collection
 
 from replan.plan.model import Value
-from replan.replies.front_matter import DELIMITER, MAX_LINES, Parts, match_key, read_header
-from replan.replies.json_object import read_object
-from replan.replies.leading_lines import read_bare, read_leading, read_one_line
-from replan.replies.tags import read_tags
-from replan.replies.thoughts import without_thoughts, without_tokens
-from replan.replies.wrapping import (
+from replan.replies.forms.front_matter import DELIMITER, MAX_LINES, Parts, match_key, read_header
+from replan.replies.forms.leading_lines import read_bare, read_leading, read_one_line
+from replan.replies.forms.tags import read_tags
+from replan.replies.forms.thoughts import without_thoughts, without_tokens
+from replan.replies.forms.wrapping import (
     BLANK,
     NEUTRAL_LANGUAGES,
     few_lines,
@@ -26,6 +25,7 @@ from replan.replies.wrapping import (
     without_answer_tag,
     without_markdown_fence,
 )
+from replan.replies.json_object import read_object
 
 THINK_KEYS = frozenset(("complexity", "score", "reasoning", "next_action"))
 FEEDBACK_KEYS = frozenset(("verdict", "feedback", "suggested_action", "update", "plan_update_type"))

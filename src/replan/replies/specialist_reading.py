@@ -6,12 +6,10 @@ from typing import cast
 from pydantic import Field
 
 from replan.plan.model import Value
-from replan.replies.front_matter import DELIMITER, KeyLine, match_key
-from replan.replies.json_text import as_text, decode
-from replan.replies.keys import BODY_KEYS, find_key, squeezed
-from replan.replies.labels import flag_of, number_of, status_of
-from replan.replies.thoughts import without_thoughts, without_tokens
-from replan.replies.wrapping import (
+from replan.replies.forms.front_matter import DELIMITER, KeyLine, match_key
+from replan.replies.forms.json_text import as_text, decode
+from replan.replies.forms.thoughts import without_thoughts, without_tokens
+from replan.replies.forms.wrapping import (
     BLANK,
     few_lines,
     find_fence,
@@ -23,6 +21,8 @@ from replan.replies.wrapping import (
     trimmed,
     whole_fence,
 )
+from replan.replies.vocabulary.keys import BODY_KEYS, find_key, squeezed
+from replan.replies.vocabulary.labels import flag_of, number_of, status_of
 from replan.state.results import ExecutionStatus
 
 SPECIALIST_KEYS = frozenset(("status", "confidence", "replan_needed", "retry"))

@@ -5,9 +5,9 @@ from typing import Any
 from replan.errors import UnpricedModelError
 from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.plan.model import Value
-from replan.ports.prices import price_of
 from replan.settings.sections import SpecialistSection, TeamSection
 from replan.settings.surroundings import Surroundings
+from replan.spending.prices import price_of
 from replan.state.limits import Price
 
 _APART = frozenset({"host", "models", "specialists", "workspace", "prices"})

@@ -8,7 +8,7 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from replan.adapters.models import OPENAI_URL, LangChainModels
+from replan.adapters.chat_models import OPENAI_URL, LangChainModels
 from replan.errors import ConfigurationError, TeamFileError
 from replan.settings.complaints import complain
 from replan.settings.sections import ModelSection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, LiteralString
 from pydantic_core import PydanticCustomError
 
 if TYPE_CHECKING:
-    from replan.ports.specialist import SpecialistPort
+    from replan.ports.specialist_port import SpecialistPort
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""The workers: every kind keeps the contract of `replan.ports.specialist`."""
+"""The workers: every kind keeps the contract of `replan.ports.specialist_port`."""

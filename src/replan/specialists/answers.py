@@ -5,7 +5,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 
-from replan.ports.reply_end import ReplyEnd, end_of
+from replan.models.reply_end import ReplyEnd, end_of
 from replan.replies.readings import read_specialist
 from replan.state.results import ExecutionStatus, SpecialistResult
 from replan.texts.storable import storable_text

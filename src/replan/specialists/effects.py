@@ -6,6 +6,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, InjectedToolArg
 from pydantic import BaseModel, create_model
 
+from replan.langgraph_inside.tools import with_schema
 from replan.specialists.foreign import KEY, parameters_of
 from replan.state.team import Effects
 
@@ -47,11 +48,7 @@ def with_hidden_key(tool: BaseTool) -> BaseTool:
     """
     if not takes_key(tool):
         return tool
-    hidden = tool.model_copy()
-    hidden.metadata = {**(tool.metadata or {}), _HIDDEN: True}
-    # Assigned, not copied in: LangChain forgets by it what it has worked out of the old schema.
-    hidden.args_schema = _without_key(tool)
-    return hidden
+    return with_schema(tool, _without_key(tool), {**(tool.metadata or {}), _HIDDEN: True})
 
 
 def _without_key(tool: BaseTool) -> Any:

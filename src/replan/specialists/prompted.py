@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import LimitReachedError
-from replan.ports.reply_end import ReplyEnd, end_of
-from replan.prompts.specialist import build_specialist_prompt
+from replan.models.reply_end import ReplyEnd, end_of
+from replan.prompts.step import build_specialist_prompt
 from replan.specialists.answers import (
     message_of,
     messages_of,

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.pregel.protocol import PregelProtocol
 
-from replan.ports.specialist import show_text
+from replan.langgraph_inside.graphs import is_graph
+from replan.ports.specialist_port import show_text
 from replan.specialists.foreign import call, call_in_pieces, joined
 
 
@@ -23,7 +23,7 @@ class RunnableAnswer:
         """Give whatever the runnable gives."""
         if self.streamable is None:
             return await _whole(self.invokable, messages, config)
-        if _is_graph(self.streamable):
+        if is_graph(self.streamable):
             # The pieces of a graph's stream are states.
             return await _whole(self.streamable, messages, config)
         if isinstance(cast("object", self.streamable), Runnable):
@@ -38,9 +38,5 @@ async def _whole(invokable: Any, messages: list[BaseMessage], config: RunnableCo
     if not isinstance(invokable, Runnable):
         return await call(invokable, messages, config)
     runnable = cast("Runnable[Any, Any]", invokable)
-    given = {"messages": messages} if _is_graph(runnable) else messages
+    given = {"messages": messages} if is_graph(runnable) else messages
     return await runnable.ainvoke(given, config)
-
-
-def _is_graph(thing: object) -> bool:
-    return isinstance(thing, PregelProtocol)

@@ -5,26 +5,28 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, StructuredTool, Tool
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 from pydantic import JsonValue
 
 from replan.errors import InDoubtError, LimitReachedError, StorageError
-from replan.ports.doubt import ask_what_became_of
-from replan.ports.failures import describe
-from replan.ports.questions import ask
-from replan.ports.transcript import ToolRun, Transcript, plain
+from replan.failures import describe
+from replan.langgraph_inside.tools import called_by, runs_in_thread
+from replan.models.transcript import ToolRun, Transcript, plain
+from replan.ports.ask_user import ask
 from replan.prompts.budget import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.foreign import call
 from replan.state.questions import read_call_decision
 from replan.state.team import Effects
+from replan.state.verdicts import ask_what_became_of
 
 LONGEST_TOOL_RESULT = 50_000
 """Characters of one tool's result that the model gets to see."""
@@ -125,7 +127,7 @@ class ToolCalls:
         asked = _abandonable(request.override(tool_call=called))
         if tool is not None and takes_key(tool):
             key = self.record.key_of(place, called["name"], arguments)
-            asked = asked.override(tool=cast("BaseTool", _Keyed(asked.tool or tool, key)))
+            asked = _with_key(asked, asked.tool or tool, key)
         await self.record.begin(place, run)
         clock = asyncio.timeout(self.seconds)
         try:
@@ -175,42 +177,21 @@ def _answer(called: ToolCall, text: str) -> ToolMessage:
     return ToolMessage(text, tool_call_id=called["id"] or "", name=called["name"])
 
 
-class _Abandonable:
-    """A tool that is not async, called in a thread that can be given up."""
-
-    def __init__(self, tool: BaseTool) -> None:
-        self._tool = tool
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tool, name)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig, **_: Any) -> Any:  # noqa: A002 - LangChain's name
-        return await call(self._tool.invoke, input, config)
-
-
-class _Keyed:
-    """A tool that is handed its idempotency key, which LangGraph would take out of a call."""
-
-    def __init__(self, tool: BaseTool, key: str) -> None:
-        self._tool = tool
-        self._key = key
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tool, name)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig, **_: Any) -> Any:  # noqa: A002 - LangChain's name
-        keyed = {**input, "args": {**input["args"], KEY: self._key}}
-        return await self._tool.ainvoke(keyed, config)
-
-
 def _abandonable(request: ToolCallRequest) -> ToolCallRequest:
+    """Let a tool that is not async be called in a thread that can be given up."""
     tool = request.tool
-    if tool is None or getattr(tool, "coroutine", None) is not None:
+    if tool is None or not runs_in_thread(tool):
         return request
-    owner = next(kind for kind in type(tool).__mro__ if "_arun" in vars(kind))
-    if owner not in (BaseTool, StructuredTool, Tool):
-        return request
-    return request.override(tool=cast("BaseTool", _Abandonable(tool)))
+    return request.override(tool=called_by(tool, partial(call, tool.invoke)))
+
+
+def _with_key(request: ToolCallRequest, tool: BaseTool, key: str) -> ToolCallRequest:
+    """Hand a tool its idempotency key, which LangGraph would take out of a call."""
+
+    async def keyed(called: Any, config: RunnableConfig) -> Any:
+        return await tool.ainvoke({**called, "args": {**called["args"], KEY: key}}, config)
+
+    return request.override(tool=called_by(tool, keyed))
 
 
 def answer_of_failure(called: ToolCall, problem: str) -> ToolMessage:

@@ -12,8 +12,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import ConfigurationError
-from replan.ports.chat import Chat, OnText, Toolset
-from replan.ports.transcript import transcript_at_work
+from replan.models.chat import Chat, OnText, Toolset
+from replan.models.transcript import transcript_at_work
 from replan.specialists.tool_calls import ToolAnswer, ToolCalls, answer_of_failure
 from replan.state.team import Effects
 

@@ -4,11 +4,11 @@ import functools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast, get_args
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 
 from replan.errors import ConfigurationError
-from replan.ports.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
+from replan.langgraph_inside.models import can_call_tools
+from replan.models.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
 from replan.specialists.effects import with_hidden_key
 from replan.state.team import Effects
 
@@ -43,7 +43,7 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     """
     if not tools:
         return chat
-    if type(chat.model).bind_tools is BaseChatModel.bind_tools:
+    if not can_call_tools(chat.model):
         name = type(chat.model).__name__
         mend = "Take a chat model that can, or leave the tools out."
         raise ConfigurationError(place, name, "this chat model cannot call tools", mend)

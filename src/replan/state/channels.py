@@ -12,28 +12,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
-from langgraph.channels import BinaryOperatorAggregate, DeltaChannel, LastValue
+from langgraph.channels import BinaryOperatorAggregate, LastValue
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
+from replan.langgraph_inside.channels import NOTHING, SNAPSHOT_AFTER, Delta, overwriting
 from replan.values import adapter, restored
 
 _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
-
-SNAPSHOT_AFTER = 10
-"""Writes of a channel until its first snapshot; a larger value is written whole more seldom."""
-
-LONGEST_IDLE = 500
-"""Super-steps without a write after which a channel is written whole, so that it is found soon."""
-
-# What LangGraph keeps in a channel that was never written.
-_NOTHING: object = LastValue[Any](object).value
-
-
-Take = Callable[[str, Any, Any], Any]
-"""Makes of what was written or stored under a key a value of the key's type."""
 
 
 def checked(key: str, kind: Any, value: Any) -> Any:
@@ -93,75 +81,9 @@ class Largest(BinaryOperatorAggregate[Any]):
     def update(self, values: Sequence[Any]) -> bool:
         """Take the numbers of a super-step, or one that takes the place of all."""
         for value in values:
-            whole = _overwriting(value)
+            whole = overwriting(value)
             checked(self.key, int, value if whole is None else whole.value)
         return super().update(values)
-
-
-class Delta(DeltaChannel[Any]):
-    """A value of which a checkpoint stores the new writes, and now and then the whole.
-
-    A snapshot after every so many writes would make a growing value grow with its square. So the
-    writes between two snapshots grow with the value: all snapshots together are at most twice as
-    large as the last one, and a restore replays at most half of the writes. A restore also looks
-    through every checkpoint since the last snapshot, so a channel that rests gets one, too.
-    """
-
-    __slots__ = ("idle", "least")
-
-    def __init__(
-        self,
-        reducer: Callable[[Any, Sequence[Any]], Any],
-        typ: Any = None,
-        *,
-        snapshot_frequency: int = SNAPSHOT_AFTER,
-    ) -> None:
-        self.idle = 0
-        super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
-
-    @property
-    def snapshot_frequency(self) -> int:
-        """Writes between two snapshots; 0 asks for one now."""
-        is_due = self.idle > 0 and self.idle % LONGEST_IDLE == 0
-        return 0 if is_due else max(self.least, self.size() // 2)
-
-    @snapshot_frequency.setter
-    def snapshot_frequency(self, least: int) -> None:
-        # The parent sets what a channel was made with.
-        self.least = least
-
-    def update(self, values: Sequence[Any]) -> bool:
-        """Take the writes of a super-step; LangGraph tells also of one without writes."""
-        self.idle = 0 if values else self.idle + 1
-        return bool(values) and super().update([self.written(value) for value in values])
-
-    def replay_writes(self, writes: Sequence[tuple[str, str, Any]]) -> None:
-        """Take stored writes, which a server may give back as plain dicts."""
-        super().replay_writes(
-            [(task, key, self.written(value, stored)) for task, key, value in writes]
-        )
-
-    def written(self, value: Any, take: Take = checked) -> Any:
-        """Take one write, as it is unless a subclass checks it."""
-        return value
-
-    def size(self) -> int:
-        """How many parts the value has, which a snapshot writes all."""
-        held = self.value if self.is_available() else None
-        return len(cast("list[Any]", held)) if isinstance(held, list | dict) else 0
-
-    def copy(self) -> Self:
-        """Copy; the value may be shared, since no reducer changes it in its place."""
-        twin = self._empty_twin()
-        twin.value = self.value
-        return twin
-
-    def _empty_twin(self) -> Self:
-        # For each fork, a copy of each channel: making it anew takes eight times as long.
-        twin = object.__new__(type(self))
-        twin.key, twin.typ, twin.reducer = self.key, self.typ, self.reducer  # pyright: ignore[reportUnknownMemberType]
-        twin.least, twin.idle = self.least, 0
-        return twin
 
 
 class CheckedDelta(Delta):
@@ -188,23 +110,22 @@ class CheckedDelta(Delta):
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore from a snapshot, or start empty for the writes that follow."""
-        twin = self._empty_twin()
-        if checkpoint is _NOTHING:
+        twin = self.empty_twin()
+        if checkpoint is NOTHING:
             twin.value = _empty(self.kind)
         else:
-            # The parent knows the forms of a snapshot, but calls the type to make an empty value.
-            snapshot = DeltaChannel[Any](self.reducer, list).from_checkpoint(checkpoint)
-            twin.value = stored(self.key, self.kind, snapshot.value)
+            twin.value = stored(self.key, self.kind, self.in_snapshot(checkpoint))
         return twin
 
-    def _empty_twin(self) -> Self:
-        twin = super()._empty_twin()
+    def empty_twin(self) -> Self:
+        """A channel like this one without a value."""
+        twin = super().empty_twin()
         twin.kind = self.kind
         return twin
 
-    def written(self, value: Any, take: Take = checked) -> Any:
+    def written(self, value: Any, *, is_stored: bool = False) -> Any:
         """Take one write, which is in one form or another a value of the key's type."""
-        whole = _overwriting(value)
+        whole, take = overwriting(value), stored if is_stored else checked
         if whole is None:
             return take(self.key, self.kind, value)
         made = _empty(self.kind) if whole.value is None else whole.value
@@ -254,18 +175,10 @@ class Conversation(Delta):
 
     __slots__ = ()
 
-    def written(self, value: Any, take: Take = checked) -> Any:
+    def written(self, value: Any, *, is_stored: bool = False) -> Any:
         """Take messages; the reducer converts all but those that take the place of all others."""
-        whole = _overwriting(value)
+        whole = overwriting(value)
         return value if whole is None else Overwrite(conversation([], [whole.value or []]))
-
-
-def _overwriting(value: Any) -> Overwrite | None:
-    """The two forms of a write that takes the place of the value; none for any other write."""
-    if isinstance(value, Overwrite):
-        return value
-    form = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    return Overwrite(form["__overwrite__"]) if "__overwrite__" in form else None
 
 
 def _added(left: list[AnyMessage], right: list[Any]) -> list[AnyMessage]:

@@ -1,6 +1,8 @@
 """The typed state of the graph: one key for everything that a run knows."""
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, get_type_hints
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Overwrite
@@ -38,6 +40,17 @@ from replan.state.results import (
 from replan.state.usage import Usage
 
 
+@dataclass(frozen=True)
+class PerRun:
+    """Marks a key of the state that belongs to one run.
+
+    Attributes:
+        first: Its value when a run begins.
+    """
+
+    first: Any
+
+
 class GraphInput(TypedDict, total=False):
     """What a caller hands to the graph.
 
@@ -53,23 +66,28 @@ class GraphInput(TypedDict, total=False):
         Field(description="The conversation; the request is the last message."),
     ]
     plan: Annotated[
-        str | None, Checked, Field(description="A plan document (Markdown) to run as it is.")
+        str | None,
+        Checked,
+        Field(description="A plan document (Markdown) to run as it is."),
+        PerRun(None),
     ]
     answers: Annotated[
         dict[str, JsonValue] | None,
         Checked,
         Field(description="Answers to questions that the run will ask, by the questions' keys."),
+        PerRun(None),
     ]
 
 
 class EnhancedState(GraphInput, total=False):
-    """Everything that a run knows; the first four keys outlive it, the others belong to one run.
+    """Everything that a run knows; keys without `PerRun` outlive it.
 
     Keys:
         messages: The conversation of the thread, answers included.
         thinking_history: What the host thought, one entry a run.
         execution_history: The rounds of all runs.
         unreadable_replies: Replies that could not be read, and what was done instead.
+        left_open: The plan that an earlier run of the thread did not finish, until `think` is over.
         run_id: The run.
         settings: What the run may do, resolved once.
         max_rounds: The bound of `current_round`.
@@ -104,38 +122,43 @@ class EnhancedState(GraphInput, total=False):
     thinking_history: Annotated[list[ThinkingResult], CheckedDelta(appended)]
     execution_history: Annotated[list[ExecutionRecord], CheckedDelta(appended)]
     unreadable_replies: Annotated[list[UnreadableReply], CheckedDelta(appended)]
-    run_id: Annotated[str, Checked]
-    settings: Annotated[RunSettings, Checked]
-    max_rounds: Annotated[int, Checked]
-    current_round: Annotated[int, Checked]
-    stalls: Annotated[int, Checked]
-    event_seq: Annotated[int, Largest(int, max)]
-    is_simple_task: Annotated[bool, Checked]
-    is_completed: Annotated[bool, Checked]
-    outcome: Annotated[Outcome | None, Checked]
-    limit_reached: Annotated[str, Checked]
-    warnings: Annotated[list[str], CheckedDelta(appended)]
-    limit_hits: Annotated[dict[str, LimitHit], CheckedDelta(merged)]
-    final_answer: Annotated[AIMessage | None, CheckedDelta(latest)]
-    current_thinking_result: Annotated[ThinkingResult | None, CheckedDelta(latest)]
-    current_plan: Annotated[TaskPlan | None, PlanChannel(patched)]
-    plan_history: Annotated[list[PlanUpdate], CheckedDelta(appended)]
-    approval: Annotated[Approval | None, CheckedDelta(latest)]
-    decision: Annotated[Decision | None, CheckedDelta(latest)]
-    current_execution: Annotated[ExecutionContext | None, CheckedDelta(latest)]
-    dispatched: Annotated[list[Assignment], CheckedDelta(latest)]
-    current_specialist_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
-    generations: Annotated[dict[int, Generation], CheckedDelta(merged)]
-    kept_from: Annotated[str, Checked]
-    kept_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged)]
-    questions: Annotated[dict[str, Question], CheckedDelta(merged)]
-    current_collected_results: Annotated[CollectedResults | None, CheckedDelta(latest)]
-    current_feedback_result: Annotated[FeedbackResult | None, CheckedDelta(latest)]
-    usage: Annotated[Usage, Checked]
+    left_open: Annotated[str, Checked, PerRun("")]
+    run_id: Annotated[str, Checked, PerRun("")]
+    settings: Annotated[RunSettings, Checked, PerRun(RunSettings())]
+    max_rounds: Annotated[int, Checked, PerRun(0)]
+    current_round: Annotated[int, Checked, PerRun(0)]
+    stalls: Annotated[int, Checked, PerRun(0)]
+    event_seq: Annotated[int, Largest(int, max), PerRun(0)]
+    is_simple_task: Annotated[bool, Checked, PerRun(first=False)]
+    is_completed: Annotated[bool, Checked, PerRun(first=False)]
+    outcome: Annotated[Outcome | None, Checked, PerRun(None)]
+    limit_reached: Annotated[str, Checked, PerRun("")]
+    warnings: Annotated[list[str], CheckedDelta(appended), PerRun([])]
+    limit_hits: Annotated[dict[str, LimitHit], CheckedDelta(merged), PerRun({})]
+    final_answer: Annotated[AIMessage | None, CheckedDelta(latest), PerRun(None)]
+    current_thinking_result: Annotated[ThinkingResult | None, CheckedDelta(latest), PerRun(None)]
+    current_plan: Annotated[TaskPlan | None, PlanChannel(patched), PerRun(None)]
+    plan_history: Annotated[list[PlanUpdate], CheckedDelta(appended), PerRun([])]
+    approval: Annotated[Approval | None, CheckedDelta(latest), PerRun(None)]
+    decision: Annotated[Decision | None, CheckedDelta(latest), PerRun(None)]
+    current_execution: Annotated[ExecutionContext | None, CheckedDelta(latest), PerRun(None)]
+    dispatched: Annotated[list[Assignment], CheckedDelta(latest), PerRun([])]
+    current_specialist_results: Annotated[
+        dict[str, SpecialistResult], CheckedDelta(merged), PerRun({})
+    ]
+    generations: Annotated[dict[int, Generation], CheckedDelta(merged), PerRun({})]
+    kept_from: Annotated[str, Checked, PerRun("")]
+    kept_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged), PerRun({})]
+    questions: Annotated[dict[str, Question], CheckedDelta(merged), PerRun({})]
+    current_collected_results: Annotated[
+        CollectedResults | None, CheckedDelta(latest), PerRun(None)
+    ]
+    current_feedback_result: Annotated[FeedbackResult | None, CheckedDelta(latest), PerRun(None)]
+    usage: Annotated[Usage, Checked, PerRun(Usage())]
 
 
 def settings_of(state: EnhancedState) -> RunSettings:
-    """What the run may do; `think` resolves it before anything else."""
+    """What the run may do; `begin` resolves it before anything else."""
     return state["settings"] if "settings" in state else RunSettings()
 
 
@@ -146,35 +169,26 @@ def rounds_of(state: EnhancedState) -> int:
 
 
 def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
-    """The update that starts a run on a thread: per-run keys anew, the histories kept."""
+    """The update that starts a run on a thread: the keys of one run anew, the histories kept."""
+    named = {"run_id": run_id, "settings": settings, "max_rounds": settings.limits.max_rounds}
+    return {**_first_values(), **named}
+
+
+def has_begun(state: EnhancedState) -> bool:
+    """Whether the run that is to think has begun; in checkpoints of earlier versions it has not.
+
+    There, one node began a run and thought, so that a thread had both or the last run's thinking.
+    """
+    return "run_id" in state and state.get("current_thinking_result") is None
+
+
+@cache
+def _first_values() -> dict[str, Any]:
+    hints = get_type_hints(EnhancedState, include_extras=True)
+    marks = {key: getattr(kind, "__metadata__", ()) for key, kind in hints.items()}
     return {
-        "run_id": run_id,
-        "settings": settings,
-        "max_rounds": settings.limits.max_rounds,
-        "current_round": 0,
-        "stalls": 0,
-        "event_seq": Overwrite(0),
-        "is_simple_task": False,
-        "is_completed": False,
-        "outcome": None,
-        "limit_reached": "",
-        "warnings": Overwrite([]),
-        "limit_hits": Overwrite({}),
-        "final_answer": None,
-        "current_plan": None,
-        "plan_history": Overwrite([]),
-        "approval": None,
-        "decision": None,
-        "current_execution": None,
-        "dispatched": [],
-        "current_specialist_results": Overwrite({}),
-        "generations": Overwrite({}),
-        "kept_from": "",
-        "kept_results": Overwrite({}),
-        "questions": Overwrite({}),
-        "current_collected_results": None,
-        "current_feedback_result": None,
-        "usage": Usage(),
-        "plan": None,
-        "answers": None,
+        key: each.first if Checked in mark else Overwrite(each.first)
+        for key, mark in marks.items()
+        for each in mark
+        if isinstance(each, PerRun)
     }

@@ -14,7 +14,7 @@ from langgraph.errors import InvalidUpdateError
 from pydantic import Field, field_validator
 
 from replan.plan.model import PlanStep, TaskPlan, Value
-from replan.state.channels import CheckedDelta, Take, checked
+from replan.state.channels import CheckedDelta, checked, stored
 from replan.values import known_fields
 
 T = TypeVar("T")
@@ -113,11 +113,13 @@ class PlanChannel(CheckedDelta):
         """The number of steps: a snapshot has them all."""
         return self.value.total_steps if isinstance(self.value, TaskPlan) else 0
 
-    def written(self, value: Any, take: Take = checked) -> Any:
+    def written(self, value: Any, *, is_stored: bool = False) -> Any:
         """Take one write; a server gives a patch back as a plain dict."""
         if isinstance(value, dict) and "base" in value:
-            return take(self.key, PlanPatch, value)
-        return value if isinstance(value, PlanPatch) else super().written(value, take)
+            return (stored if is_stored else checked)(self.key, PlanPatch, value)
+        return (
+            value if isinstance(value, PlanPatch) else super().written(value, is_stored=is_stored)
+        )
 
 
 def plan_write(old: TaskPlan | None, new: TaskPlan) -> TaskPlan:

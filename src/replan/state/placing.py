@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from replan.errors import Refusal
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus
 from replan.state.team import SpecialistCard, best_cards, find_specialist
 

@@ -10,12 +10,11 @@ from typing import Any, Self
 from langgraph.errors import InvalidUpdateError
 
 from replan.plan.applying import unstarted
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.normal import VISIBLE
+from replan.plan.markdown.rendering import render
+from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.normal import VISIBLE
-from replan.plan.rendering import render
-from replan.plan.writing import shows
-from replan.state.channels import Take, checked
 from replan.state.patches import PlanChannel, patched
 from replan.state.placing import told_with_place, unknown_names
 from replan.state.team import SpecialistCard
@@ -37,17 +36,18 @@ class EditablePlan(PlanChannel):
         made.key, made.team = key, team
         return made
 
-    def written(self, value: Any, take: Take = checked) -> Any:
+    def written(self, value: Any, *, is_stored: bool = False) -> Any:
         """Take one write, and refuse an edit that cannot be honoured where somebody waits."""
-        plan = super().written(value, take)
-        if take is checked and isinstance(plan, TaskPlan):
+        plan = super().written(value, is_stored=is_stored)
+        if not is_stored and isinstance(plan, TaskPlan):
             before = self.value if isinstance(self.value, TaskPlan) else None
             if found := "\n".join(_refusals(before, plan, self.team)):
                 raise InvalidUpdateError(f"State key '{self.key}' cannot take this plan.\n{found}")
         return plan
 
-    def _empty_twin(self) -> Self:
-        twin = super()._empty_twin()
+    def empty_twin(self) -> Self:
+        """A channel like this one without a value."""
+        twin = super().empty_twin()
         twin.team = self.team
         return twin
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from replan.errors import InputError
-from replan.plan.document import looks_like_plan
+from replan.plan.markdown.document import looks_like_plan
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.usage import TokenCount
 from replan.texts.bounds import ANSWER

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from replan.ports.failures import describe, status_of
+from replan.failures import describe, status_of
 from replan.testing.faults import Empty, Hang, HttpFault, Malformed, Raised, Reset, Truncated
 from replan.testing.replies import Reply
 from replan.testing.wire import ChatRequest, chunks, chunks_end, completion, error_body

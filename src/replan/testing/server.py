@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
     message = 'OpenAIServer needs aiohttp. Install it with: pip install "replan[testing]"'
     raise ModuleNotFoundError(message, name=error.name) from error
 
-from replan.ports.failures import describe
+from replan.failures import describe
 from replan.state.usage import TokenCount, sum_counts
 from replan.testing.answering import Exchange, answer, refusal
 from replan.testing.replies import Reply, Said, as_reply

@@ -29,8 +29,14 @@ def storable_text(text: str) -> str:
     """Give a text without NUL, its halves of characters joined or marked as missing."""
     if first_unwritable(text) < 0:
         return str(text)
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return whole.replace("\x00", "")
+    return well_formed(text).replace("\x00", "")
+
+
+def well_formed(text: str) -> str:
+    """Join the halves of characters that stand side by side; a half alone is no text."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def storable(value: JsonValue) -> JsonValue:

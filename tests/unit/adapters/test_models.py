@@ -8,10 +8,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from replan.adapters import models
-from replan.adapters.models import LangChainModels
+from replan.adapters import chat_models as models
+from replan.adapters.chat_models import LangChainModels
 from replan.errors import ConfigurationError
-from replan.ports.models import ModelProvider
+from replan.ports.model_provider import ModelProvider
 
 LOCAL = "http://127.0.0.1:9/v1"
 

@@ -11,7 +11,7 @@ import warm
 from replan.cli.holding import holding, is_held
 from replan.cli.keeping import Place, found, opened, place_of
 from replan.errors import ConfigurationError, InputError
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 from replan.specialists.local.writing.files import write_whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

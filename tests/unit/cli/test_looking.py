@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from replan import open_storage
 from replan.cli.main import app
 from replan.ports.journal import Attempt, Bound, Reservation, Spending
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

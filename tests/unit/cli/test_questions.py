@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from langgraph.types import Interrupt, StateSnapshot
 
-from replan.adapters.journal import MemoryJournal
+from replan.adapters.memory_journal import MemoryJournal
 from replan.cli.questions import (
     PLAN,
     Ask,

@@ -22,7 +22,7 @@ from replan.events.types import (
     TaskCompleted,
     ThinkingCompleted,
 )
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import Rerun
 from replan.state.questions import Approval, Question
 from replan.state.results import (

@@ -22,7 +22,7 @@ from replan import (
 from replan.events import types
 from replan.events.types import BaseEvent, Event, StepEvent
 from replan.plan import Rerun
-from replan.plan.overlooked import Overlooked
+from replan.plan.markdown.overlooked import Overlooked
 from replan.state.usage import TokenCount
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from replan.adapters.offline import OfflineModel
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, TaskPlan
 from replan.prompts.sections import Call, Node, call_tag, section
 from replan.specialists.local import DataAnalyst, local_specialists

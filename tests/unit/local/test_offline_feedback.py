@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import StepStatus
 from replan.prompts.sections import section
 from replan.state.team import SpecialistCard

@@ -18,11 +18,11 @@ from replan import (
     run,
     stream,
 )
+from replan.host.plan_texts import LONGEST_LINE, one_step_plan
 from replan.nodes.feedback import feedback
 from replan.nodes.plan_execution import plan_execution
-from replan.nodes.plan_texts import LONGEST_LINE, one_step_plan
 from replan.nodes.plan_update import plan_update
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.state.results import CollectedResults
 from replan.testing import HttpFault, ScriptedModel, always
 
@@ -50,7 +50,7 @@ async def test_a_node_without_its_input_says_what_is_missing(services, node, sta
 async def test_a_round_without_a_plan_says_where_to_put_one(services):
     state = {"current_collected_results": CollectedResults()}
     with pytest.raises(InputError, match="`current_plan`"):
-        await plan_execution(state, Runtime(), services=services())
+        await plan_execution(state, Runtime(), {}, services=services())
 
 
 def test_a_long_request_becomes_the_line_and_the_brief_of_its_one_step():

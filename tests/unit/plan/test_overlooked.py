@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan.plan.overlooked import overlooked
+from replan.plan.markdown.overlooked import overlooked
 
 
 def kinds(text):

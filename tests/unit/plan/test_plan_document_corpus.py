@@ -6,8 +6,8 @@
 import pytest
 
 from replan.plan import PlanDocument, PlanStep, refresh_content
-from replan.plan.attributes import write_attributes
-from replan.plan.rendering import MARKS
+from replan.plan.markdown.attributes import write_attributes
+from replan.plan.markdown.rendering import MARKS
 
 CORPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "the_canonical_example": (

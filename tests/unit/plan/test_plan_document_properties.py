@@ -16,7 +16,7 @@ from replan.plan import (
     normalised,
     render,
 )
-from replan.plan.normal import visible
+from replan.plan.markdown.normal import visible
 from replan.texts.storable import storable_text
 
 # Everything that means something in a plan or in Markdown, to be misread if anything can be.

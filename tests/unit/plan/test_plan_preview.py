@@ -12,7 +12,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import PrivateAttr
 
 from replan import Budget, Host, Limits, MultiAgentConfig, Specialist, run_sync
-from replan.adapters.models import LangChainModels
+from replan.adapters.chat_models import LangChainModels
 from replan.app import models_from_environment, services_of
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan

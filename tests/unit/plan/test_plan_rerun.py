@@ -20,7 +20,7 @@ from replan.plan import (
     sealed,
     unsealed,
 )
-from replan.plan.seal import origin_of, read_seal
+from replan.plan.markdown.seal import origin_of, read_seal
 
 DONE = """\
 # Move the shop

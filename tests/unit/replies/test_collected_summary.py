@@ -4,8 +4,8 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from replan import DeserializationError, SpecialistResult
-from replan.nodes.result_collector import generate_result_summary
 from replan.replies.collected import parse_collected_results
+from replan.steps.collected import generate_result_summary
 
 
 def test_the_collectors_own_summary_reads_back():

@@ -6,8 +6,6 @@
 import pytest
 
 from replan.plan import PlanDocument, PlanStep
-from replan.replies.naming import Names
-from replan.replies.plans import find_plan, problems_of
 from replan.replies.readings import (
     Complaint,
     read_answer,
@@ -16,6 +14,8 @@ from replan.replies.readings import (
     read_specialist,
     read_think,
 )
+from replan.replies.vocabulary.naming import Names
+from replan.replies.written_plans.finding import find_plan, problems_of
 
 TEAM = ("researcher", "coder", "data_analyst", "writer")
 HEAD = "---\ncomplexity: complex\n---\n"

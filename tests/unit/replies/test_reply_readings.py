@@ -6,15 +6,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from replan.errors import DeserializationError
-from replan.replies.labels import (
-    action_of,
-    complexity_of,
-    flag_of,
-    number_of,
-    status_of,
-    verdict_of,
-)
-from replan.replies.naming import Names
 from replan.replies.parsing import parse_feedback_result, parse_thinking_result
 from replan.replies.readings import (
     Complaint,
@@ -25,7 +16,16 @@ from replan.replies.readings import (
     says_complete,
     says_simple,
 )
-from replan.replies.records import plan_text
+from replan.replies.vocabulary.labels import (
+    action_of,
+    complexity_of,
+    flag_of,
+    number_of,
+    status_of,
+    verdict_of,
+)
+from replan.replies.vocabulary.naming import Names
+from replan.replies.written_plans.records import plan_text
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLAN = "- [ ] 1. Look @a"

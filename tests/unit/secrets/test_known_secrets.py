@@ -8,9 +8,9 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from replan import Host, MultiAgentConfig, Specialist, build_graph, open_storage
-from replan.adapters.models import LangChainModels
+from replan.adapters.chat_models import LangChainModels
 from replan.errors import InputError
-from replan.ports.failures import describe
+from replan.failures import describe
 from replan.secrets.known import KNOWN, MOST
 from replan.secrets.sources import (
     holds_secret,

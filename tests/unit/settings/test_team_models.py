@@ -6,7 +6,7 @@ from pydantic import SecretStr
 
 from replan.app import build_graph
 from replan.errors import ConfigurationError, TeamFileError
-from replan.ports.models import ModelProvider
+from replan.ports.model_provider import ModelProvider
 from replan.state.limits import Budget, Price
 
 URL = "http://127.0.0.1:9/v1"

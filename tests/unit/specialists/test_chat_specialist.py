@@ -5,7 +5,7 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage
 
 from replan import ExecutionStatus, SpecialistResult
-from replan.ports.chat import Chat
+from replan.models.chat import Chat
 from replan.specialists.prompted import PromptedSpecialist
 from replan.state.team import SpecialistCard
 from replan.testing import ScriptedModel

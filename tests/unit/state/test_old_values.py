@@ -16,7 +16,7 @@ from langgraph.types import Command, Overwrite, interrupt
 from pydantic import Field, ValidationError
 
 from replan import SpecialistResult, TaskPlan, waiting_for
-from replan.adapters.storage.serializer import strict_serializer
+from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.plan.model import PlanStep, PlanUpdateType, StepStatus
 from replan.state.channels import Checked, CheckedDelta, appended, latest, merged
 from replan.state.limits import RunSettings

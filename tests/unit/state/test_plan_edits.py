@@ -8,7 +8,7 @@ from langgraph.types import Overwrite
 
 from replan import PlanStep, StepStatus, TaskPlan
 from replan.plan import parse_plan_from_markdown
-from replan.plan.writing import shows
+from replan.plan.markdown.writing import shows
 from replan.state.patches import plan_write
 from replan.state.plan_edits import EditablePlan
 from replan.state.team import SpecialistCard

@@ -241,11 +241,10 @@ async def test_a_node_that_writes_nonsense_is_told_the_key_and_an_edit_mends_the
     assert state == {"steps": [step(9), step(1)], "usage": Usage()}
 
 
-def test_a_fresh_run_sets_every_key_but_the_four_that_outlive_it_and_the_judgement():
+def test_a_fresh_run_sets_every_key_but_the_four_that_outlive_it():
     reset = set(fresh_run("r", RunSettings()))
     kept = {"messages", "thinking_history", "execution_history", "unreadable_replies"}
-    # `think` itself writes the newest thinking.
-    assert set(EnhancedState.__annotations__) - reset == kept | {"current_thinking_result"}
+    assert set(EnhancedState.__annotations__) - reset == kept
 
 
 def test_a_plan_in_the_state_is_a_plan_again_after_json():

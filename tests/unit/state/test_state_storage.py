@@ -9,7 +9,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 
 from replan import SpecialistResult
-from replan.state.channels import LONGEST_IDLE, Checked, CheckedDelta, appended, merged
+from replan.langgraph_inside.channels import LONGEST_IDLE
+from replan.state.channels import Checked, CheckedDelta, appended, merged
 from replan.state.results import Assignment
 
 TEXT = " ".join(["A sentence of a result."] * 80)

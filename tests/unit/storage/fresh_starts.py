@@ -10,7 +10,7 @@ import traceback
 from datetime import UTC, datetime
 
 from replan import open_storage
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 
 
 async def enter(where: str, number: int) -> None:

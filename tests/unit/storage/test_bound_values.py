@@ -12,9 +12,9 @@ from old_storage import FORMATS, KINDS, changing, lay_out, picture
 from replan import StorageError, open_storage
 from replan.adapters.storage import formats
 from replan.adapters.storage.faults import UnreadableRecordError
-from replan.adapters.storage.sealing import UNPLACED, cipher_of
+from replan.adapters.storage.stored_values.sealing import UNPLACED, cipher_of
 from replan.ports.journal import Attempt
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 from replan.state.results import SpecialistResult
 from upgrade_kills import killed, open_it
 

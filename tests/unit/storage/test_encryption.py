@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 
 from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph, open_storage, run
 from replan.ports.journal import Attempt
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 from replan.state.results import SpecialistResult
 from replan.testing import ScriptedModel, always
 

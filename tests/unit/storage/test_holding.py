@@ -19,7 +19,7 @@ from replan import (
     stream,
 )
 from replan.adapters.storage import holding
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 
 PLAN = {"plan": "- [ ] 1. First @worker\n- [ ] 2. Second @worker (after 1)\n"}
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from replan.ports.journal import Attempt, Bound, LedgerEntry, Refused, Reservation, Spending
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 from replan.state.results import Artifact, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
 

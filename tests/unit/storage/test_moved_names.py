@@ -8,8 +8,8 @@ from langgraph.types import Overwrite
 
 from old_storage import FORMATS, SAMPLES
 from replan import SpecialistResult, TaskPlan
-from replan.adapters.storage.moved_names import MOVED, renamed
-from replan.adapters.storage.serializer import state_types, strict_serializer
+from replan.adapters.storage.stored_values.moved_names import MOVED, renamed
+from replan.adapters.storage.stored_values.serializer import state_types, strict_serializer
 from replan.plan.model import PlanStep, StepStatus
 
 PLAN = TaskPlan(steps=(PlanStep(id=1, description="One", status=StepStatus.FAILED),))

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from old_storage import changing
 from replan import StorageError, ThreadBusyError, ThreadLostError
 from replan.ports.journal import Attempt, Bound, Reservation, Spending
-from replan.ports.runs import RunRecord
+from replan.ports.run_book import RunRecord
 from replan.state.results import ExecutionStatus, SpecialistResult
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

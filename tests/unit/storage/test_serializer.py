@@ -29,8 +29,12 @@ from typing_extensions import TypedDict
 
 from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph, open_storage, run
 from replan.adapters.storage.faults import UnreadableRecordError
-from replan.adapters.storage.serializer import saver_for, state_types, strict_serializer
-from replan.adapters.storage.types import types_in, types_of_graph
+from replan.adapters.storage.stored_values.serializer import (
+    saver_for,
+    state_types,
+    strict_serializer,
+)
+from replan.adapters.storage.stored_values.state_classes import types_in, types_of_graph
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.limits import RunSettings
 from replan.state.results import SpecialistResult

@@ -9,7 +9,7 @@ from hypothesis import assume, given, strategies as st
 from langgraph.errors import GraphInterrupt
 
 from replan.errors import ConfigurationError, LimitReachedError, ModelCallError
-from replan.ports.failures import (
+from replan.failures import (
     asked_pause,
     brought_nothing,
     can_pass,

@@ -19,7 +19,7 @@ from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.tools import tool
 from langgraph.graph import END, START, StateGraph
 
-from replan.ports.failures import can_pass
+from replan.failures import can_pass
 from replan.prompts.sections import Call, Node, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (

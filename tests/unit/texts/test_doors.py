@@ -12,9 +12,9 @@ from replan import ExecutionContext, PlanStep, SpecialistResult
 from replan.adapters.offline.plan import draft_plan
 from replan.cli.reading import read_plan_text
 from replan.errors import InputError, PlanDocumentError, TeamFileError
-from replan.plan.document import PlanDocument, looks_like_plan
-from replan.plan.overlooked import overlooked
-from replan.plan.seal import fingerprint
+from replan.plan.markdown.document import PlanDocument, looks_like_plan
+from replan.plan.markdown.overlooked import overlooked
+from replan.plan.markdown.seal import fingerprint
 from replan.replies.body_stream import BodyStream
 from replan.replies.readings import (
     read_answer,
@@ -290,8 +290,9 @@ def _least_seconds(work: Callable[[], object]) -> float:
 
 
 def _forget() -> None:
-    from replan.plan import body, reading, title  # noqa: PLC0415 - what is kept is theirs
-    from replan.replies import plans  # noqa: PLC0415
+    # What is kept is theirs.
+    from replan.plan.markdown import body, reading, title  # noqa: PLC0415
+    from replan.replies.written_plans import finding as plans  # noqa: PLC0415
 
     for module in (body, reading, title, plans):
         for value in vars(module).values():

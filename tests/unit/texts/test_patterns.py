@@ -15,17 +15,17 @@ _SLOWEST = 4
 
 # What reads less than a whole line, since its caller cuts the text, and how it is used.
 _READS = {
-    "replan.plan.phrases._TRAILING": (200, ("search",)),
-    "replan.plan.phrases._ATTRIBUTES": (STEP_LINE, ("match", "fullmatch")),
-    "replan.plan.phrases._KEY_ONLY": (STEP_LINE, ("fullmatch",)),
-    "replan.plan.overlooked._waiting": (2_000, None),
-    "replan.ports.reply_end._REPEATED": (200, ("fullmatch",)),
-    "replan.replies.thoughts._KINDS[0][0]": (STEP_LINE, ("match",)),
-    "replan.replies.thoughts._KINDS[1][0]": (STEP_LINE, ("match",)),
-    "replan.replies.thoughts._KINDS[2][0]": (STEP_LINE, ("match",)),
-    "replan.replies.thoughts._KINDS[3][0]": (STEP_LINE, ("match",)),
-    "replan.replies.thoughts._KINDS[4][0]": (STEP_LINE, ("match",)),
-    "replan.replies.thoughts._KINDS[5][0]": (STEP_LINE, ("match",)),
+    "replan.plan.markdown.phrases._TRAILING": (200, ("search",)),
+    "replan.plan.markdown.phrases._ATTRIBUTES": (STEP_LINE, ("match", "fullmatch")),
+    "replan.plan.markdown.phrases._KEY_ONLY": (STEP_LINE, ("fullmatch",)),
+    "replan.plan.markdown.overlooked._waiting": (2_000, None),
+    "replan.models.reply_end._REPEATED": (200, ("fullmatch",)),
+    "replan.replies.forms.thoughts._KINDS[0][0]": (STEP_LINE, ("match",)),
+    "replan.replies.forms.thoughts._KINDS[1][0]": (STEP_LINE, ("match",)),
+    "replan.replies.forms.thoughts._KINDS[2][0]": (STEP_LINE, ("match",)),
+    "replan.replies.forms.thoughts._KINDS[3][0]": (STEP_LINE, ("match",)),
+    "replan.replies.forms.thoughts._KINDS[4][0]": (STEP_LINE, ("match",)),
+    "replan.replies.forms.thoughts._KINDS[5][0]": (STEP_LINE, ("match",)),
     "replan.adapters.offline.revision._DID_YOU_MEAN": (1_000, ("search",)),
     "replan.adapters.offline.team._MEANINGS": (STEP_LINE, ("search",)),
     "replan.arithmetic.": (240, None),
@@ -43,7 +43,10 @@ def test_the_patterns_of_the_package_are_found() -> None:
     names = {found.where for found in _FOUND}
 
     assert len(names) > 200
-    assert {"replan.plan.title._NUMBER", "replan.plan.phrases._ATTRIBUTES[3][0]"} <= names
+    assert {
+        "replan.plan.markdown.title._NUMBER",
+        "replan.plan.markdown.phrases._ATTRIBUTES[3][0]",
+    } <= names
 
 
 @pytest.mark.parametrize("room", sorted({found.where.split(".")[1] for found in _FOUND}))

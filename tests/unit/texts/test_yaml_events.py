@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from replan.plan.document import PlanDocument
-from replan.plan.parameters import ParametersError, read_parameters
-from replan.replies.structures import load_yaml
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.parameters import ParametersError, read_parameters
+from replan.replies.written_plans.structures import load_yaml
 from replan.texts.bounds import PARAMETERS
 
 _MERGES = "a0: &a0 {x: 1}\n" + "".join(
@@ -53,7 +53,7 @@ def test_a_plan_with_deep_parameters_is_a_mistake_and_no_crash() -> None:
     block = "```yaml\n  a: " + "[" * 30_000 + "\n  ```\n"
     # A crash would end the tests, too.
     program = (
-        "import sys; from replan.plan.document import PlanDocument\n"
+        "import sys; from replan.plan.markdown.document import PlanDocument\n"
         "print([(m.line, m.code) for m in PlanDocument.recover(sys.stdin.read()).mistakes])"
     )
     done = subprocess.run(

@@ -20,8 +20,8 @@ from replan.adapters.offline.team import (
     workers_of,
 )
 from replan.arithmetic import compute, relates
+from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, TaskPlan, Value
-from replan.plan.rendering import render
 from replan.state.team import SpecialistCard, best_cards
 
 _NOT_PLANNED = "Not in this plan, because nobody in the team does it:"

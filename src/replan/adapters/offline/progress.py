@@ -5,7 +5,7 @@ from typing import Literal
 
 from replan.adapters.offline.plan import draft_plan
 from replan.plan.dependencies import unmet_steps
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
 from replan.prompts.sections import Section, sections_of
 from replan.state.team import SpecialistCard

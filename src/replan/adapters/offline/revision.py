@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from replan.adapters.offline.progress import Progress
 from replan.adapters.offline.team import best_for, workers_of
-from replan.plan.document import PlanDocument
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, Value
 from replan.state.placing import NOBODY
 

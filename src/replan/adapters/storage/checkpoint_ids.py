@@ -5,15 +5,11 @@ whose clock is behind would so write checkpoints that nobody finds. LangGraph's 
 only goes forward; here it is set forward by every checkpoint that is read, before a run writes one.
 """
 
-from langgraph.checkpoint.base import id as langgraphs
-
 from replan.errors import StorageError
+from replan.langgraph_inside.checkpoints import go_on_after, ids, newest_time
 
 _TIMED = 6
 """The version of ids that begin with a time."""
-
-_NEWEST = "_last_v6_timestamp"
-"""Where LangGraph has the newest time that it made an id of; nothing public sets it."""
 
 _LATEST = 1 << 59
 """A time in the year 3409: an id beyond would leave no room for those of all other threads."""
@@ -22,11 +18,11 @@ _LATEST = 1 << 59
 def go_on_above(checkpoint_id: str) -> None:
     """Let every id that this process makes from now on be above this one."""
     try:
-        found = langgraphs.UUID(checkpoint_id)
+        found = ids.UUID(checkpoint_id)
     except ValueError:
         return
-    if found.version == _TIMED and (getattr(langgraphs, _NEWEST) or 0) < found.time < _LATEST:
-        setattr(langgraphs, _NEWEST, found.time)
+    if found.version == _TIMED and newest_time() < found.time < _LATEST:
+        go_on_after(found.time)
 
 
 def check_above(checkpoint_id: str, parent: str | None, where: str) -> None:

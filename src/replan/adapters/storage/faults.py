@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy.exc import DBAPIError, TimeoutError as PoolIsBusy
 
 from replan.errors import StorageError
-from replan.ports.failures import describe
+from replan.failures import describe
 
 SAFE = "What was recorded before stays recorded, and no finished step is lost."
 GO_ON = "Then go on with the run on its thread (`replan resume`): it takes up where it stopped."

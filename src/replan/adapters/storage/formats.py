@@ -13,7 +13,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable, DropTable
 from replan.adapters.storage.faults import DAMAGED
 from replan.adapters.storage.migrations import MIGRATIONS, Migration
 from replan.adapters.storage.schema import facts as facts_table, metadata
-from replan.adapters.storage.secrecy import Facts
+from replan.adapters.storage.stored_values.secrecy import Facts
 from replan.errors import StorageError
 
 FORMAT = len(MIGRATIONS) + 1

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection, text
 
-from replan.adapters.storage.resealing import bind_all_values
+from replan.adapters.storage.stored_values.resealing import bind_all_values
 
 Migration = Callable[[Connection], None]
 """Changes storage inside the transaction that is open on the connection."""

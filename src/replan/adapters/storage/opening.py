@@ -12,18 +12,15 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from sqlalchemy import URL, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from replan.adapters.journal import MemoryJournal
-from replan.adapters.run_book import MemoryRunBook
+from replan.adapters.memory_journal import MemoryJournal
+from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.epochs import Epochs
 from replan.adapters.storage.holding import FileHolds, MemoryHolds
-from replan.adapters.storage.journal import SqlJournal
-from replan.adapters.storage.runs import SqlRunBook
 from replan.adapters.storage.savers import MemorySaver, SqliteSaver
 from replan.adapters.storage.sealed_sqlite import SealedSqliteSaver, show_places
-from replan.adapters.storage.sealing import Seal, SealedSerializer
-from replan.adapters.storage.secrecy import Key, new_facts, opened_with
-from replan.adapters.storage.serializer import strict_serializer
+from replan.adapters.storage.sql_journal import SqlJournal
+from replan.adapters.storage.sql_run_book import SqlRunBook
 from replan.adapters.storage.sqlite_file import (
     file_errors,
     lock_of,
@@ -32,6 +29,9 @@ from replan.adapters.storage.sqlite_file import (
     same_file,
     upgrade,
 )
+from replan.adapters.storage.stored_values.sealing import Seal, SealedSerializer
+from replan.adapters.storage.stored_values.secrecy import Key, new_facts, opened_with
+from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
 from replan.ports.storage import Storage

@@ -24,12 +24,13 @@ from replan.adapters.storage import formats
 from replan.adapters.storage.advisory_holds import AdvisoryHolds
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.holding import Holds
-from replan.adapters.storage.resealing import SEAL
 from replan.adapters.storage.savers import WholeSaver, Work
-from replan.adapters.storage.sealing import Seal
-from replan.adapters.storage.secrecy import Facts
 from replan.adapters.storage.silence import HeardConnection
+from replan.adapters.storage.stored_values.resealing import SEAL
+from replan.adapters.storage.stored_values.sealing import Seal
+from replan.adapters.storage.stored_values.secrecy import Facts
 from replan.errors import ConfigurationError, StorageError
+from replan.langgraph_inside.checkpoints import MIGRATIONS_TABLE, NEWEST_MIGRATION, known_migrations
 from replan.ports.ownership import Owner
 
 CONNECTIONS = 8
@@ -267,10 +268,10 @@ def _bounded(address: str, silence: float) -> str:
 
 def _check_langgraphs_tables(connection: SyncConnection, where: str) -> None:
     """See to it that the saver knows the newest change that was made to its tables."""
-    if not inspect(connection).has_table("checkpoint_migrations"):
+    if not inspect(connection).has_table(MIGRATIONS_TABLE):
         return
-    newest = connection.scalar(text("SELECT coalesce(max(v), -1) FROM checkpoint_migrations"))
-    if newest >= len(AsyncPostgresSaver.MIGRATIONS):
+    newest = connection.scalar(text(NEWEST_MIGRATION))
+    if newest >= known_migrations(AsyncPostgresSaver):
         raise StorageError(
             where,
             "LangGraph's tables in it are of a newer version of its saver.",

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid5
 
-from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 from sqlalchemy import (
     ColumnClause,
     TableClause,
@@ -24,15 +23,13 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
+from replan.langgraph_inside.checkpoints import INPUT, INTERRUPT, RESUME
 
 Place = tuple[str, str]
 """A thread, and a namespace of its checkpoints."""
 
 Lineage = Mapping[str, str | None]
 """Checkpoints, with the one that each goes on from."""
-
-_INPUT = "__input__"
-"""What LangGraph names the writes after that a new input leaves on the checkpoint before it."""
 
 
 def _langgraphs(name: str, *names: str) -> TableClause:
@@ -111,7 +108,7 @@ def _left_on(parent: str, writes: TableClause, place: Place) -> Any:
 
     What its tasks without a question came to stays: the journal has it, too.
     """
-    given = writes.c.task_id == str(uuid5(UUID(parent), _INPUT))
+    given = writes.c.task_id == str(uuid5(UUID(parent), INPUT))
     here = and_(_at(writes, place), writes.c.checkpoint_id == parent)
     asked = select(writes.c.task_id).where(here, writes.c.channel == INTERRUPT)
     is_answered = and_(writes.c.task_id.in_(asked), writes.c.channel != INTERRUPT)

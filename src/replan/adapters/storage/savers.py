@@ -36,7 +36,6 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    DeltaChannelHistory,
     get_checkpoint_id,
 )
 from langgraph.checkpoint.memory import InMemorySaver
@@ -49,8 +48,9 @@ from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.faults import UnreadableRecordError, readable
 from replan.adapters.storage.holding import Holds
 from replan.adapters.storage.rolling_back import places_of, take_away
-from replan.adapters.storage.sealing import with_allowed
+from replan.adapters.storage.stored_values.sealing import with_allowed
 from replan.errors import ThreadLostError
+from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 from replan.ports.ownership import Owner
 
 T = TypeVar("T")

@@ -18,14 +18,14 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    DeltaChannelHistory,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
 from replan.adapters.storage.faults import UnreadableRecordError
-from replan.adapters.storage.places import of_blob, of_write, of_writes
 from replan.adapters.storage.postgres import PostgresSaver
-from replan.adapters.storage.sealing import Hidden, Placed, tagged
+from replan.adapters.storage.stored_values.places import of_blob, of_write, of_writes
+from replan.adapters.storage.stored_values.sealing import Hidden, Placed, tagged
+from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 
 _WRITES = "checkpoint_writes"
 _EMPTY = b"empty"

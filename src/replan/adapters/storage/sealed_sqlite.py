@@ -18,14 +18,14 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    DeltaChannelHistory,
 )
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from replan.adapters.storage.faults import Part
-from replan.adapters.storage.places import of_checkpoint, of_writes
 from replan.adapters.storage.savers import SqliteSaver
-from replan.adapters.storage.sealing import Placed, tagged
+from replan.adapters.storage.stored_values.places import of_checkpoint, of_writes
+from replan.adapters.storage.stored_values.sealing import Placed, tagged
+from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 
 _PLACES = {
     "checkpoints": (

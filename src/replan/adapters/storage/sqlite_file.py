@@ -17,9 +17,9 @@ from sqlalchemy.exc import DBAPIError
 
 from replan.adapters.storage import formats
 from replan.adapters.storage.faults import DAMAGED, FileReplacedError, fault_of
-from replan.adapters.storage.resealing import SEAL
-from replan.adapters.storage.sealing import Seal
-from replan.adapters.storage.secrecy import Facts
+from replan.adapters.storage.stored_values.resealing import SEAL
+from replan.adapters.storage.stored_values.sealing import Seal
+from replan.adapters.storage.stored_values.secrecy import Facts
 from replan.errors import StorageError
 
 LARGEST_CHECKED = 256 * 2**20

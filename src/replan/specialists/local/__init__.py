@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from replan.ports.specialist import SpecialistPort
+from replan.ports.specialist_port import SpecialistPort
 from replan.specialists.local.analyst import DataAnalyst
 from replan.specialists.local.calculation import Calculator
 from replan.specialists.local.library import Librarian

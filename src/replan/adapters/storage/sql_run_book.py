@@ -1,0 +1,172 @@
+"""The book of runs in SQL: one implementation for SQLite and PostgreSQL."""
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any
+
+from pydantic import JsonValue
+from sqlalchemy import Select, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from replan.adapters.storage import schema
+from replan.adapters.storage.database import Database
+from replan.adapters.storage.faults import readable
+from replan.adapters.storage.holding import Holds
+from replan.adapters.storage.stored_values.places import of_event, of_run
+from replan.adapters.storage.stored_values.sealing import Seal
+from replan.ports.run_book import RunOutcome, RunRecord
+
+ForgetThread = Callable[[str], Awaitable[None]]
+"""Removes the checkpoints of a thread."""
+
+
+HoldThread = Callable[[str], AbstractAsyncContextManager[None]]
+"""Holds a thread, or raises `ThreadBusyError` if a run is at work on it."""
+
+
+class SqlRunBook:
+    """Rows about runs; removing one removes all that is recorded of it."""
+
+    def __init__(
+        self,
+        database: Database,
+        seal: Seal,
+        holds: Holds,
+        forget_thread: ForgetThread,
+    ) -> None:
+        self._database = database
+        self._seal = seal
+        self._holds = holds
+        self._forget_thread = forget_thread
+
+    async def begin(self, record: RunRecord) -> None:
+        """Enter a run; one that is there keeps its order, title and beginning."""
+        row = dict(record)
+        row |= {
+            "title": self._seal.close(record.title, *of_run(record.run_id, "title")),
+            "order": self._seal.close(record.order, *of_run(record.run_id, "order")),
+        }
+        dialect = postgresql if self._database.is_postgres else sqlite
+        statement = (
+            dialect.insert(schema.runs)
+            .values(**row)
+            .on_conflict_do_update(
+                index_elements=["run_id"],
+                set_={"outcome": record.outcome, "updated_at": record.updated_at},
+            )
+        )
+        await self._database.write(lambda connection: connection.execute(statement))
+
+    async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
+        """Say how a run stands; a run that is not there stays so."""
+        statement = (
+            update(schema.runs)
+            .where(schema.runs.c.run_id == run_id)
+            .values(outcome=outcome, updated_at=at)
+        )
+        await self._database.write(lambda connection: connection.execute(statement))
+
+    async def get(self, run_id: str) -> RunRecord | None:
+        """The run with exactly this id."""
+        found = await self._records(select(schema.runs).where(schema.runs.c.run_id == run_id))
+        return found[0] if found else None
+
+    async def find(self, prefix: str) -> Sequence[RunRecord]:
+        """The runs whose ids begin so, the newest first."""
+        begins = func.substr(schema.runs.c.run_id, 1, len(prefix)) == prefix
+        return await self._records(_newest_first(select(schema.runs).where(begins)))
+
+    async def recent(self, limit: int) -> Sequence[RunRecord]:
+        """The runs that began last, the newest first."""
+        return await self._records(_newest_first(select(schema.runs)).limit(limit))
+
+    async def remove(self, run_id: str) -> None:
+        """Remove a run with its journal and events, and its thread if no other run is on it.
+
+        Raises:
+            ThreadBusyError: A run works on the thread.
+        """
+        table = schema.runs
+        own = select(table.c.thread_id).where(table.c.run_id == run_id)
+        thread = await self._database.read(lambda connection: connection.scalar(own))
+        if thread is None:
+            await self._forget(run_id)
+            return
+        others = select(func.count()).where(table.c.thread_id == thread, table.c.run_id != run_id)
+        async with self._holds.holding(thread) as owner:
+            # The run's own row goes last: what is killed between can be begun again.
+            if not await self._database.read(lambda connection: connection.scalar(others)):
+                with owner.at_work():
+                    await self._forget_thread(thread)
+            await self._forget(run_id)
+
+    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> None:
+        """Append events of a run, in this order."""
+        if not events:
+            return
+        table, batch = schema.events, secrets.token_hex(16)
+        rows = [
+            {
+                "run_id": run_id,
+                "batch": batch,
+                "event": self._seal.close(event, *of_event(run_id, batch, number)),
+            }
+            for number, event in enumerate(events, 1)
+        ]
+
+        async def work(connection: AsyncConnection) -> None:
+            # Done already, if the connection broke after the commit and before its receipt.
+            if await connection.scalar(select(table.c.id).where(table.c.batch == batch).limit(1)):
+                return
+            for row in rows:
+                await connection.execute(insert(table).values(**row))
+
+        await self._database.write(work)
+
+    async def events(self, run_id: str) -> Sequence[JsonValue]:
+        """The events of a run, in the order in which they were added."""
+        table = schema.events
+        number = func.row_number().over(partition_by=table.c.batch, order_by=table.c.id)
+        query = (
+            select(table.c.event, table.c.batch, number.label("number"))
+            .where(table.c.run_id == run_id)
+            .order_by(table.c.id)
+        )
+
+        async def work(connection: AsyncConnection) -> Sequence[JsonValue]:
+            return [
+                self._seal.open(row.event, *of_event(run_id, row.batch, row.number))
+                for row in await connection.execute(query)
+            ]
+
+        return await self._database.read(work)
+
+    async def _forget(self, run_id: str) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            for each in schema.OF_A_RUN:
+                await connection.execute(delete(each).where(each.c.run_id == run_id))
+
+        await self._database.write(work)
+
+    async def _records(self, query: Select[Any]) -> Sequence[RunRecord]:
+        async def work(connection: AsyncConnection) -> Sequence[RunRecord]:
+            rows = await connection.execute(query)
+            with readable():
+                return [self._record(row) for row in rows]
+
+        return await self._database.read(work)
+
+    def _record(self, row: Any) -> RunRecord:
+        fields = {name: getattr(row, name) for name in RunRecord.model_fields}
+        opened = {
+            name: self._seal.open(fields[name], *of_run(row.run_id, name))
+            for name in ("title", "order")
+        }
+        return RunRecord(**{**fields, **opened})
+
+
+def _newest_first(query: Select[Any]) -> Select[Any]:
+    return query.order_by(schema.runs.c.started_at.desc(), schema.runs.c.run_id)

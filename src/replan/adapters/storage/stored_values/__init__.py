@@ -1,0 +1,1 @@
+"""How values are stored: which classes, and how encrypted."""

@@ -1,0 +1,71 @@
+"""The place of each value that is encrypted, so that it is read nowhere else.
+
+What an encrypted value says stands here for good: a place that is told in another way makes all
+that was stored there unreadable, so it is a change of the storage format.
+"""
+
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from replan.adapters.storage.faults import Part, Place
+from replan.langgraph_inside.checkpoints import WRITES_IDX_MAP
+
+
+def of_note(run_id: str, key: str) -> Place:
+    """A value that the journal noted."""
+    return ("replan_notes", run_id, key, "value")
+
+
+def of_result(run_id: str, key: str) -> Place:
+    """The result of a step."""
+    return ("replan_results", run_id, key, "result")
+
+
+def of_attempt(attempt: Any) -> Place:
+    """What an attempt ended with, of the attempt or of its row."""
+    return ("replan_attempts", attempt.run_id, attempt.key, attempt.number, "error")
+
+
+def of_run(run_id: str, column: str) -> Place:
+    """The title or the order of a run."""
+    return ("replan_runs", run_id, column)
+
+
+def of_event(run_id: str, batch: str, number: int) -> Place:
+    """An event, by its number among those that were written with it, from 1."""
+    return ("replan_events", run_id, batch, number, "event")
+
+
+def of_checkpoint(thread_id: str, namespace: str, checkpoint_id: str, parent: str | None) -> Place:
+    """A checkpoint in SQLite, whole."""
+    return ("checkpoints", thread_id, namespace, checkpoint_id, parent, "checkpoint")
+
+
+def of_blob(thread_id: str, namespace: str, channel: str, version: Part) -> Place:
+    """The value of a channel in PostgreSQL, which all checkpoints with this version of it share."""
+    return ("checkpoint_blobs", thread_id, namespace, channel, version, "blob")
+
+
+def of_write(table: str, thread_id: str, namespace: str, checkpoint_id: str, *row: Part) -> Place:
+    """What a task wrote into a channel; the row goes on with task, number and channel."""
+    return (table, thread_id, namespace, checkpoint_id, *row, "value")
+
+
+def of_writes(table: str, config: RunnableConfig, task_id: str, channels: list[str]) -> list[Place]:
+    """What a task wrote into channels, in their order."""
+    given: dict[str, Any] = config.get("configurable", {})
+    checkpoint = (str(given[each]) for each in ("thread_id", "checkpoint_ns", "checkpoint_id"))
+    thread_id, namespace, checkpoint_id = checkpoint
+    return [
+        of_write(
+            table,
+            thread_id,
+            namespace,
+            checkpoint_id,
+            task_id,
+            WRITES_IDX_MAP.get(channel, number),
+            channel,
+        )
+        for number, channel in enumerate(channels)
+    ]

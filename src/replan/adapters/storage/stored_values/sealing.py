@@ -1,0 +1,238 @@
+"""What is written of people's words and models' replies: plain, or encrypted with a key."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import JsonValue
+
+from replan.adapters.storage.faults import (
+    Part,
+    Place,
+    UnreadableRecordError,
+    UnstorableValueError,
+)
+from replan.adapters.storage.stored_values.moved_names import MOVED, renamed
+from replan.errors import ConfigurationError
+from replan.failures import describe
+
+SALT_SIZE = 16
+_TOKEN = b"replan"
+_AES = "aes"
+# Costs about 16 MB and 50 ms once, and makes guessing a weak key slow.
+_WORK: dict[str, int] = {"n": 2**14, "r": 8, "p": 1}
+_NONCE = 16
+UNPLACED: Place = ()
+"""The place of what storage of format 3 and before encrypted, and of the token of a key."""
+
+
+class Cipher:
+    """AES-256 with a tag, which holds only at the place that the value was closed for."""
+
+    def __init__(self, secret: bytes, salt: bytes) -> None:
+        self._secret = secret
+        self._key = hashlib.scrypt(secret, salt=salt, dklen=32, maxmem=2**26, **_WORK)
+
+    def salted(self, salt: bytes) -> "Cipher":
+        """Give a cipher of the same secret that opens nothing of this one."""
+        return Cipher(self._secret, salt)
+
+    def close(self, data: bytes, place: Place) -> bytes:
+        """Encrypt what will stand at a place."""
+        cipher = self._made(place)
+        text, tag = cipher.encrypt_and_digest(data)
+        return bytes(cipher.nonce) + tag + text
+
+    def open(self, data: bytes, place: Place) -> bytes:
+        """Decrypt what stood at a place.
+
+        Raises:
+            UnreadableRecordError: It was changed, or closed for another place or with another key.
+        """
+        nonce, tag, text = data[:_NONCE], data[_NONCE : 2 * _NONCE], data[2 * _NONCE :]
+        try:
+            return self._made(place, nonce=nonce).decrypt_and_verify(text, tag)
+        except ValueError as error:
+            raise UnreadableRecordError(str(error), place) from error
+
+    def _made(self, place: Place, **options: bytes) -> Any:
+        from Crypto.Cipher import AES  # noqa: PLC0415 - an extra
+
+        made: Any = AES
+        cipher = made.new(self._key, made.MODE_EAX, **options)
+        if place != UNPLACED:
+            cipher.update(_written(place).encode("ascii"))
+        return cipher
+
+
+class Seal:
+    """Closes what is written into a column as JSON, and opens what is read from it.
+
+    Attributes:
+        cipher: What encrypts it; none: nothing does.
+    """
+
+    def __init__(self, cipher: Cipher | None = None) -> None:
+        self.cipher = cipher
+
+    def close(self, value: JsonValue, *place: Part) -> bytes:
+        """Write a value, as ASCII, which holds every string, also a half character."""
+        data = json.dumps(value).encode("ascii")
+        return data if self.cipher is None else self.cipher.close(data, place)
+
+    def open(self, data: bytes, *place: Part) -> Any:
+        """Read it back.
+
+        Raises:
+            UnreadableRecordError: It is damaged, was changed, or was written at another place.
+        """
+        plain = data if self.cipher is None else self.cipher.open(data, place)
+        try:
+            return json.loads(plain)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise UnreadableRecordError(str(error), place) from error
+
+
+class StrictSerializer(JsonPlusSerializer):
+    """LangGraph's serializer of listed classes, whose every complaint has one name."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Write a value down.
+
+        Raises:
+            UnstorableValueError: It holds what cannot be written.
+        """
+        try:
+            return super().dumps_typed(obj)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UnstorableValueError(describe(error)) from error
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Restore a value.
+
+        Raises:
+            UnreadableRecordError: It is damaged, or of a kind that is never read, such as a pickle.
+        """
+        kind, packed = data
+        try:
+            now = renamed(packed, MOVED) if kind == "msgpack" else packed
+            return super().loads_typed((kind, now))
+        except (ValueError, TypeError, NotImplementedError) as error:
+            raise UnreadableRecordError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A value on its way to the serializer, which a saver would else write in the clear."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A value on its way to the serializer, with the place where it will stand."""
+
+    value: Any
+    place: Place
+
+
+def tagged(kind: str, *place: Part) -> str:
+    """Tell the serializer with the kind of a value at which place it was read."""
+    return f"{_written(place)}\n{kind}"
+
+
+class SealedSerializer(SerializerProtocol):
+    """Encrypts each value for the place where it will stand, and opens nothing else.
+
+    Plain data, and what was closed for another place, could have been put there by somebody who
+    can write the database and has no key.
+    """
+
+    def __init__(
+        self, cipher: Cipher, plain: SerializerProtocol, place: Place | None = None
+    ) -> None:
+        self.cipher = cipher
+        self.plain = plain
+        self._place = place
+
+    def at(self, place: Place) -> "SealedSerializer":
+        """Give a serializer of what will stand at one place."""
+        return SealedSerializer(self.cipher, self.plain, place)
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Encrypt."""
+        value, place = (obj.value, obj.place) if isinstance(obj, Placed) else (obj, self._place)
+        if place is None:
+            raise TypeError("An encrypted value is written at a place that nobody named.")
+        kind, data = self.plain.dumps_typed(value.value if isinstance(value, Hidden) else value)
+        return f"{kind}+{_AES}", self.cipher.close(data, place)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Decrypt.
+
+        Raises:
+            UnreadableRecordError: The data are plain, were changed, are under another key, or were
+                written at another place.
+        """
+        written, _, stored = data[0].partition("\n")
+        if not stored:
+            raise UnreadableRecordError("an encrypted value was read at a place that nobody named")
+        place = tuple(json.loads(written))
+        kind, _, cipher = stored.partition("+")
+        if cipher != _AES:
+            raise UnreadableRecordError("a plain value stands in encrypted storage", place)
+        try:
+            return self.plain.loads_typed((kind, self.cipher.open(data[1], place)))
+        except UnreadableRecordError as error:
+            raise UnreadableRecordError(str(error), place) from error
+
+
+def _written(place: Place) -> str:
+    """Write a place as one line of ASCII."""
+    return json.dumps(place)
+
+
+def with_allowed(serde: SerializerProtocol, names: Iterable[tuple[str, ...]]) -> SerializerProtocol:
+    """Let a strict serializer restore some more classes."""
+    if isinstance(serde, JsonPlusSerializer):
+        return serde.with_msgpack_allowlist(names)
+    if isinstance(serde, SealedSerializer):
+        return SealedSerializer(serde.cipher, with_allowed(serde.plain, names))
+    return serde
+
+
+def cipher_of(key: str | bytes, salt: bytes) -> Cipher:
+    """Make the cipher of a key.
+
+    Raises:
+        ConfigurationError: The key is empty, or pycryptodome is not installed.
+    """
+    secret = key.encode() if isinstance(key, str) else key
+    if not secret:
+        raise ConfigurationError("key", "", "The key of the storage is empty.", "Give a long one.")
+    if find_spec("Crypto") is None:
+        raise ConfigurationError(
+            "key",
+            "***",
+            "Encryption needs pycryptodome.",
+            "Install it with `pip install 'replan[encryption]'`.",
+        )
+    return Cipher(secret, salt)
+
+
+def token_of(cipher: Cipher) -> bytes:
+    """A text that only the same key can read, to tell a wrong key at once."""
+    return cipher.close(_TOKEN, UNPLACED)
+
+
+def reads_token(cipher: Cipher, token: bytes) -> bool:
+    """Whether a token was made with this key."""
+    try:
+        return cipher.open(token, UNPLACED) == _TOKEN
+    except UnreadableRecordError:
+        return False

@@ -1,0 +1,97 @@
+"""Shows the answer as it is written: as events, and as chunks in LangGraph's `messages` mode."""
+
+from collections.abc import Callable, Mapping
+
+from langchain_core.messages import AIMessage
+
+from replan.events.emitter import Emitter
+from replan.events.types import AnswerRestarted, AnswerToken
+from replan.langgraph_inside.tasks import push_text
+from replan.models.listening import has_listener
+from replan.replies.body_stream import BodyStream, Shown
+
+_WRAPPED = ("<", "---", "[", "◁", "```")
+
+Gate = Callable[[Mapping[str, str]], bool]
+"""Whether a reply with this front matter carries an answer that may be shown."""
+
+
+class AnswerStream:
+    """The answer of one node, without front matter, shown once.
+
+    The host's own calls are hidden from the `messages` mode; what stands here takes their place.
+    """
+
+    def __init__(self, emitter: Emitter, gate: Gate | None) -> None:
+        """Show an answer; without a gate the reply is all answer, without front matter."""
+        self._emitter = emitter
+        self._gate = gate
+        self._shown = ""
+        self._restarts = 0
+        self._is_pushed = has_listener({})
+        self._begin()
+
+    def feed(self, chunk: str) -> None:
+        """Take the next piece of the reply."""
+        if self._gate is None:
+            text = self._held + chunk
+            if not self._shown and _may_be_wrapped(text.lstrip()):
+                self._held = text
+                return
+            self._held = ""
+            self._show(self._plain.feed(text))
+            return
+        text = self._body.feed(chunk)
+        if text and self._is_open is None:
+            # The front matter is whole by now.
+            self._is_open = self._gate(self._body.fields or {})
+        if text and self._is_open:
+            self._show(text)
+
+    def restart(self) -> None:
+        """Take back what was shown: the reply broke off and is asked for again."""
+        self._begin()
+        if self._shown:
+            self._shown = ""
+            self._restarts += 1
+            self._emitter.stream(AnswerRestarted)
+
+    def finish(self, answer: str) -> AIMessage:
+        """Show what is not shown yet, and give the whole answer as a message."""
+        if not answer.startswith(self._shown):
+            self.restart()
+        self._show(answer[len(self._shown) :])
+        return AIMessage(answer, id=self._message_id)
+
+    @property
+    def _message_id(self) -> str:
+        suffix = f"-{self._restarts}" if self._restarts else ""
+        return f"{self._emitter.run_id}-answer{suffix}"
+
+    def _begin(self) -> None:
+        self._body, self._plain, self._held = BodyStream(), Shown(), ""
+        self._is_open: bool | None = None
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._shown += text
+            show(self._emitter, text, self._message_id, is_pushed=self._is_pushed)
+
+
+def _may_be_wrapped(text: str) -> bool:
+    """Whether an answer that begins so may begin with something else, which is not shown."""
+    return any(text.startswith(mark) or mark.startswith(text) for mark in _WRAPPED)
+
+
+def show(emitter: Emitter, text: str, message_id: str, *, is_pushed: bool) -> None:
+    """Show one piece of an answer.
+
+    Args:
+        emitter: Tells of the piece as an event.
+        text: The piece.
+        message_id: The message that it belongs to.
+        is_pushed: Whether somebody may read LangGraph's `messages` mode.
+    """
+    emitter.stream(AnswerToken, text=text)
+    if is_pushed:
+        push_text(text, message_id)

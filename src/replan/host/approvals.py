@@ -1,0 +1,129 @@
+"""What a person is shown of a plan that waits, and what a changed document makes of it."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from difflib import unified_diff
+
+from replan.errors import InputError, PlanChangeError, Refusal
+from replan.host.plan_texts import written
+from replan.plan.applying import apply, unstarted
+from replan.plan.changes import aligned, difference
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.statuses import with_statuses
+from replan.state.limits import RunSettings
+from replan.state.questions import Approval, fingerprint_of
+from replan.state.team import SpecialistCard, find_specialist
+
+BY_PERSON = "Changed by a person before it ran."
+"""What the plan's history says of a document that a person changed at the gate."""
+
+_CONTEXT = 2
+_PENDING = (StepStatus.PENDING, StepStatus.EXECUTING)
+
+
+def first_plan_waits(settings: RunSettings, *, handed_in: bool) -> bool:
+    """Whether a new plan waits for approval; one that a person handed in only if all plans do."""
+    return settings.approval == "always" or (settings.approval == "plan" and not handed_in)
+
+
+def revision_waits(settings: RunSettings) -> bool:
+    """Whether a revised plan waits for approval."""
+    return settings.approval in ("revisions", "always")
+
+
+def approval_of(
+    plan: TaskPlan, *, before: TaskPlan | None = None, reason: str = "", problem: str = ""
+) -> Approval:
+    """What to show of a plan; of a revision, also the difference from the plan before it."""
+    old = [] if before is None else before.content.splitlines()
+    lines = unified_diff(old, plan.content.splitlines(), "before", "after", n=_CONTEXT, lineterm="")
+    return Approval(
+        approve=plan.content,
+        version=plan.version,
+        reason=reason,
+        changes="" if before is None else "\n".join(lines),
+        problem=problem,
+        fingerprint=fingerprint_of("plan", plan.version, plan.content),
+    )
+
+
+def changed_by_person(
+    plan: TaskPlan, text: str, team: Sequence[SpecialistCard], at: datetime
+) -> TaskPlan:
+    """Take a person's changed document: all of it, or nothing and every mistake with its place.
+
+    The document is kept byte for byte. Marks count for steps that were not finished: one that a
+    person marks as done or skipped is not run.
+
+    Raises:
+        InputError: The document is empty, or asks for changes that cannot be made.
+        PlanDocumentError: The document has mistakes.
+    """
+    if not text.strip():
+        raise InputError("There is no changed plan. Give the whole document under 'plan'.")
+    # The gate is there so that a person can change what the model may not.
+    old = plan.replace(allow_dynamic_update=True)
+    document = PlanDocument.parse(text)
+    new = aligned(old, document.plan)
+    new = new.replace(steps=tuple(_named(step, old, team) for step in new.steps))
+    refused = [*_touched(old, new)]
+    changed = old
+    try:
+        names = [card.name for card in team]
+        changes = difference(old, new)
+        changed = apply(old, changes, at=at, by="person", description=BY_PERSON, team=names)
+    except PlanChangeError as error:
+        refused += error.refusals
+    if refused:
+        raise InputError("\n".join(_placed(refusal, document) for refusal in refused))
+    marked = [
+        _marked(changed.step(step.id), step)
+        for step in new.steps
+        if step.id in old.by_id and _status(step) is not _status(old.step(step.id))
+    ]
+    changed = with_statuses(changed, marked, at)
+    return written(changed.replace(content=text, allow_dynamic_update=plan.allow_dynamic_update))
+
+
+def _placed(refusal: Refusal, document: PlanDocument) -> str:
+    """A refusal as a person finds it: with the line of its step, if the document has the step."""
+    line = None if refusal.step_id is None else document.line_of(refusal.step_id)
+    return refusal.reason if line is None else f"line {line}: {refusal.reason}"
+
+
+def _named(step: PlanStep, old: TaskPlan, team: Sequence[SpecialistCard]) -> PlanStep:
+    """The step with names as the team writes them, and with what no document can say."""
+    names = tuple(dict.fromkeys(find_specialist(name, team) or name for name in step.specialists))
+    before = old.by_id.get(step.id)
+    return step.replace(
+        assigned_to=names[0] if names else "",
+        joined_by=names[1:],
+        estimated_duration=None if before is None else before.estimated_duration,
+    )
+
+
+def _touched(old: TaskPlan, new: TaskPlan) -> Iterator[Refusal]:
+    """What a document says otherwise of finished steps, and what no change of a plan can say."""
+    steps, shown = new.by_id, PlanDocument.recover(old.content).plan.by_id
+    for step in old.steps:
+        if not step.is_finished or step.id not in steps:
+            continue
+        now, problem = steps[step.id], ""
+        if _status(now) is not step.status:
+            problem = f"is {step.status.value} and cannot be taken back. Leave its mark"
+        elif step.id in shown and now.result.split() != shown[step.id].result.split():
+            problem = f"is {step.status.value}, so its result stays as it is. Leave it"
+        if problem:
+            reason = f"Step {step.id} {problem}, and add a new step."
+            yield Refusal(code="finished_step", step_id=step.id, reason=reason)
+
+
+def _marked(step: PlanStep, shown: PlanStep) -> PlanStep:
+    if _status(shown) is StepStatus.PENDING:
+        return unstarted(step)
+    return step.replace(status=shown.status, result=shown.result, feedback=shown.feedback)
+
+
+def _status(step: PlanStep) -> StepStatus:
+    return StepStatus.PENDING if step.status in _PENDING else step.status

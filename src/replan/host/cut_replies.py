@@ -1,0 +1,68 @@
+"""What a reply that was cut off still counts for: an answer as it is, a plan not at all."""
+
+from typing import TypeVar, cast
+
+from replan.errors import Mistake
+from replan.models.reply_end import ReplyEnd
+from replan.replies.readings import FeedbackReading, ThinkReading
+from replan.replies.unreadable import PLAN_FORM, Complaint
+from replan.replies.written_plans.finding import FoundPlan
+from replan.state.results import TaskComplexity
+
+R = TypeVar("R")
+
+SHORTER = "Write it again, shorter, so that all of it fits."
+
+
+def unless_cut_thought(
+    read: ThinkReading | Complaint[ThinkReading], end: ReplyEnd
+) -> ThinkReading | Complaint[ThinkReading]:
+    """Give the reading of a think reply; a plan without its end is asked for again, then anew."""
+    reading = _reading(read)
+    if not end.cut or reading is None or reading.complexity is TaskComplexity.SIMPLE:
+        return _with_reason(read, end)
+    return Complaint[ThinkReading](
+        problem=f"{told(end)} {SHORTER} {PLAN_FORM}",
+        reading=reading.replace(body="", kind="empty"),
+        done="the plan is asked for by itself",
+    )
+
+
+def unless_cut_judgement(
+    read: FeedbackReading | Complaint[FeedbackReading], end: ReplyEnd
+) -> FeedbackReading | Complaint[FeedbackReading]:
+    """Give the reading of a feedback reply; a revision without its end changes nothing."""
+    reading = _reading(read)
+    if not end.cut or reading is None or reading.verdict == "complete":
+        return _with_reason(read, end)
+    return Complaint[FeedbackReading](
+        problem=f"{told(end)} {SHORTER} {PLAN_FORM}",
+        reading=reading.replace(body="", is_partial=False),
+        done="the plan stays as it is",
+    )
+
+
+def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
+    """Give the plan in a reply; that its end is missing is a mistake of it."""
+    if not end.cut:
+        return found
+    line = found.text.count("\n") + 1
+    mistake = Mistake(line=line, column=1, code="cut_off", reason=told(end), mend=SHORTER)
+    return found._replace(problems=(mistake,), is_cut=True)
+
+
+def told(end: ReplyEnd) -> str:
+    """Say to a model that its reply is not whole, and why."""
+    return f"Your reply is not whole: {end.why}."
+
+
+def _reading(read: R | Complaint[R]) -> R | None:
+    return cast("Complaint[R]", read).reading if isinstance(read, Complaint) else read
+
+
+def _with_reason(read: R | Complaint[R], end: ReplyEnd) -> R | Complaint[R]:
+    """Give a reading; a complaint about a reply says why it ends where it does."""
+    if not end.cut or not isinstance(read, Complaint):
+        return read
+    complaint = cast("Complaint[R]", read)
+    return complaint.replace(problem=f"{told(end)} {complaint.problem}")

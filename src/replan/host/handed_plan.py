@@ -1,0 +1,75 @@
+"""What comes in from a caller: whether a run can begin from it, and the plan in it."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from langchain_core.messages import RemoveMessage
+from langgraph.types import Overwrite
+
+from replan.errors import InputError
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import overlooked
+from replan.plan.model import TaskPlan
+from replan.plan.rerun import Rerun, reopened, rerun_reasons
+from replan.services import Services
+from replan.state.channels import checked, conversation
+from replan.state.placing import refusals_of, told_with_place
+
+NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
+"""What is said of an input that says nothing."""
+
+
+def check_input(given: Any, services: Services) -> None:
+    """Refuse an input that no run can begin from, before anything of it is stored.
+
+    Raises:
+        InputError: It is no mapping, says nothing, or its plan names unknown specialists.
+        PlanDocumentError: The plan has mistakes.
+    """
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"The input is a {type(given).__name__}. Give a mapping with `messages`, for example "
+            '{"messages": [("user", "...")]}, or with a plan under `plan`.'
+        )
+    asked = cast("Mapping[str, Any]", given)
+    if not asked:
+        # LangGraph draws a graph by handing it nothing; the first node refuses that.
+        return
+    document = checked("plan", str | None, asked.get("plan")) or ""
+    if read_handed_plan(document, services)[0] is None and _is_blank(asked.get("messages")):
+        raise InputError(NOTHING_TO_DO)
+
+
+def _is_blank(given: Any) -> bool:
+    """Whether the newest message of an input says nothing."""
+    if isinstance(given, Overwrite):
+        given = given.value
+    given = cast("list[Any]", given) if isinstance(given, list) else [given]
+    newest = given[-1] if given else None
+    if newest is None or isinstance(newest, RemoveMessage):
+        return newest is None
+    (message,) = conversation([], [[newest]])
+    return message.type == "human" and not str(message.content).strip()
+
+
+def read_handed_plan(
+    text: str | None, services: Services
+) -> tuple[TaskPlan | None, tuple[Rerun, ...]]:
+    """Read a person's plan document, strictly, and open what was edited since it was done.
+
+    Raises:
+        PlanDocumentError: It has mistakes.
+        InputError: It names specialists that the team does not have, or nobody where no card fits.
+    """
+    if not text or not text.strip():
+        return None, ()
+    document = PlanDocument.parse(text)
+    plan = document.plan
+    reruns = rerun_reasons(plan)
+    plan = reopened(plan, reruns)
+    refused = [told_with_place(each, document) for each in refusals_of(plan.steps, services.team)]
+    if refused:
+        # A name in the wrong place is often why a step names nobody.
+        names = [f"In {each}." for each in overlooked(text) if each.kind == "name"]
+        raise InputError("\n".join([*refused, *names]))
+    return plan, reruns

@@ -1,0 +1,240 @@
+"""How a node of the host asks a model: counted, hidden from the stream, retried if it can pass."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import Runtime
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+
+from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
+from replan.events.emitter import Counter, Emitter
+from replan.events.types import LimitReached
+from replan.failures import can_pass, describe
+from replan.host.answer_stream import AnswerStream
+from replan.models.chat import Chat
+from replan.models.handlers import with_handlers
+from replan.models.listening import has_listener, stream_is_heard
+from replan.models.pauses import error_raised, pause_if_busy
+from replan.models.reply_end import WHOLE, ReplyEnd, end_of
+from replan.models.retries import with_retries
+from replan.plan.preview import HOST_TRIES
+from replan.prompts.budget import within_budget
+from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
+from replan.prompts.sections import Node
+from replan.services import Services
+from replan.spending.account import Account
+from replan.spending.deadline import in_time
+from replan.spending.meter import Meter
+from replan.spending.permits import Scope
+from replan.spending.scopes import run_scope
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.limits import RunSettings
+from replan.state.usage import CUT_OFF, TokenCount, Usage
+
+logger = logging.getLogger(__name__)
+
+_LIMITS_OF_LENGTH = ("max_tokens", "max_cost")
+
+
+@dataclass
+class HostCall:
+    """What one node of the host needs to ask a model and to tell of it.
+
+    Attributes:
+        node: The node.
+        services: The live things.
+        emitter: Tells of events.
+        config: The caller's configuration, for callbacks, tags and metadata.
+        seconds: How long one turn of a try may take.
+        run_id: The run.
+        scope: The run, and what of it is kept back for others.
+        used: What the calls so far used.
+        refused: The limit that kept the newest call from being made, or none.
+        end: How the newest reply ended.
+    """
+
+    node: Node
+    services: Services
+    emitter: Emitter
+    config: RunnableConfig
+    seconds: float
+    run_id: str
+    scope: Scope
+    used: TokenCount = field(default_factory=TokenCount)
+    refused: LimitReachedError | None = None
+    end: ReplyEnd = WHOLE
+
+    async def ask(
+        self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None = None
+    ) -> str:
+        """Give the text of the model's reply, shown through `answer` as it comes.
+
+        Raises:
+            ModelCallError: The model could not be reached or refused the call.
+            LimitReachedError: The run has no call, no token, no money or no time left.
+        """
+        self.refused = None
+        account = self._account
+        meter = Meter(
+            account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
+        )
+        config = with_handlers(self.config, [meter.handler], tags=["nostream"])
+
+        def restart(_: RetryCallState) -> None:
+            if answer is not None:
+                answer.restart()
+
+        def retrying() -> AsyncRetrying:
+            return AsyncRetrying(
+                retry=retry_if_exception(can_pass),
+                stop=stop_after_attempt(HOST_TRIES),
+                wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
+                before_sleep=restart,
+                reraise=True,
+            )
+
+        is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
+        is_heard = is_heard or self.emitter.hooks.hears_tokens
+        on_text = answer.feed if answer is not None and is_heard else None
+
+        async def reply() -> AIMessage:
+            # A model that never answers, or never stops, must not hold the run for ever.
+            seconds = self.seconds * chat.turns
+            return await in_time(
+                lambda: chat.reply(messages, config, on_text), account, meter, seconds
+            )
+
+        try:
+            async with meter:
+                message: AIMessage = await in_time(
+                    lambda: with_retries(reply, retrying), account, meter
+                )
+        except LimitReachedError as error:
+            self.refused = error
+            raise
+        except (GraphBubbleUp, StorageError, UnpricedModelError):
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+        finally:
+            self.used += meter.count
+        self.end = end_of(message)
+        return message.text
+
+    async def ask_in_room(
+        self,
+        chat: Chat,
+        prompt_of: Callable[[int], list[BaseMessage]],
+        answer: AnswerStream | None = None,
+    ) -> str:
+        """Ask with as much of the results as the limits have room for.
+
+        Args:
+            chat: The model.
+            prompt_of: Makes the prompt with so many characters of results.
+            answer: Shows the reply as it comes.
+
+        Raises:
+            ModelCallError: The model could not be reached or refused the call.
+            LimitReachedError: There is no room for the prompt with next to no results in it.
+        """
+        budget, refusals = RESULTS_BUDGET, list[LimitReachedError]()
+        while True:
+            try:
+                reply = await self.ask(chat, prompt_of(budget), answer)
+            except LimitReachedError as error:
+                # A refused call costs nothing, and a shorter one may have room.
+                if error.limit not in _LIMITS_OF_LENGTH or budget < LEAST_RESULT:
+                    raise
+                refusals.append(error)
+            else:
+                # A run around this one may be who refused.
+                for each in refusals:
+                    each.is_overcome = True
+                return reply
+            budget //= 2
+
+    async def ask_again(
+        self,
+        chat: Chat,
+        messages: list[BaseMessage],
+        reply: str,
+        complaint: str,
+        answer: AnswerStream | None = None,
+    ) -> str:
+        """Show the model its reply and what is wrong with it, and give its second reply."""
+        if answer is not None:
+            answer.restart()
+        shown = within_budget(reply, RESULTS_BUDGET) or "(empty)"
+        return await self.ask(chat, [*messages, AIMessage(shown), HumanMessage(complaint)], answer)
+
+    async def tell_limit(self, limit: str, value: float) -> None:
+        """Tell that a limit of the run is reached."""
+        await self.emitter.emit(LimitReached, limit=limit, value=value)
+
+    async def tell_cut(self) -> str:
+        """Tell that the newest reply, which is an answer, is not whole; give why, or nothing."""
+        if self.end.cut:
+            await self.tell_limit(self.end.cut, self.end.tokens)
+        return self.end.cut
+
+    async def close(self) -> None:
+        """Let go of what only a run that goes on needs."""
+        await self.services.journal.closed(self.run_id)
+        self.services.accounts.close(self.run_id)
+
+    async def usage(self, state: EnhancedState) -> Usage:
+        """The run's usage with this node's part, and with what calls that were cut off may cost."""
+        used = state.get("usage", Usage()).plus((self.node, self.used))
+        # Nothing else is on its way while a node of the host is at work.
+        charged = await self._account.charged()
+        lost = TokenCount(
+            calls=max(0, charged.calls - used.calls), cost=max(0.0, charged.cost - used.cost)
+        )
+        return used.plus((CUT_OFF, lost)) if lost.calls else used
+
+    def _failed(self, error: Exception) -> ModelCallError:
+        about = {"run_id": self.run_id, "node": self.node, "error": type(error).__name__}
+        logger.warning("model call failed", extra=about)
+        return ModelCallError(self.node, describe(error))
+
+    @property
+    def _account(self) -> Account:
+        return self.services.accounts.of(self.services.journal, self.run_id)
+
+
+def host_call(
+    node: Node,
+    state: EnhancedState,
+    *,
+    services: Services,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    closing: bool,
+) -> HostCall:
+    """Prepare a call; one that is not `closing` leaves the closing reserve to one that is."""
+    limits = settings_of(state).limits
+    return HostCall(
+        node=node,
+        services=services,
+        emitter=emitter_of(state, services, runtime),
+        config=config,
+        seconds=limits.step_timeout,
+        run_id=state.get("run_id", ""),
+        scope=run_scope(limits, services, closing=closing),
+    )
+
+
+def emitter_of(state: EnhancedState, services: Services, runtime: Runtime[RunSettings]) -> Emitter:
+    """Tell of events from where the run's numbers stand."""
+    return Emitter(
+        write=runtime.stream_writer,
+        hooks=services.hooks.of(state.get("run_id", "")),
+        run_id=state.get("run_id", ""),
+        round=state.get("current_round", 0),
+        counter=Counter(state.get("event_seq", 0)),
+    )

@@ -1,0 +1,69 @@
+"""What of a model's plan does not count: attempts at unsafe work, and more time than allowed."""
+
+from collections.abc import Iterator
+
+from replan.host.plan_texts import written
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import Kind, Overlooked
+from replan.plan.model import PlanStep, TaskPlan
+from replan.services import Services
+
+_WORK = ("description", "brief", "parameters", "assigned_to", "joined_by")
+
+
+def bounded(
+    plan: TaskPlan,
+    services: Services,
+    step_timeout: float,
+    before: TaskPlan | None = None,
+) -> tuple[TaskPlan, tuple[Overlooked, ...]]:
+    """Take from a model's plan what only a person may give, and tell what was taken.
+
+    Args:
+        plan: The plan, with names as the team writes them.
+        services: Who does the work.
+        step_timeout: Seconds that one attempt may take.
+        before: The plan that it revises. What a person gave to work that stays the same stays.
+    """
+    known = (before or TaskPlan()).by_id
+    cards = [each.card for each in services.specialists.values()]
+    unsafe = {card.name for card in cards if card.is_declared and card.effects == "unsafe"}
+    steps = tuple(_bounded(each, known.get(each.id), unsafe, step_timeout) for each in plan.steps)
+    if steps == plan.steps:
+        return plan, ()
+    document = PlanDocument.recover(plan.content)
+    taken = tuple(
+        Overlooked(line=document.line_of(step.id) or 1, kind=kind, step=step.id, text=text)
+        for step, within in zip(plan.steps, steps, strict=True)
+        for kind, text in _taken(step, within)
+    )
+    return written(plan.replace(steps=steps)), taken
+
+
+def _bounded(
+    step: PlanStep, before: PlanStep | None, unsafe: set[str], step_timeout: float
+) -> PlanStep:
+    retries, timeout = step.max_retries, step.timeout
+    if retries is not None and not unsafe.isdisjoint(step.specialists):
+        retries = retries if retries <= _given_retries(step, before) else None
+    if timeout is not None:
+        given = before.timeout if before is not None else None
+        timeout = min(timeout, max(step_timeout, given or 0))
+    if (retries, timeout) == (step.max_retries, step.timeout):
+        return step
+    return step.replace(max_retries=retries, timeout=timeout)
+
+
+def _given_retries(step: PlanStep, before: PlanStep | None) -> int:
+    """The retries that a person gave to this very work; -1 if nobody did."""
+    if before is None or before.max_retries is None:
+        return -1
+    is_same = all(getattr(step, name) == getattr(before, name) for name in _WORK)
+    return before.max_retries if is_same else -1
+
+
+def _taken(step: PlanStep, within: PlanStep) -> Iterator[tuple[Kind, str]]:
+    if within.max_retries != step.max_retries:
+        yield "retries", f"retries {step.max_retries}"
+    if within.timeout != step.timeout:
+        yield "timeout", f"timeout {step.timeout:g}s"

@@ -1,0 +1,146 @@
+"""What becomes of a revision that a model wrote: what of it can be taken, and what cannot."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from replan.errors import Mistake
+from replan.host.model_bounds import bounded
+from replan.host.plan_texts import assigned
+from replan.plan.applying import apply_valid
+from replan.plan.changes import difference
+from replan.plan.markdown.document import PlanDocument, too_large
+from replan.plan.markdown.overlooked import Overlooked
+from replan.plan.merging import matched, taken_over
+from replan.plan.model import PlanStep, TaskPlan
+from replan.replies.dropping import crossed_out, taken_away
+from replan.replies.vocabulary.naming import Names
+from replan.replies.written_plans.finding import problems_of
+from replan.services import Services
+from replan.state.placing import refusals_of, told_with_place
+from replan.state.results import ActionType, FeedbackResult
+from replan.texts.bounds import MODEL_PLAN
+
+SUGGESTION = "Plan updated from execution feedback."
+MOST_NAMED = 20
+"""Steps that a complaint names one by one."""
+
+
+@dataclass
+class Revision:
+    """What became of a revision.
+
+    Attributes:
+        plan: The plan after it; the old one if nothing could be taken.
+        complaints: What could not be taken, and why.
+        left_out: The complaint about the steps that it leaves out without a word, or empty.
+        withheld: What it asks for that only a person may give.
+    """
+
+    plan: TaskPlan
+    complaints: list[str] = field(default_factory=list[str])
+    left_out: str = ""
+    withheld: tuple[Overlooked, ...] = ()
+
+    @property
+    def problems(self) -> list[str]:
+        """All that is to be said against it."""
+        return [*self.complaints, *filter(None, [self.left_out])]
+
+
+def revision_of(
+    old: TaskPlan,
+    text: str,
+    judged: FeedbackResult,
+    services: Services,
+    *,
+    step_timeout: float,
+    said: str = "",
+) -> Revision:
+    """Apply what is valid of a model's revised plan document.
+
+    Args:
+        old: The plan as it is.
+        text: The document.
+        judged: The judgement that asks for the revision.
+        services: Whom the team has.
+        step_timeout: Seconds that one attempt of a step may take.
+        said: What the reply says beside the document.
+    """
+    if beyond := too_large(text, MODEL_PLAN):
+        return Revision(old, [str(mistake) for mistake in beyond])
+    text = crossed_out(text)
+    document = PlanDocument.recover(text, known=old.by_id)
+    if not document.plan.steps:
+        return Revision(old, [str(mistake) for mistake in document.mistakes])
+    wanted = matched(old, document.plan)
+    spoken = (judged.feedback, judged.plan_update_suggestion, said, text)
+    gone = taken_away(old.steps, wanted.steps, spoken)
+    merged, unsaid = taken_over(old, wanted, gone)
+    new, withheld = bounded(assigned(merged, services.team), services, step_timeout, old)
+    plan, refusals = apply_valid(
+        old,
+        difference(old, new),
+        at=services.clock(),
+        by="model",
+        description=judged.plan_update_suggestion or SUGGESTION,
+        misread=set(_misread(document, wanted)),
+    )
+    names = Names(services.names)
+    known = {each.reason for each in problems_of(old.content, names)}
+    problems = [p for p in problems_of(text, names, old.by_id) if p.reason not in known]
+    # Whoever names somebody whom the team does not have is asked once; then the step fails.
+    fresh = [step for step in plan.steps if step not in old.steps]
+    strangers = [told_with_place(each, document) for each in refusals_of(fresh, services.team)]
+    complaints = [*map(str, problems), *map(str, refusals), *strangers]
+    if plan.version == old.version and not complaints and not unsaid and _wants_another(judged):
+        complaints = [NOTHING_NEW, *map(str, withheld)]
+    return Revision(plan, complaints, _complaint_about(unsaid), withheld)
+
+
+NOTHING_NEW = (
+    "Your plan is the plan as it stands, though a change was asked for. A failed step is done "
+    "again only if its line changes."
+)
+
+
+def _wants_another(judged: FeedbackResult) -> bool:
+    """Whether a judgement of a model asks for a plan that is not the old one."""
+    if judged.by != "model" or judged.suggested_action is ActionType.EXECUTE_STEP:
+        return False
+    is_change = judged.suggested_action is ActionType.UPDATE_PLAN
+    return is_change or judged.plan_update_suggestion != ""
+
+
+_ORDER = ("unknown_dependency", "unknown_condition", "self_dependency", "cycle")
+
+
+def _misread(document: PlanDocument, wanted: TaskPlan) -> Iterator[int]:
+    """Give the steps of which the document says what they wait for, and it cannot be."""
+    lines = sorted(_lines_of(document, wanted), reverse=True)
+    for mistake in _of_order(document.mistakes):
+        yield from [step_id for line, step_id in lines if line <= mistake.line][:1]
+
+
+def _lines_of(document: PlanDocument, wanted: TaskPlan) -> Iterator[tuple[int, int]]:
+    """Give the first line of each step with the id that the step has in the plan."""
+    for written, step in zip(document.plan.steps, wanted.steps, strict=True):
+        line = document.line_of(written.id)
+        if line is not None:
+            yield line, step.id
+
+
+def _of_order(mistakes: Sequence[Mistake]) -> list[Mistake]:
+    return [mistake for mistake in mistakes if mistake.code in _ORDER]
+
+
+def _complaint_about(unsaid: Sequence[PlanStep]) -> str:
+    if not unsaid:
+        return ""
+    named = [f"{step.id} ({step.description})" for step in unsaid[:MOST_NAMED]]
+    more = len(unsaid) - len(named)
+    listed = ", ".join([*named, *([f"{more} more"] if more else [])])
+    first = unsaid[0]
+    return (
+        f"Your plan leaves out these steps: {listed}. Write them too, or mark each one that is "
+        f"dropped: `- [-] {first.id}. {first.description}`."
+    )

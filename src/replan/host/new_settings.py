@@ -1,0 +1,120 @@
+"""Settings that come with a call that goes on with a run: they hold from its first node on."""
+
+from collections.abc import Awaitable, Callable
+from inspect import signature
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+
+from replan.services import Services
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.limits import RunSettings
+from replan.state.tightening import refused, tightened, told_loosened
+
+Node = Callable[..., Awaitable[Any]]
+"""A node of the graph: an async function of the state that gives what it changes of it."""
+
+
+def asked_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings | None:
+    """The settings that came with the call; a graph around this one may have another context.
+
+    What came from outside of the process only tightens what the team has.
+    """
+    context = cast("object", runtime.context)
+    if not isinstance(context, RunSettings):
+        return None
+    return _within(context, services) if services.is_served else context
+
+
+def refused_in(runtime: Runtime[RunSettings], services: Services) -> list[str]:
+    """What the call asked for that only the team may loosen, a sentence each."""
+    context, taken = cast("object", runtime.context), asked_in(runtime, services)
+    if taken is None or not isinstance(context, RunSettings):
+        return []
+    return [*refused(context, taken)]
+
+
+def within_team(state: EnhancedState, services: Services) -> EnhancedState:
+    """The state, with no looser settings than the team's where clients of a server may edit it."""
+    if not services.is_served or "settings" not in state:
+        return state
+    return {**state, "settings": _within(settings_of(state), services)}
+
+
+def _within(asked: RunSettings, services: Services) -> RunSettings:
+    return tightened(services.settings, asked, services.open_to_clients)
+
+
+def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
+    """What settings change in the state of a run that is under way; nothing if they are the same.
+
+    Args:
+        state: The run.
+        asked: The new settings; fields that are left out stay as they are.
+    """
+    if asked is None:
+        return {}
+    old = settings_of(state)
+    new = old.overridden_by(asked)
+    if new == old:
+        return {}
+    # What a person's answers gave back stays on top.
+    more = rounds_of(state) + new.limits.max_rounds - old.limits.max_rounds
+    return {"settings": new, "max_rounds": max(1, more)}
+
+
+def with_new_settings(node: Node) -> Node:
+    """Let a node see the settings that came with the call, and put them into the state.
+
+    `replan.run` puts them there itself; LangGraph's own methods and its server hand them on as
+    `context`, which no checkpoint keeps.
+    """
+    wanted = frozenset(signature(node).parameters)
+
+    async def settled(
+        state: EnhancedState,
+        runtime: Runtime[RunSettings],
+        config: RunnableConfig,
+        *,
+        services: Services,
+    ) -> dict[str, Any]:
+        edited, state = state, within_team(state, services)
+        changes: dict[str, Any] = {**resumed_with(state, asked_in(runtime, services))}
+        if settings_of(edited) != settings_of(state):
+            changes = {"settings": settings_of(state), **changes}
+        by = "a client" if services.is_served else "the context of a call"
+        new = changes.get("settings", settings_of(state))
+        told = told_loosened(settings_of(state), new, by, services.clock())
+        if services.is_served:
+            told += _untold(edited, state, runtime, services)
+        known = {**state, **changes, "warnings": [*state.get("warnings", []), *told]}
+        given = {"runtime": runtime, "config": config}
+        asked = {name: value for name, value in given.items() if name in wanted}
+        update = {**changes, **await node(known, services=services, **asked)}
+        return {**update, "warnings": _after(told, update.get("warnings", []))} if told else update
+
+    settled.__name__, settled.__doc__ = node.__name__, node.__doc__
+    return settled
+
+
+def _after(told: list[str], warnings: list[str] | Overwrite) -> list[str] | Overwrite:
+    """The warnings of a node after those that were told before it."""
+    if isinstance(warnings, Overwrite):
+        return Overwrite([*told, *warnings.value])
+    return [*told, *warnings]
+
+
+def _untold(
+    edited: EnhancedState,
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    services: Services,
+) -> list[str]:
+    """What a client wrote into the state, or asked for with the call, and does not get."""
+    told = [
+        *refused(settings_of(edited), settings_of(state)),
+        *refused_in(runtime, services),
+    ]
+    return [each for each in dict.fromkeys(told) if each not in state.get("warnings", [])]

@@ -1,0 +1,98 @@
+"""From what a model wrote to a plan: read, complained about once, then recovered."""
+
+from collections.abc import Collection, Sequence
+
+from langchain_core.messages import BaseMessage
+
+from replan.errors import LimitReachedError, ModelCallError
+from replan.host.cut_replies import with_end
+from replan.host.host_call import HostCall
+from replan.plan.markdown.document import PlanDocument, refresh_content, too_large
+from replan.plan.markdown.rendering import render
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.replies.readings import read_plan
+from replan.replies.vocabulary.naming import Names
+from replan.replies.written_plans.finding import FoundPlan, problems_of
+from replan.state.placing import refusals_of, told_with_place
+from replan.state.team import SpecialistCard, find_specialist
+from replan.texts.bounds import MODEL_PLAN
+
+LONGEST_LINE = 300
+"""Characters of a request that fit into the line of a step."""
+
+
+async def read_model_plan(
+    found: FoundPlan, call: HostCall, prompt: list[BaseMessage]
+) -> tuple[TaskPlan, str]:
+    """Give the plan that a model's text holds, and what is still wrong with the text.
+
+    A text with mistakes is shown to the model once with all of them; of its second text, and
+    else of its first, what can be read is taken. A plan without steps means that none could; of
+    a text that was cut off, none is.
+    """
+    team = call.services.team
+    first = _plan_of(found)
+    complaint = complaint_about(found, team)
+    if not complaint:
+        return first, ""
+    problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, mended."
+    try:
+        reply = await call.ask_again(call.services.models.planning, prompt, found.text, problem)
+    except (LimitReachedError, ModelCallError):
+        return first, complaint
+    again = with_end(read_plan(reply, call.services.names), call.end)
+    second = _plan_of(again)
+    return (second, complaint_about(again, team)) if second.steps else (first, complaint)
+
+
+def _plan_of(found: FoundPlan) -> TaskPlan:
+    return TaskPlan() if found.is_cut else _document_of(found).plan
+
+
+def _document_of(found: FoundPlan) -> PlanDocument:
+    """Read a plan; nothing of one that is too large for a model's."""
+    return PlanDocument.recover("" if too_large(found.text, MODEL_PLAN) else found.text)
+
+
+def plan_in(text: str, team: Collection[str]) -> FoundPlan:
+    """The plan in a document that was read before, and what is wrong with it."""
+    return FoundPlan(text, problems_of(text, Names(team)), is_certain=True)
+
+
+def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
+    """What is wrong with a model's document and with whom it names, one line each."""
+    document = _document_of(found)
+    # The marks of a model's own plan do not count: all of its steps are to be done.
+    steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
+    refused = (told_with_place(each, document) for each in refusals_of(steps, team))
+    return "\n".join([*map(str, found.problems), *refused])
+
+
+def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:
+    """The plan with names as the team writes them; a name that nobody has is left as it is."""
+    steps = tuple(_assigned(step, team) for step in plan.steps)
+    return plan if steps == plan.steps else written(plan.replace(steps=steps))
+
+
+def one_step_plan(request: str) -> TaskPlan:
+    """The plan where none could be read: the request itself as its only step."""
+    line = " ".join(request.split()) or "Do what was asked."
+    is_long = len(line) > LONGEST_LINE
+    step = PlanStep(id=1, description=line[:LONGEST_LINE], brief=request if is_long else "")
+    plan = TaskPlan(steps=(step,))
+    return plan.replace(content=render(plan))
+
+
+def written(plan: TaskPlan) -> TaskPlan:
+    """The plan with its document in step; a document that stays faulty is written anew."""
+    kept = refresh_content(plan)
+    if PlanDocument.recover(kept.content).mistakes:
+        return plan.replace(content=render(plan))
+    return kept
+
+
+def _assigned(step: PlanStep, team: Sequence[SpecialistCard]) -> PlanStep:
+    names = tuple(dict.fromkeys(find_specialist(name, team) or name for name in step.specialists))
+    if names == step.specialists:
+        return step
+    return step.replace(assigned_to=names[0] if names else "", joined_by=names[1:])

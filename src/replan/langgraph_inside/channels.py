@@ -1,0 +1,100 @@
+"""LangGraph's delta channel, which is beta, with a rhythm of snapshots of our own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self, cast
+
+from langgraph.channels import DeltaChannel, LastValue
+from langgraph.types import Overwrite
+
+SNAPSHOT_AFTER = 10
+"""Writes of a channel until its first snapshot; a larger value is written whole more seldom."""
+
+LONGEST_IDLE = 500
+"""Super-steps without a write after which a channel is written whole, so that it is found soon."""
+
+NOTHING: object = LastValue[Any](object).value
+"""What LangGraph keeps in a channel that was never written."""
+
+
+class Delta(DeltaChannel[Any]):
+    """A value of which a checkpoint stores the new writes, and now and then the whole.
+
+    A snapshot after every so many writes would make a growing value grow with its square. So the
+    writes between two snapshots grow with the value: all snapshots together are at most twice as
+    large as the last one, and a restore replays at most half of the writes. A restore also looks
+    through every checkpoint since the last snapshot, so a channel that rests gets one, too.
+    """
+
+    __slots__ = ("idle", "least")
+
+    def __init__(
+        self,
+        reducer: Callable[[Any, Sequence[Any]], Any],
+        typ: Any = None,
+        *,
+        snapshot_frequency: int = SNAPSHOT_AFTER,
+    ) -> None:
+        self.idle = 0
+        super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
+
+    @property
+    def snapshot_frequency(self) -> int:
+        """Writes between two snapshots; 0 asks for one now."""
+        is_due = self.idle > 0 and self.idle % LONGEST_IDLE == 0
+        return 0 if is_due else max(self.least, self.size() // 2)
+
+    @snapshot_frequency.setter
+    def snapshot_frequency(self, least: int) -> None:
+        # The parent sets what a channel was made with.
+        self.least = least
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the writes of a super-step; LangGraph tells also of one without writes."""
+        self.idle = 0 if values else self.idle + 1
+        return bool(values) and super().update([self.written(value) for value in values])
+
+    def replay_writes(self, writes: Sequence[tuple[str, str, Any]]) -> None:
+        """Take stored writes, which a server may give back as plain dicts."""
+        super().replay_writes(
+            [(task, key, self.written(value, is_stored=True)) for task, key, value in writes]
+        )
+
+    def written(self, value: Any, *, is_stored: bool = False) -> Any:
+        """Take one write, as it is unless a subclass checks it.
+
+        Args:
+            value: The write.
+            is_stored: Whether a checkpoint held it, perhaps of another version.
+        """
+        return value
+
+    def size(self) -> int:
+        """How many parts the value has, which a snapshot writes all."""
+        held = self.value if self.is_available() else None
+        return len(cast("list[Any]", held)) if isinstance(held, list | dict) else 0
+
+    def copy(self) -> Self:
+        """Copy; the value may be shared, since no reducer changes it in its place."""
+        twin = self.empty_twin()
+        twin.value = self.value
+        return twin
+
+    def in_snapshot(self, checkpoint: Any) -> Any:
+        """The value that a snapshot holds, in whatever form LangGraph wrote it."""
+        return DeltaChannel[Any](self.reducer, list).from_checkpoint(checkpoint).value
+
+    def empty_twin(self) -> Self:
+        """A channel like this one without a value."""
+        # For each fork, a copy of each channel: making it anew takes eight times as long.
+        twin = object.__new__(type(self))
+        twin.key, twin.typ, twin.reducer = self.key, self.typ, self.reducer  # pyright: ignore[reportUnknownMemberType]
+        twin.least, twin.idle = self.least, 0
+        return twin
+
+
+def overwriting(value: Any) -> Overwrite | None:
+    """The two forms of a write that takes the place of the value; None for any other write."""
+    if isinstance(value, Overwrite):
+        return value
+    form = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return Overwrite(form["__overwrite__"]) if "__overwrite__" in form else None

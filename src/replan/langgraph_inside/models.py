@@ -1,0 +1,40 @@
+"""What LangChain's chat models keep to themselves."""
+
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+
+def can_call_tools(model: BaseChatModel) -> bool:
+    """Whether a model has a way of its own to take tools; LangChain's only raises."""
+    return type(model).bind_tools is not BaseChatModel.bind_tools
+
+
+def is_of_openai(model: BaseChatModel) -> bool:
+    """Whether a model speaks through a client of the OpenAI protocol."""
+    return hasattr(model, "root_async_client")
+
+
+def without_own_retries(model: BaseChatModel) -> tuple[BaseChatModel, int]:
+    """Take from a model's client the further tries that it makes unseen.
+
+    Whoever asks the model is to make them, so that each of them is a call that limits know of.
+    Only clients of the OpenAI protocol let them be taken; any other model is given back as it is.
+
+    Returns:
+        The model, and how many tries were taken.
+    """
+    waiting: Any = getattr(model, "root_async_client", None)
+    direct: Any = getattr(model, "root_client", None)
+    if not hasattr(waiting, "with_options"):
+        return model, 0
+    retries: int = waiting.max_retries
+    changes: dict[str, Any] = {}
+    for prefix, client in (("async_", waiting), ("", direct)):
+        if client is not None:
+            patient = client.with_options(max_retries=0)
+            changes |= {
+                f"root_{prefix}client": patient,
+                f"{prefix}client": patient.chat.completions,
+            }
+    return model.model_copy(update=changes), retries

@@ -1,0 +1,68 @@
+"""What a running task of LangGraph has beside its arguments."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any, cast
+
+from langchain_core.messages import AIMessageChunk
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.graph.message import push_message
+from langgraph.runtime import Runtime
+
+_CHECKPOINTER = "__pregel_checkpointer"
+_READ = "__pregel_read"
+_RUNTIME = "__pregel_runtime"
+
+inherited_config = var_child_runnable_config
+"""The configuration that what runs here finds without being handed it."""
+
+
+def can_read_state(config: RunnableConfig) -> bool:
+    """Whether a task can read the channels of its super-step."""
+    return _READ in configurable(config)
+
+
+def read_state(config: RunnableConfig, keys: Sequence[str]) -> dict[str, Any]:
+    """Read channels as they were when the super-step began."""
+    return configurable(config)[_READ](list(keys))
+
+
+def is_checkpointed(config: RunnableConfig) -> bool:
+    """Whether a saver keeps what the run comes to."""
+    return bool(configurable(config).get(_CHECKPOINTER))
+
+
+def runtime_in(config: RunnableConfig) -> Runtime[Any] | None:
+    """The runtime that graphs inside of this task would take over."""
+    given = configurable(config).get(_RUNTIME)
+    return cast("Runtime[Any]", given) if isinstance(given, Runtime) else None
+
+
+def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) -> RunnableConfig:
+    """Let graphs inside of a task take over its runtime, under no control and with this context."""
+    own = runtime.override(control=None, context=context)
+    return {**config, "configurable": {**configurable(config), _RUNTIME: own}}
+
+
+def configurable(config: RunnableConfig) -> Mapping[str, Any]:
+    """What a configuration holds for nodes."""
+    return config.get("configurable", {})
+
+
+def push_text(text: str, message_id: str) -> None:
+    """Show a piece of text in the `messages` mode, and put nothing into the state."""
+    push_message(AIMessageChunk(content=text, id=message_id), state_key=None)
+
+
+def does_nothing(write: Callable[[Any], None]) -> bool:
+    """Whether this is the writer that LangGraph gives a node where nobody reads custom events.
+
+    It has no public sign, so its code is compared: an unknown writer counts as one that is read.
+    """
+    is_plain = isinstance(write, FunctionType) and write.__closure__ is None
+    return is_plain and write.__code__.co_code == _nothing.__code__.co_code
+
+
+def _nothing(_: Any) -> None:
+    pass

@@ -1,0 +1,1 @@
+"""How a chat model is asked: streamed or whole, again where its server is busy."""

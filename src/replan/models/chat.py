@@ -1,0 +1,433 @@
+"""One call of a chat model: streamed where somebody hears it, whole where nobody does."""
+
+import inspect
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
+from langchain_core.messages.content import InvalidToolCall
+from langchain_core.messages.tool import (
+    ToolCall,
+    ToolCallChunk,
+    invalid_tool_call,
+    tool_call,
+)
+from langchain_core.messages.utils import message_chunk_to_message
+from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import ValidationError
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
+
+from replan.errors import ConfigurationError, ReplyTooLongError
+from replan.failures import broke_off, describe, is_busy
+from replan.langgraph_inside.models import is_of_openai
+from replan.models.handlers import handlers_of
+from replan.models.listening import has_listener, makes_langchain_stream
+from replan.models.pauses import error_raised, pause_if_busy
+from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
+from replan.models.retries import with_retries
+from replan.ports.allowance import USUAL_REPLY, Allowance, Request
+from replan.texts.storable import well_formed
+
+ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
+"""Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""
+
+OnText = Callable[[str], None]
+"""Gets the pieces of a reply's text as they arrive."""
+
+LONGEST_REMARK = 200
+"""Characters that a model may say before its tool calls without their being taken for an answer."""
+
+LONG_REPLY = 16_384
+"""Tokens of a reply, where its model bounds it by nothing and is known to write so much."""
+
+LONGEST_REPLY = 2_000_000
+"""Characters of a reply's text; one that goes on beyond them is broken off."""
+
+# What a piece counts for at least: it takes a thousand times the memory of its text.
+_LEAST_PIECE = 10
+
+# What models call the bound of a reply.
+_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+
+_REFUSALS = frozenset({400, 404, 405, 406, 415, 422, 501})
+
+# How LangChain's model of the OpenAI protocol fails at an answer that is none; elsewhere, these are
+# faults of the program.
+_UNREAD = (TypeError, AttributeError, LookupError)
+
+_pause = pause_if_busy(error_raised, first=0.5, longest=8)
+
+
+async def holds_tool_call(chunks: AsyncIterator[AIMessageChunk]) -> bool:
+    """Wait for a tool call, the end, or more text than models say before they call a tool."""
+    length = 0
+    async for chunk in chunks:
+        if chunk.tool_call_chunks:
+            return True
+        length += len(chunk.text)
+        if length > LONGEST_REMARK:
+            return False
+    return False
+
+
+@dataclass(frozen=True)
+class Toolset:
+    """The tools that a model may call, and who says whether it does.
+
+    Attributes:
+        tools: LangChain tools, and names of tools that the model's provider has.
+        checker: While it says that a reply holds a tool call, or nothing yet, the text is not
+            shown.
+    """
+
+    tools: Sequence[Any]
+    checker: ToolCallChecker = holds_tool_call
+
+
+class Chat:
+    """A chat model that remembers how its server sends replies.
+
+    Attributes:
+        model: The model.
+        names: What it is called: by the one who configured it, by its provider, and by its class.
+        provider_name: What its provider calls it.
+        retries: Further calls of one reply, while its server is busy or cannot be reached.
+        turns: Turns, of the model and of tools, that one reply may take one after another.
+        can_stream: Whether its server has not refused to stream.
+        sends_whole: Whether its server has not dropped a whole reply.
+        ends: How its server ends streams.
+    """
+
+    turns = 1
+
+    def __init__(self, model: BaseChatModel, name: str = "", retries: int = 0) -> None:
+        self.model = model
+        self.names = names_of(model, name)
+        self.provider_name = names_of(model)[0]
+        self.retries = retries
+        self.can_stream = True
+        self.sends_whole = True
+        self.ends = StreamEnds()
+
+    async def reply(
+        self,
+        messages: Sequence[BaseMessage],
+        config: RunnableConfig,
+        on_text: OnText | None = None,
+        toolset: Toolset | None = None,
+    ) -> AIMessage:
+        """Ask the model; `on_text` gets the pieces of the text as they arrive.
+
+        The reply is streamed if `on_text` or a callback hears its pieces, or if the server has
+        dropped a whole one before. Each call asks for leave by itself: the first one, each further
+        try of a server that is busy, and the one for the whole reply where the server refuses to
+        stream, or where a stream ended without a word and may have been a refusal.
+
+        Raises:
+            ReplyTooLongError: It goes on beyond `LONGEST_REPLY`.
+            ConnectionError: It broke off, as its end says or its silence.
+            ConfigurationError: The checker of the tools failed.
+            Exception: Whatever the model's client raises.
+        """
+        is_heard = on_text is not None or has_listener(config)
+        asked = _Asked(
+            self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
+        )
+        return await with_retries(asked.attempt, asked.retrying)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A reply that is asked for: what goes out, and what its attempts have shown so far.
+
+    Attributes:
+        is_refused: Whether its server does not stream.
+        is_unreadable: Whether LangChain makes no message of the whole reply.
+        chunks: The pieces that came.
+    """
+
+    chat: Chat
+    messages: Sequence[BaseMessage]
+    config: RunnableConfig
+    on_text: OnText | None
+    toolset: Toolset | None
+    is_heard: bool
+    is_refused: bool
+    is_unreadable: bool = False
+    chunks: list[AIMessageChunk] = field(default_factory=list[AIMessageChunk])
+
+    async def attempt(self) -> AIMessage:
+        """Ask once."""
+        chat = self.chat
+        in_pieces = self.is_heard or self.is_unreadable or not chat.sends_whole
+        if in_pieces and not self.is_refused and not chat.ends.is_in_doubt:
+            try:
+                streamed = await self._streamed()
+            except Exception as error:
+                if self.chunks or self.is_unreadable or not _may_be_refusal(error):
+                    raise
+                self.is_refused = True
+            else:
+                if not (may_hide_refusal(streamed) and chat.sends_whole):
+                    return streamed
+        is_silent = bool(self.chunks)
+        try:
+            message = await self._whole(
+                in_one=self.is_refused or is_silent or chat.ends.is_in_doubt
+            )
+        except ValidationError:
+            if self.is_refused or is_silent:
+                raise
+            # LangChain makes no message of a tool call whose arguments are no object. Of the
+            # pieces of such a call, one can be made that says so.
+            self.is_unreadable = True
+            return await self._streamed()
+        # A refusal of streaming looks like any other bad request, so the whole call decides.
+        chat.can_stream = not self.is_refused
+        # What is asked after a refusal is one call again, so that a try keeps its bound.
+        chat.ends.is_in_doubt |= is_silent
+        return _shown(message, self.on_text)
+
+    def retrying(self) -> AsyncRetrying:
+        """More attempts while the server is busy."""
+        return AsyncRetrying(
+            # Of a reply that has begun, nobody may see the beginning twice.
+            retry=retry_if_exception(lambda error: not self.chunks and is_busy(error)),
+            stop=stop_after_attempt(self.chat.retries + 1),
+            wait=_pause,
+            reraise=True,
+        )
+
+    async def _streamed(self) -> AIMessage:
+        on_text = self.on_text and _whole_characters(self.on_text)
+        async with AsyncExitStack() as stack:
+            model = await self._allowed(stack, {})
+            stream = model.astream(list(self.messages), self.config)
+            await _read(stream, self.chunks, on_text, self.toolset)
+        return self._joined()
+
+    async def _whole(self, *, in_one: bool) -> AIMessage:
+        """Ask for a reply in one piece; with `in_one` also where LangChain would stream it."""
+        chat, config = self.chat, self.config
+        streams_all_the_same = in_one and makes_langchain_stream(config)
+        changes = {"disable_streaming": True} if streams_all_the_same else {}
+        async with AsyncExitStack() as stack:
+            model = await self._allowed(stack, changes)
+            try:
+                message = _well_formed(await model.ainvoke(list(self.messages), config))
+            except Exception as error:
+                # Something on the way ends connections on which nothing comes for long.
+                chat.sends_whole = chat.sends_whole and not broke_off(error)
+                if isinstance(error, _UNREAD) and is_of_openai(chat.model):
+                    raise ValueError(f"the server sent no reply ({describe(error)})") from error
+                raise
+        _check_length(len(message.text))
+        check_unbroken(message)
+        chat.ends.take_whole()
+        return message
+
+    async def _allowed(
+        self, stack: AsyncExitStack, changes: Mapping[str, Any]
+    ) -> Runnable[Any, AIMessage]:
+        """Ask for leave to make one call, and give the model with `changes` to its fields.
+
+        One of them says how long its reply may be.
+        """
+        chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
+        length, own = _bound_of(chat.model)
+        request = Request(
+            model=chat.provider_name,
+            names=chat.names,
+            messages=self.messages,
+            tools=tools,
+            most_output=own,
+            cuttable=length is not None,
+        )
+        allowed = [
+            await stack.enter_async_context(one.allowed(request)) for one in allowances(self.config)
+        ]
+        most = min((one for one in allowed if one is not None), default=None)
+        if length is not None and most is not None:
+            changes = {**changes, length: most}
+        model = chat.model.model_copy(update=changes) if changes else chat.model
+        return model if self.toolset is None else model.bind_tools(tools)
+
+    def _joined(self) -> AIMessage:
+        """Join the pieces of a stream.
+
+        Raises:
+            ConnectionError: It broke off, as its end says or its silence.
+        """
+        chunks = self.chunks
+        if not chunks:
+            return AIMessage("")
+        if not isinstance(cast("object", chunks[0]), BaseMessageChunk):
+            # A model that was told not to stream gives its whole message as the only piece.
+            return _well_formed(cast("AIMessage", chunks[0]))
+        whole = chunks[0] if len(chunks) == 1 else chunks[0] + chunks[1:]
+        self.chat.ends.take(whole)
+        check_unbroken(whole)
+        message = message_chunk_to_message(whole)
+        if not isinstance(message, AIMessage):
+            return AIMessage(well_formed(whole.text))
+        if not whole.tool_call_chunks:
+            return _well_formed(message)
+        return _well_formed(message.model_copy(update=_calls(whole.tool_call_chunks)))
+
+
+def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
+    """What a model is called: as it was configured, by its provider, and as its class."""
+    fields = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
+    found = (name, name.partition(":")[2], *fields, type(model).__name__)
+    return tuple(dict.fromkeys(one for one in found if isinstance(one, str) and one))
+
+
+def allowances(config: RunnableConfig) -> list[Allowance]:
+    """Those among the callbacks of a configuration, or of what runs right now.
+
+    There is more than one where a graph of ours is a specialist of another.
+    """
+    return [handler for handler in handlers_of(config) if isinstance(handler, Allowance)]
+
+
+def _bound_of(model: BaseChatModel) -> tuple[str | None, int]:
+    """The field that bounds a model's replies, if it has one, and their length in tokens."""
+    field = next((name for name in _BOUNDS if name in type(model).model_fields), None)
+    own = None if field is None else getattr(model, field)
+    if isinstance(own, int) and own > 0:
+        return field, own
+    known = (model.profile or {}).get("max_output_tokens")
+    return field, USUAL_REPLY if known is None else min(known, LONG_REPLY)
+
+
+async def _read(
+    stream: AsyncIterator[Any],
+    chunks: list[AIMessageChunk],
+    on_text: OnText | None,
+    toolset: Toolset | None,
+) -> None:
+    """Read a stream into `chunks`, and show its text as soon as it is known to be an answer."""
+    length = 0
+
+    def take(chunk: AIMessageChunk) -> str:
+        nonlocal length
+        # For each token: `text` takes seven times as long where the content is a text anyway.
+        text = chunk.content if isinstance(chunk.content, str) else chunk.text
+        length += max(len(text), _LEAST_PIECE)
+        _check_length(length)
+        chunks.append(chunk)
+        return text
+
+    async def heard() -> AsyncIterator[AIMessageChunk]:
+        async for chunk in stream:
+            take(chunk)
+            yield chunk
+
+    if on_text is not None and toolset is not None:
+        on_text = await _if_answer(toolset.checker, heard(), chunks, on_text)
+    async for chunk in stream:
+        text = take(chunk)
+        if on_text is not None and text:
+            on_text(text)
+
+
+def _shown(message: AIMessage, on_text: OnText | None) -> AIMessage:
+    """Show a whole reply that is an answer."""
+    if on_text is not None and not message.tool_calls:
+        on_text(message.text)
+    return message
+
+
+def _check_length(length: int) -> None:
+    if length > LONGEST_REPLY:
+        raise ReplyTooLongError(LONGEST_REPLY)
+
+
+def _whole_characters(on_text: OnText) -> OnText:
+    """Show text in whole characters: some servers cut one in two, and its first half waits."""
+    half = ""
+
+    def show(text: str) -> None:
+        nonlocal half
+        text = half + text
+        half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+        on_text(well_formed(text.removesuffix(half)))
+
+    return show
+
+
+def _well_formed(message: AIMessage) -> AIMessage:
+    content = message.content
+    if isinstance(content, str) and (clean := well_formed(content)) != content:
+        return message.model_copy(update={"content": clean})
+    return message
+
+
+def _may_be_refusal(error: Exception) -> bool:
+    """Whether a stream without any piece may only mean that the server does not stream."""
+    if getattr(error, "status_code", None) in _REFUSALS:
+        return True
+    # LangChain says so of an empty stream, with an error of no class of its own.
+    return isinstance(error, NotImplementedError) or type(error) is ValueError
+
+
+async def _if_answer(
+    checker: ToolCallChecker,
+    heard: AsyncIterator[AIMessageChunk],
+    chunks: Sequence[AIMessageChunk],
+    on_text: OnText,
+) -> OnText | None:
+    """Let the checker hear as much as it wants; then show what it heard, or nothing at all."""
+    if await _verdict(checker, heard):
+        return None
+    for chunk in chunks:
+        if chunk.text:
+            on_text(chunk.text)
+    return on_text
+
+
+async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk]) -> bool:
+    """Ask the team's checker; what the stream raises is none of its errors."""
+    failed: list[Exception] = []
+
+    async def remembered() -> AsyncIterator[AIMessageChunk]:
+        try:
+            async for chunk in heard:
+                yield chunk
+        except Exception as error:
+            failed.append(error)
+            raise
+
+    try:
+        verdict = checker(remembered())
+        return bool(await verdict if inspect.isawaitable(verdict) else verdict)
+    except Exception as error:
+        if error in failed:
+            raise
+        problem = f"this checker failed: {describe(error)}"
+        mend = "Let it give True or False, or leave the field out."
+        raise ConfigurationError("stream_tool_call_checker", checker, problem, mend) from error
+
+
+def _calls(chunks: Sequence[ToolCallChunk]) -> dict[str, Any]:
+    """Read the calls of a whole reply.
+
+    LangChain completes arguments that broke off, and a tool would be called with half of them.
+    """
+    calls: list[ToolCall] = []
+    broken: list[InvalidToolCall] = []
+    for chunk in chunks:
+        name, text, id_ = chunk["name"], chunk["args"], chunk["id"]
+        try:
+            args = json.loads(text or "{}", strict=False)
+        except ValueError:
+            args = None
+        if isinstance(args, dict):
+            calls.append(tool_call(name=name or "", args=cast("dict[str, Any]", args), id=id_))
+        else:
+            broken.append(invalid_tool_call(name=name, args=text, id=id_))
+    return {"tool_calls": calls, "invalid_tool_calls": broken}

@@ -1,0 +1,149 @@
+"""`begin`: a fresh run on the newest input, with what earlier runs left behind settled."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+from pydantic import JsonValue
+
+from replan.errors import InputError
+from replan.events.types import RunStarted, StepsReopened
+from replan.host.handed_plan import NOTHING_TO_DO, read_handed_plan
+from replan.host.host_call import emitter_of
+from replan.host.new_settings import asked_in, refused_in
+from replan.plan.markdown.rendering import render_for_model
+from replan.plan.markdown.seal import origin_of
+from replan.plan.model import TaskPlan
+from replan.ports.journal import BEGAN, Journal
+from replan.prompts.budget import within_budget
+from replan.prompts.host import RESULTS_BUDGET, request_messages
+from replan.prompts.messages import request_text
+from replan.services import Services
+from replan.spending.scopes import check_prices
+from replan.state.enhanced import EnhancedState, fresh_run
+from replan.state.limits import RunSettings
+from replan.state.questions import given_answers
+from replan.state.results import ExecutionRecord, SpecialistResult
+from replan.steps.collected import collect
+from replan.steps.kept import kept_results, note_kept
+
+
+async def begin(
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    services: Services,
+) -> dict[str, Any]:
+    """Begin a run on the newest input; what it changes of the thread's state.
+
+    Raises:
+        InputError: There is neither a message nor a plan, or the plan names unknown specialists.
+        PlanDocumentError: The plan that was handed in has mistakes.
+        UnpricedModelError: Money is bound, and a configured model has no price.
+    """
+    settings = services.settings.overridden_by(asked_in(runtime, services))
+    check_prices(settings.limits, services)
+    plan, reruns = read_handed_plan(state.get("plan"), services)
+    given = _request_of(state, plan)
+    info = runtime.execution_info
+    # The same if it has to begin again.
+    checkpoint = services.new_id() if info is None else info.checkpoint_id
+    name = str(config.get("metadata", {}).get("run_id") or "")
+    run_id = await _run_id(name, checkpoint, services)
+    kept = await _kept(plan, run_id, state, services)
+    emitter = emitter_of({"run_id": run_id}, services, runtime)
+    emitter.warnings.extend(refused_in(runtime, services))
+    request = request_messages({"messages": [*state.get("messages", []), *given]})
+    await emitter.emit(RunStarted, request=request_text(request))
+    if reruns:
+        await emitter.emit(StepsReopened, reruns=reruns)
+    update = {
+        **fresh_run(run_id, settings),
+        "event_seq": Overwrite(emitter.counter.value),
+        "warnings": Overwrite(emitter.warnings),
+        # Told from a person's edit of the plan that stands there.
+        "current_plan": Overwrite(plan),
+        "left_open": _left_open(state),
+        "kept_from": "" if plan is None else origin_of(state.get("plan") or ""),
+        "kept_results": Overwrite(kept),
+        "questions": Overwrite(given_answers(state.get("answers") or {}, services.clock())),
+    }
+    added = {"messages": given, "execution_history": await _unsettled(state, services)}
+    return {**_changed(update, state), **added}
+
+
+def _request_of(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMessage]:
+    """The request, where the caller gave a plan alone."""
+    if state.get("messages"):
+        return []
+    if plan is None:
+        raise InputError(NOTHING_TO_DO)
+    return [HumanMessage(plan.title or "Run this plan.")]
+
+
+async def _kept(
+    plan: TaskPlan | None, run_id: str, state: EnhancedState, services: Services
+) -> dict[str, SpecialistResult]:
+    """The whole results of what a handed-in plan has done already, noted for this run."""
+    if plan is None:
+        return {}
+    kept = await kept_results(plan, origin_of(state.get("plan") or ""), state, services.journal)
+    await note_kept(run_id, kept.values(), services.journal)
+    return kept
+
+
+def _left_open(state: EnhancedState) -> str:
+    """The plan that an earlier run did not finish, so that "go on" means something."""
+    plan = state.get("current_plan")
+    if plan is None or state.get("is_completed"):
+        return ""
+    return within_budget(render_for_model(plan).strip(), RESULTS_BUDGET)
+
+
+def _changed(update: Mapping[str, Any], state: EnhancedState) -> dict[str, Any]:
+    """What the state does not hold already: on a new thread, most of what is reset is empty."""
+    news = {
+        key: value.value if isinstance(value, Overwrite) else value for key, value in update.items()
+    }
+    return {key: update[key] for key, new in news.items() if key not in state or state[key] != new}
+
+
+async def _run_id(given: str, began: str, services: Services) -> str:
+    """The name that the caller gave, if this run is the first to bear it; else a new one.
+
+    Graphs inherit the names of those that run them, and batches share one. So a name belongs to
+    the run that began at one checkpoint, which only a run that begins again finds there.
+    """
+    if not given or await _began_at(given, began, services.journal) != began:
+        return services.new_id()
+    return given
+
+
+async def _began_at(name: str, began: str, journal: Journal) -> JsonValue:
+    """The checkpoint at which the run of a name began; this one if no run bears the name yet."""
+    noted = (await journal.notes(name, BEGAN)).get(BEGAN)
+    if noted is None and await journal.ledger(name):
+        # A version that noted no beginnings began it, and steps begin after the run has.
+        return None
+    return noted or await journal.note(name, BEGAN, began)
+
+
+async def _unsettled(state: EnhancedState, services: Services) -> list[ExecutionRecord]:
+    """Finished work of an earlier run that LangGraph drops when a new message overtakes it."""
+    run_id = state.get("run_id")
+    if run_id is None or state.get("is_completed"):
+        return []
+    kept = {key for record in state.get("execution_history", []) for key in record.results.results}
+    recorded = await services.journal.results(run_id)
+    lost = {result.key: result for result in recorded.values() if result.key not in kept}
+    if not lost:
+        return []
+    return [
+        ExecutionRecord(
+            round=state.get("current_round", 0), results=collect(lost), timestamp=services.clock()
+        )
+    ]

@@ -1,0 +1,1 @@
+"""The plan as a Markdown document: read, and written back line by line."""

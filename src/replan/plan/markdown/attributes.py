@@ -1,0 +1,86 @@
+"""What a step's attributes are and how they are written: `(after 1, 2; priority 2)`."""
+
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+from replan.plan.markdown.encoding import encode_resource
+from replan.plan.model import Condition, PlanStep
+
+KNOWN = (
+    "after 1, 2; if 2 failed; if 2 completed; optional; priority 2; retries 1; timeout 30s; "
+    "writes report.md; @name"
+)
+"""The attributes that a step can have, as they are written."""
+
+_T = TypeVar("_T")
+_SINGLE = ("condition", "optional", "priority", "max_retries", "timeout")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributes:
+    """What a text says about a step; `None` where it says nothing."""
+
+    specialists: tuple[str, ...] | None = None
+    dependencies: tuple[int, ...] | None = None
+    condition: Condition | None = None
+    optional: bool | None = None
+    priority: int | None = None
+    max_retries: int | None = None
+    timeout: float | None = None
+    writes: tuple[str, ...] | None = None
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, field.name) is not None for field in fields(self))
+
+    def __or__(self, other: "Attributes") -> "Attributes":
+        """Join two: lists grow; where both say a single thing, the first one stands."""
+        return Attributes(
+            specialists=_grown(self.specialists, other.specialists),
+            dependencies=_grown(self.dependencies, other.dependencies),
+            condition=self.condition or other.condition,
+            optional=other.optional if self.optional is None else self.optional,
+            priority=other.priority if self.priority is None else self.priority,
+            max_retries=other.max_retries if self.max_retries is None else self.max_retries,
+            timeout=other.timeout if self.timeout is None else self.timeout,
+            writes=_grown(self.writes, other.writes),
+        )
+
+    def conflict(self, other: "Attributes") -> str | None:
+        """Name a single thing of which the two say something different."""
+        for name in _SINGLE:
+            mine, yours = getattr(self, name), getattr(other, name)
+            if mine is not None and yours is not None and mine != yours:
+                return name.removeprefix("max_")
+        return None
+
+
+def write_attributes(step: PlanStep, *, guarded: bool = False) -> str:
+    """Write the attributes of a step in their canonical order, without the parentheses.
+
+    Args:
+        step: The step.
+        guarded: Write names that would be taken for attributes so that they are not.
+    """
+    parts: list[str] = []
+    if step.dependencies:
+        parts.append("after " + ", ".join(str(step_id) for step_id in step.dependencies))
+    if step.condition is not None:
+        parts.append(f"if {step.condition.step} {step.condition.outcome}")
+    if step.optional:
+        parts.append("optional")
+    if step.priority:
+        parts.append(f"priority {step.priority}")
+    if step.max_retries is not None:
+        parts.append(f"retries {step.max_retries}")
+    if step.timeout is not None:
+        parts.append(f"timeout {repr(step.timeout).removesuffix('.0')}s")
+    if step.writes:
+        names = (encode_resource(name, guarded=guarded) for name in step.writes)
+        parts.append(f"writes {', '.join(names)}")
+    return "; ".join(parts)
+
+
+def _grown(one: tuple[_T, ...] | None, two: tuple[_T, ...] | None) -> tuple[_T, ...] | None:
+    if one is None or two is None:
+        return two if one is None else one
+    return tuple(dict.fromkeys((*one, *two)))

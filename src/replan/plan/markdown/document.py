@@ -1,0 +1,165 @@
+"""The plan document: a Markdown text and the typed plan that it holds."""
+
+import re
+from collections.abc import Collection
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+from replan.errors import Mistake, PlanDocumentError
+from replan.plan.markdown.reading import Block, Reading, read_document
+from replan.plan.markdown.rendering import render
+from replan.plan.markdown.writing import write_document
+from replan.plan.model import PlanStep, TaskPlan
+from replan.texts.bounds import PLAN, Bounds
+from replan.texts.gate import excess_of
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LEAST_NUMBERED = 2
+
+
+@dataclass(frozen=True)
+class PlanDocument:
+    """A Markdown document, kept byte for byte, and the plan in it.
+
+    Make one with `parse` or `recover`.
+
+    Attributes:
+        text: The document.
+        mistakes: What is wrong with it; `parse` gives only documents without mistakes.
+    """
+
+    text: str
+    mistakes: tuple[Mistake, ...] = ()
+    known: frozenset[int] = field(default=frozenset(), repr=False)
+
+    @classmethod
+    def parse(cls, text: str, *, known: Collection[int] = ()) -> Self:
+        """Read a document strictly.
+
+        Args:
+            text: The document.
+            known: Ids of steps outside it that its steps may wait for, as in a revision that
+                leaves finished steps out. Steps without a number get none of them.
+
+        Raises:
+            PlanDocumentError: It has mistakes; the error tells all of them with their mends.
+        """
+        document = cls.recover(text, known=known)
+        if document.mistakes:
+            raise PlanDocumentError(document.mistakes)
+        return document
+
+    @classmethod
+    def recover(cls, text: str, *, known: Collection[int] = ()) -> Self:
+        """Read whatever can be read; never an error.
+
+        Mistakes are dropped or mended in the plan, not in the text: dependencies on unknown steps
+        go, repeated numbers become fresh ones, cycles lose the dependencies that close them. Of a
+        text beyond the bounds of a plan document nothing is read.
+        """
+        clean = _SURROGATE.sub("\ufffd", text)
+        ids = frozenset(known)
+        if beyond := too_large(clean, PLAN):
+            return cls(clean, beyond, ids)
+        mistakes = read_document(clean, ids).mistakes
+        return cls(clean, (*_unwritable(text), *mistakes), ids)
+
+    @cached_property
+    def plan(self) -> TaskPlan:
+        """The plan in its first version, with the marks and results that the document shows."""
+        reading = self._reading
+        steps = tuple(_own(block.step) for block in reading.blocks)
+        return TaskPlan(content=self.text, title=reading.title, steps=steps)
+
+    def write(self, plan: TaskPlan) -> "PlanDocument":
+        """Give the document with a changed plan in it.
+
+        Only the lines that must change do: a mark, a result, the line of a step whose attributes
+        changed. Steps that the plan no longer has go, new ones are added where the plan has them.
+        The new document reads back as the plan, in the form that `normalised` gives it.
+        """
+        return PlanDocument.recover(write_document(self._reading, plan))
+
+    def line_of(self, step_id: int) -> int | None:
+        """The line, counted from 1, with which a step begins; none if it is not there."""
+        begins = (b.item.start + 1 for b in self._reading.blocks if b.step.id == step_id)
+        return next(begins, None)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def _reading(self) -> Reading:
+        return read_document("" if excess_of(self.text, PLAN) else self.text, self.known)
+
+
+def parse_plan_from_markdown(text: str) -> TaskPlan:
+    """Read the plan in a Markdown document.
+
+    Raises:
+        PlanDocumentError: The document has mistakes; the error tells all of them.
+    """
+    return PlanDocument.parse(text).plan
+
+
+def refresh_content(plan: TaskPlan) -> TaskPlan:
+    """Give the plan with its `content` in step with its other fields."""
+    is_empty = not plan.content.strip()
+    content = render(plan) if is_empty else write_document(read_document(plan.content), plan)
+    return plan if content == plan.content else plan.replace(content=content)
+
+
+def looks_like_plan(text: str) -> bool:
+    """Whether a text is beyond doubt a plan and not an answer that happens to have a list.
+
+    Proof are task marks on list items, or two numbered steps of which one names a specialist or
+    another step that it waits for. Marks in a fence that stands within other text prove a plan
+    only if a marked step has a number or an attribute: else it is an example.
+    """
+    if excess_of(text, PLAN):
+        return False
+    reading = read_document(_SURROGATE.sub("\ufffd", text))
+    marked = [block for block in reading.blocks if block.item.is_marked]
+    if marked:
+        return not reading.outline.fenced or any(
+            block.item.numbered or _is_bound(block) for block in marked
+        )
+    numbered = [block for block in reading.blocks if block.item.numbered]
+    return len(numbered) >= _LEAST_NUMBERED and any(map(_is_bound, numbered))
+
+
+def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
+    """Tell what of a document is beyond its bounds; nothing of such a one is read."""
+    found = excess_of(text, bounds)
+    if found is None:
+        return ()
+    return (
+        Mistake(line=found.line, column=1, code="too_large", reason=found.reason, mend=found.mend),
+    )
+
+
+def _own(step: PlanStep) -> PlanStep:
+    """Give a step with parameters of its own: a reading is shared by all who read the same text."""
+    return step.replace(parameters=deepcopy(step.parameters)) if step.parameters else step
+
+
+def _is_bound(block: Block) -> bool:
+    return bool(block.step.assigned_to or block.step.awaits)
+
+
+def _unwritable(text: str) -> tuple[Mistake, ...]:
+    found = _SURROGATE.search(text)
+    if found is None:
+        return ()
+    before = text[: found.start()]
+    return (
+        Mistake(
+            line=before.count("\n") + 1,
+            column=len(before) - (before.rfind("\n") + 1) + 1,
+            code="bad_character",
+            reason="Here is half of a character.",
+            mend="Save the document as UTF-8.",
+        ),
+    )

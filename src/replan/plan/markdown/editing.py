@@ -1,0 +1,139 @@
+"""Change the lines of one step in its document, and no more of them than must be."""
+
+import re
+from collections.abc import Sequence
+from operator import attrgetter
+
+from replan.plan.markdown.body import write_body, write_quotes
+from replan.plan.markdown.lines import Line, indent_of, is_blank
+from replan.plan.markdown.marking import Marking
+from replan.plan.markdown.outline import PENDING_MARKS
+from replan.plan.markdown.reading import Block
+from replan.plan.markdown.rendering import MARKS, under
+from replan.plan.markdown.title import write_title
+from replan.plan.model import PlanStep, StepStatus
+
+_in_title = attrgetter(
+    *("description", "assigned_to", "joined_by", "dependencies", "condition"),
+    *("optional", "priority", "max_retries", "timeout", "writes"),
+)
+_in_body = attrgetter("brief", "parameters")
+_in_quotes = attrgetter("result", "feedback")
+
+
+class BlockEditor:
+    """Gives the new lines of steps that a document already has, and of those that it gets."""
+
+    def __init__(self, lines: Sequence[Line], end: str, needs: Marking) -> None:
+        self._lines = lines
+        self._end = end
+        self._needs = needs
+
+    def edited(self, block: Block, step: PlanStep, *, anew: bool) -> list[Line]:
+        """Give the lines of a step.
+
+        Args:
+            block: The step as the document has it.
+            step: The step as it is to be.
+            anew: Write all its lines anew, because they have mistakes.
+        """
+        item = block.item
+        lines = list(self._lines[item.start : item.end])
+        if anew or _in_body(block.step) != _in_body(step):
+            return [self._title(block, step, lines[0]), *self._under(write_body(step), block)]
+        if _in_title(block.step) != _in_title(step):
+            title = self._title(block, step, lines[0])
+            if block.body.key_lines:
+                # The attributes now all stand in the title, so the key lines must go.
+                return [title, *self._under(write_body(step), block)]
+            lines[: block.head] = [title]
+        else:
+            lines[0] = self._marked(block, step, lines[0])
+        if _in_quotes(block.step) != _in_quotes(step):
+            lines = self._requoted(block, step, lines)
+        return lines
+
+    def new(self, step: PlanStep, beside: Block | None) -> list[Line]:
+        """Give the lines of a step that the document does not have, in the manner of another."""
+        marker, indent = "- ", ""
+        if beside is not None and beside.item.depth:
+            line = self._lines[beside.item.start].text
+            found = _MARKER.match(line)
+            indent, marker = (found[1], found[0][len(found[1]) :]) if found else ("", "- ")
+        ordered = _COUNTER.match(marker)
+        if ordered and step.id <= _LARGEST_COUNTER:
+            marker = f"{step.id}{ordered[1]} "
+        number = "" if ordered else f"{step.id}. "
+        mark = "" if self._needs.plain and step.status is StepStatus.PENDING else _mark(step)
+        title = Line(indent + marker + mark + write_title(step, number=number), self._end)
+        columns = indent_of(indent) + len(marker)
+        return [title, *self._lines_of(under(write_body(step), columns))]
+
+    def _title(self, block: Block, step: PlanStep, line: Line) -> Line:
+        """Write the line of a step anew, behind the list marker that it has."""
+        item = block.item
+        prefix = line.text[: item.content]
+        if prefix and not prefix[-1].isspace():
+            prefix += " "
+        unmarked = item.mark is None and step.id not in self._needs.marks
+        counted = item.counter is not None and block.explicit and int(item.counter) == step.id
+        mark = "" if unmarked else _mark(step)
+        title = write_title(step, number="" if counted else f"{step.id}. ")
+        return Line(prefix + mark + title, line.end or self._end)
+
+    def _marked(self, block: Block, step: PlanStep, line: Line) -> Line:
+        """Change the mark of a line, or add a mark or a number that it now needs."""
+        item, text = block.item, line.text
+        number = f"{step.id}. " if step.id in self._needs.numbers else ""
+        if item.mark is None:
+            mark = _mark(step) if step.id in self._needs.marks else ""
+            return Line(text[: item.text] + mark + number + text[item.text :], line.end)
+        start, end = item.content, item.content + len(item.mark) + 2
+        mark = MARKS[step.status]
+        if item.mark and mark in PENDING_MARKS and item.mark in PENDING_MARKS:
+            # A mark that a person set to "executing" is read as pending and stays as it is.
+            mark = "~" if step.status is StepStatus.EXECUTING else item.mark
+        elif item.mark.lower() == mark:
+            mark = item.mark
+        if not item.mark and not mark.strip() and not number:
+            return line
+        changed = f"{text[:start]}[{mark}]{text[end : item.text]}{number}{text[item.text :]}"
+        return Line(changed, line.end)
+
+    def _requoted(self, block: Block, step: PlanStep, lines: list[Line]) -> list[Line]:
+        """Replace the block quotes of a step; the new ones stand at its end."""
+        # What stands under the title is counted from the end; the title may have been shortened.
+        first = len(lines) - (block.item.end - block.item.start - block.head)
+        quoted = {first + at for quote in block.body.quotes for at in quote}
+        kept: list[Line] = []
+        for at, line in enumerate(lines):
+            after_quote = at - 1 in quoted and is_blank(line.text)
+            if at not in quoted and not (after_quote and kept and is_blank(kept[-1].text)):
+                kept.append(line)
+        while is_blank(kept[-1].text) and len(kept) > 1:
+            kept.pop()
+        return [*kept, *self._under(write_quotes(step), block)]
+
+    def _under(self, lines: Sequence[str], block: Block) -> list[Line]:
+        return self._lines_of(under(lines, self._column(block)))
+
+    def _column(self, block: Block) -> int:
+        """Tell how far the lines under a step are indented: as they are, else as Markdown needs."""
+        item = block.item
+        below = [line.text for line in self._lines[item.start + block.head : item.end]]
+        present = [indent_of(text) for text in below if not is_blank(text)]
+        prefix = self._lines[item.start].text[: item.content]
+        least = indent_of(prefix) + len(prefix.strip()) + 1 if item.depth else 0
+        return max(min(present, default=least), least)
+
+    def _lines_of(self, texts: Sequence[str]) -> list[Line]:
+        return [Line(text, self._end) for text in texts]
+
+
+def _mark(step: PlanStep) -> str:
+    return f"[{MARKS[step.status]}] "
+
+
+_MARKER = re.compile(r"([ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_COUNTER = re.compile(r"\d{1,9}([.)])")
+_LARGEST_COUNTER = 999_999_999

@@ -1,0 +1,83 @@
+"""The form of a plan that a document can hold."""
+
+import json
+import math
+from operator import attrgetter
+
+from pydantic import JsonValue
+
+from replan.plan.markdown.lines import unify_line_ends
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+
+VISIBLE = (
+    "id",
+    "description",
+    "brief",
+    "parameters",
+    "status",
+    "assigned_to",
+    "joined_by",
+    "result",
+    "feedback",
+    "priority",
+    "dependencies",
+    "condition",
+    "optional",
+    "max_retries",
+    "timeout",
+    "writes",
+)
+"""The fields of a step that stand in a document."""
+
+_AS_THEY_ARE = attrgetter(*(name for name in VISIBLE if name not in ("status", "parameters")))
+
+
+def normalised(plan: TaskPlan) -> TaskPlan:
+    """Give the plan as a document can hold it; see `normalised_step`."""
+    steps = tuple(normalised_step(step) for step in plan.steps)
+    same = all(new is old for new, old in zip(steps, plan.steps, strict=True))
+    return plan if same else plan.replace(steps=steps)
+
+
+def normalised_step(step: PlanStep) -> PlanStep:
+    r"""Give the step as a document can hold it.
+
+    An empty description becomes "Step 3"; line ends in brief, result and feedback become `\n`;
+    empty and repeated specialists, dependencies and things to write go; an endless timeout becomes
+    none; parameters that are no JSON numbers (NaN, infinity) become null. Everything else stays.
+    (Only parameters nested more than a hundred deep have no form that a document can hold.)
+    """
+    names = tuple(dict.fromkeys(name for name in (step.assigned_to, *step.joined_by) if name))
+    changed = {
+        "description": step.description or f"Step {step.id}",
+        "brief": unify_line_ends(step.brief),
+        "result": unify_line_ends(step.result),
+        "feedback": unify_line_ends(step.feedback),
+        "assigned_to": names[0] if names else "",
+        "joined_by": names[1:],
+        "dependencies": tuple(dict.fromkeys(step.dependencies)),
+        "writes": tuple(dict.fromkeys(filter(None, step.writes))),
+        "timeout": None if step.timeout == math.inf else step.timeout,
+        "parameters": _finite(step.parameters),
+    }
+    differing = {name: value for name, value in changed.items() if getattr(step, name) != value}
+    return step.replace(**differing) if differing else step
+
+
+def visible(step: PlanStep) -> tuple[object, ...]:
+    """Give what a document shows of a step, for comparing; executing shows as pending."""
+    is_running = step.status is StepStatus.EXECUTING
+    return (
+        *_AS_THEY_ARE(step),
+        StepStatus.PENDING if is_running else step.status,
+        # Python holds 1, 1.0 and True to be equal, a document does not.
+        json.dumps(step.parameters, sort_keys=True) if step.parameters else "",
+    )
+
+
+def _finite(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

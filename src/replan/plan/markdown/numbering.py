@@ -1,0 +1,88 @@
+"""Which id each step of a document has: its own number, its list's, or the next free one."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from replan.plan.markdown.outline import Item
+from replan.plan.markdown.title import Complaint, own_number
+
+# More than 64 bits are a number that no store keeps.
+_MOST_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The id of one step.
+
+    Attributes:
+        id: The id; one that no other step of the document has.
+        explicit: Whether the document says it; else it follows from the steps before.
+        complaint: What is wrong with the number that the document says.
+    """
+
+    id: int
+    explicit: bool
+    complaint: Complaint | None = None
+
+
+def lazy_groups(texts: Sequence[str], items: Sequence[Item]) -> frozenset[int]:
+    """Find the lists whose items all say `1.`, as lazy Markdown has it: they have no numbers.
+
+    Items with a mark but without a number of their own are written with care, so their `1.` counts.
+    """
+    groups: dict[int, list[Item]] = {}
+    for item in items:
+        groups.setdefault(item.group, []).append(item)
+    return frozenset(group for group, members in groups.items() if _is_lazy(texts, members))
+
+
+def _is_lazy(texts: Sequence[str], members: Sequence[Item]) -> bool:
+    if len(members) < 2 or any(item.counter is None or int(item.counter) != 1 for item in members):  # noqa: PLR2004 - one item is no list
+        return False
+    bare = sum(item.mark is None for item in members)
+    careless = [
+        item
+        for item in members
+        if item.mark is not None and own_number(texts[item.start][item.text :]) is None
+    ]
+    return not careless or bare > 1
+
+
+def number_steps(
+    numbers: Sequence[tuple[str | None, int]], reserved: Collection[int]
+) -> list[Numbered]:
+    """Give every step its id.
+
+    Args:
+        numbers: For each step the number that the document says, if any, and its line from 1.
+        reserved: Ids that a step without a number must not get.
+    """
+    first_line: dict[int, int] = {}
+    said = [_said(number, line, first_line) for number, line in numbers]
+    free = (number for number in count(1) if number not in first_line and number not in reserved)
+    return [
+        Numbered(next(free), explicit=False, complaint=found)
+        if not isinstance(found, int)
+        else Numbered(found, explicit=True)
+        for found in said
+    ]
+
+
+def _said(number: str | None, line: int, first_line: dict[int, int]) -> int | Complaint | None:
+    if number is None:
+        return None
+    value = int(number) if len(number) <= _MOST_DIGITS else 0
+    if value < 1:
+        return Complaint(
+            "bad_number", number, f"'{number}' is no number of a step.", "Number the steps from 1."
+        )
+    if value in first_line:
+        return Complaint(
+            "duplicate_step",
+            number,
+            f"Lines {first_line[value]} and {line} both have step {value}.",
+            "Give each step a number of its own.",
+        )
+    first_line[value] = line
+    return value

@@ -1,0 +1,298 @@
+"""Read attributes in the words that people and models use: "depends on steps 1 and 2"."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from replan.plan.markdown import words
+from replan.plan.markdown.attributes import Attributes
+from replan.plan.markdown.encoding import decode
+from replan.plan.model import Condition
+
+# More than 64 bits are a number that no store keeps.
+_MOST_DIGITS = 18
+_LONGEST_RANGE = 1000
+_LONGEST_TRAILING = 200
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+_COLON = r"\s*+[:：=]?\s*+"
+_WAITS = rf"(?:{words.DEPENDS_ON}|{words.NEEDS}|{words.AFTER})"
+_STEP_ID = rf"(?:{words.STEP}\s*+)?#?\d++(?:\s*+步)?"
+_STEP_IDS = rf"{_STEP_ID}(?:\s*+(?:-|–|to|through|bis|至|到)\s*+{_STEP_ID})?"
+_STEP_LIST = rf"[\[(（]?\s*+{_STEP_IDS}(?:(?:\s*+{words.AND})+\s*+{_STEP_IDS})*\s*+[\])）]?"
+_AT_NAME = rf"[`*_]*+@{words.NAME}[`*]*+"
+_AT_NAMES = rf"{_AT_NAME}(?:(?:\s*+{words.AND})*\s*+{_AT_NAME})*"
+_ANY_NAME = rf"[`*_]*+@?{words.NAME}[`*]*+"
+_NAME_LIST = rf"{_AT_NAMES}|{_ANY_NAME}(?:\s*+(?:and|&|\+|和)\s*+{_ANY_NAME})*"
+_FORMAL_ASSIGNMENT = r"(?:assigned|assign|zugewiesen|asignado|assigné)\s++(?:to|an|a|à)\s++"
+_UNIT = r"ms|msecs?|milliseconds?|s|secs?|seconds?|秒|m|mins?|minutes?|分钟|h|hrs?|hours?|小时"
+_AMOUNT = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
+
+_RESOURCE = (
+    r"(?:`[^`]+`|\"[^\"]+\"|(?:&\#[0-9]{1,7};|[^\s;；,，、()（）@`\"'])++(?=[\s;；,，、]|$))"
+)
+_BETWEEN_RESOURCES = (
+    r"(?:(?:(?<!\s)\s++)?(?:[,，、+]|&(?!\#))\s*+|(?<!\s)\s++(?:and|und|et|y|和|与|及|と)\s++)"
+)
+_GROUP = re.compile(r"\(\?P<\w+>")
+
+# A phrase must end where the next one can begin, so that "(after 1st draft)" is only text.
+_END = rf"(?=\s*+(?:$|[;；,，、]|{words.AND}\s))"
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A piece of text between separators: attributes, a wrong value of one, or neither."""
+
+    text: str
+    attributes: Attributes | None = None
+    kind: Literal["attribute", "bad_number", "unknown"] = "unknown"
+
+
+Reader = Callable[[re.Match[str]], Attributes | None]
+
+
+def read_phrases(text: str) -> list[Phrase]:
+    """Read the content of a parenthesis from left to right."""
+    found: list[Phrase] = []
+    at = 0
+    while at < len(text):
+        separator = _SEPARATORS.match(text, at)
+        at = separator.end() if separator else at
+        if at < len(text):
+            phrase = _phrase_at(text, at)
+            found.append(phrase)
+            at += max(1, len(phrase.text))
+    return found
+
+
+def read_key_line(text: str) -> Phrase | None:
+    """Read a line such as `- **Depends on:** 1, 2`; none if it is not such a line."""
+    line = _KEY_LINE.fullmatch(text)
+    if line is None:
+        return None
+    content = f"{line['key'].strip()}: {line['value'].strip().rstrip('.。')}"
+    for pattern, reader in (*_KEY_ONLY, *_ATTRIBUTES):
+        match = pattern.fullmatch(content)
+        if match is not None:
+            attributes = reader(match)
+            kind = "bad_number" if attributes is None else "attribute"
+            return Phrase(text, attributes, kind)
+    return Phrase(text, kind="bad_number") if _WRONG_VALUE.fullmatch(content) else None
+
+
+def read_trailing(text: str) -> tuple[int, Attributes] | None:
+    """Read an attribute that ends a title without parentheses: "…, depends on step 1".
+
+    Returns:
+        Where the attribute begins, and what it says.
+    """
+    # Only the end is looked at, so that no title is long enough to make the search slow.
+    start = max(0, len(text) - _LONGEST_TRAILING)
+    for pattern, reader in _TRAILING:
+        match = pattern.search(text[start:])
+        attributes = reader(match) if match else None
+        if match and attributes is not None:
+            return start + match.start(), attributes
+    return None
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """Read a list of specialists' names, with or without `@`."""
+    names = _AT.findall(text)
+    if not names:
+        names = [match[0] for piece in _BETWEEN_NAMES.split(text) if (match := _NAME.search(piece))]
+    return tuple(dict.fromkeys(decode(name) for name in names))
+
+
+def step_numbers(text: str) -> tuple[int, ...]:
+    """Read the numbers in "step 3", "steps 1, 2 and 4" or "步骤 2", wherever they stand."""
+    lists = _NAMED_STEPS.findall(text)
+    return tuple(dict.fromkeys(number for found in lists for number in _numbers(found) or ()))
+
+
+def _phrase_at(text: str, at: int) -> Phrase:
+    for pattern, reader in _ATTRIBUTES:
+        match = pattern.match(text, at)
+        if match is not None:
+            attributes = reader(match)
+            kind = "bad_number" if attributes is None else "attribute"
+            return Phrase(match[0], attributes, kind)
+    rest = _UP_TO_SEPARATOR.match(text, at)
+    chunk = rest[0] if rest else text[at:]
+    is_wrong = _WRONG_VALUE.fullmatch(chunk) or _NAMELESS.fullmatch(chunk)
+    return Phrase(chunk, kind="bad_number" if is_wrong else "unknown")
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if len(text) <= _MOST_DIGITS else None
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    """Read "1, 2 and 4-6"; none if a number is beyond all measure."""
+    numbers: list[int] = []
+    for match in _ONE_OR_RANGE.finditer(text):
+        first, last = _whole(match[1]), _whole(match[2] or match[1])
+        if first is None or last is None or last - first > _LONGEST_RANGE:
+            return None
+        numbers.extend(range(first, last + 1) if last > first else dict.fromkeys((first, last)))
+    return tuple(dict.fromkeys(numbers))
+
+
+def _dependencies(match: re.Match[str]) -> Attributes | None:
+    numbers = _numbers(match["steps"])
+    return None if numbers is None else Attributes(dependencies=numbers)
+
+
+def _condition(match: re.Match[str]) -> Attributes | None:
+    number = _whole(match["step"])
+    if not number:
+        return None
+    outcome = "failed" if match["failed"] else "completed"
+    return Attributes(condition=Condition(step=number, outcome=outcome))
+
+
+def _priority(match: re.Match[str]) -> Attributes | None:
+    number = _whole(match["number"])
+    return None if number is None else Attributes(priority=number)
+
+
+def _retries(match: re.Match[str]) -> Attributes | None:
+    number = _whole(match["number"])
+    return None if number is None else Attributes(max_retries=number)
+
+
+def _timeout(match: re.Match[str]) -> Attributes | None:
+    unit = (match["unit"] or "s").lower()
+    short = {"秒": "s", "分钟": "m", "小时": "h"}.get(unit) or (
+        "ms" if unit.startswith(("ms", "milli")) else unit[0]
+    )
+    amount = float(match["number"])
+    seconds = amount / 1000 if short == "ms" else amount * _SECONDS[short]
+    return Attributes(timeout=seconds) if 0 < seconds < float("inf") else None
+
+
+def _assignment(match: re.Match[str]) -> Attributes | None:
+    return Attributes(specialists=read_names(match["names"]))
+
+
+def _nobody(_: re.Match[str]) -> Attributes | None:
+    return Attributes(specialists=())
+
+
+def _nothing(_: re.Match[str]) -> Attributes | None:
+    return Attributes(dependencies=())
+
+
+def _optional(match: re.Match[str]) -> Attributes | None:
+    return Attributes(optional=match["no"] is None)
+
+
+def _required(match: re.Match[str]) -> Attributes | None:
+    return Attributes(optional=match["no"] is not None)
+
+
+def _writing(match: re.Match[str]) -> Attributes | None:
+    names = (_unquoted(name) for name in _ONE_RESOURCE.findall(match["names"]))
+    return Attributes(writes=tuple(dict.fromkeys(names)))
+
+
+def _nothing_written(_: re.Match[str]) -> Attributes | None:
+    return Attributes(writes=())
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1] if name[0] in '`"' else decode(name)
+
+
+def _compiled(*pairs: tuple[str, Reader]) -> tuple[tuple[re.Pattern[str], Reader], ...]:
+    return tuple((re.compile(pattern, re.IGNORECASE), reader) for pattern, reader in pairs)
+
+
+_OTHERS = (
+    (rf"(?P<names>{_AT_NAMES}){_END}", _assignment),
+    (rf"{_WAITS}{_COLON}(?P<steps>{_STEP_LIST}){_END}", _dependencies),
+    (rf"{_WAITS}\s*+[:：]\s*+{words.NONE}{_END}", _nothing),
+    (
+        (
+            rf"(?:{words.CONDITION}{_COLON}(?:{words.IF}\s*+)?|{words.IF}{_COLON})"
+            rf"(?:{words.STEP}\s*+)?#?(?P<step>\d+)(?:\s*+步)?\s*+"
+            rf"(?:(?P<failed>{words.FAILED})|{words.COMPLETED}){_END}"
+        ),
+        _condition,
+    ),
+    (rf"{words.OPTIONAL}(?:{_COLON}(?:{words.YES}|(?P<no>{words.NO})))?{_END}", _optional),
+    (rf"{words.REQUIRED}(?:{_COLON}(?:{words.YES}|(?P<no>{words.NO})))?{_END}", _required),
+    (rf"{words.PRIORITY}{_COLON}(?P<number>[+-]?\d+){_END}", _priority),
+    (rf"{words.RETRIES}{_COLON}(?P<number>\d+){_END}", _retries),
+    (rf"{words.TIMEOUT}{_COLON}(?P<number>{_AMOUNT})\s*+(?P<unit>{_UNIT})?{_END}", _timeout),
+    (rf"{words.ASSIGNED_TO}\s*+[:：]\s*+{words.NONE}{_END}", _nobody),
+    (
+        rf"(?:{words.ASSIGNED_TO}\s*+[:：]\s*+|{_FORMAL_ASSIGNMENT})(?P<names>{_NAME_LIST}){_END}",
+        _assignment,
+    ),
+)
+
+# What begins like another attribute is the next one, and not one more thing to write.
+_NO_OTHER = "(?!" + "|".join(_GROUP.sub("(?:", pattern) for pattern, _ in _OTHERS) + ")"
+_ATTRIBUTES = _compiled(
+    *_OTHERS,
+    (rf"{words.WRITES}\s*+[:：]\s*+{words.NONE}{_END}", _nothing_written),
+    (
+        (
+            rf"{words.WRITES}(?:{_COLON}|\s++)(?P<names>{_RESOURCE}"
+            rf"(?:{_BETWEEN_RESOURCES}{_NO_OTHER}{_RESOURCE})*){_END}"
+        ),
+        _writing,
+    ),
+)
+
+# On a line of its own a bare list of names cannot be confused with other attributes.
+_KEY_ONLY = _compiled(
+    (
+        rf"{words.ASSIGNED_TO}:\s*+(?P<names>{_ANY_NAME}(?:\s*+{words.AND}\s*+{_ANY_NAME})+)",
+        _assignment,
+    ),
+)
+
+_LEAD = r"(?:^|(?<=[^\w@&#]))(?:[,;，；]|[—–-]{1,2}(?=\s))?\s*+[*_]{0,2}"
+_STRESS = r"[*_]{0,2}"
+_TRAILING = _compiled(
+    (
+        rf"{_LEAD}{words.DEPENDS_ON}{_STRESS}{_COLON}{_STRESS}\s*+(?P<steps>{_STEP_LIST})\s*+$",
+        _dependencies,
+    ),
+    (
+        rf"{_LEAD}{words.AFTER}\s*+(?P<steps>(?=#\d|{words.STEP}\s*+#?\d){_STEP_LIST})\s*+$",
+        _dependencies,
+    ),
+    (
+        rf"{_LEAD}{words.ASSIGNED_TO}{_STRESS}\s*+[:：]{_STRESS}\s*+(?P<names>{_NAME_LIST})\s*+$",
+        _assignment,
+    ),
+)
+
+_SEPARATORS = re.compile(r"(?:[\s;；,，、]|(?:and|und|et|和)\s)*", re.IGNORECASE)
+_UP_TO_SEPARATOR = re.compile(r"[^;；,，]*[^;；,，\s]")
+# "after 2.1" is no time but a step's number as others count, and must not be lost as text.
+_WRONG_VALUE = re.compile(
+    rf"{_WAITS}{_COLON}(?:{words.STEP}\s*+)?#?\d+(?:\.\d+)+.*"
+    rf"|(?:{words.PRIORITY}|{words.RETRIES}|{words.TIMEOUT}){_COLON}"
+    rf"(?:{words.VAGUE}|[+-]?\d\S*(?:\s++\w+)?)",
+    re.IGNORECASE,
+)
+# On a line of its own this is text, as in "Dependencies: numpy".
+_NAMELESS = re.compile(rf"{words.DEPENDS_ON}\s*+[:：]\s*+\S.*", re.IGNORECASE)
+_KEY_LINE = re.compile(
+    r"[ \t]*+(?:[-*+][ \t]++)?[*_]{0,2}(?P<key>[^:：*`>]{1,30})[*_]{0,2}[ \t]*+[:：]"
+    r"[ \t]*+(?:[*_]{1,2}(?=\s))?(?P<value>[^\n]{0,200})",
+)
+_AT = re.compile(rf"@({words.NAME})")
+_NAME = re.compile(words.NAME)
+_BETWEEN_NAMES = re.compile(r"[,，、&+]|\s(?:and|und|et|y|和|与)\s", re.IGNORECASE)
+_NAMED_STEPS = re.compile(rf"(?:{words.STEP})\s*+({_STEP_LIST})", re.IGNORECASE)
+_ONE_RESOURCE = re.compile(rf"(?:{_BETWEEN_RESOURCES})?({_RESOURCE})", re.IGNORECASE)
+_ONE_OR_RANGE = re.compile(
+    r"(\d+)(?:\s*+(?:步)?\s*+(?:-|–|to|through|bis|至|到)\s*+\D{0,8}?(\d+))?"
+)

@@ -1,0 +1,230 @@
+"""Turn a plan document into steps, and tell every mistake in it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from replan.errors import Mistake
+from replan.plan.markdown.attributes import Attributes
+from replan.plan.markdown.body import Body, read_body
+from replan.plan.markdown.encoding import decode
+from replan.plan.markdown.lines import Line, split_lines
+from replan.plan.markdown.numbering import Numbered, lazy_groups, number_steps
+from replan.plan.markdown.outline import KNOWN_MARKS, Item, Outline, outline
+from replan.plan.markdown.repair import repair
+from replan.plan.markdown.seal import without_seal
+from replan.plan.markdown.title import Complaint, Title, read_title, repeated
+from replan.plan.markdown.wrapped_lines import wrapped_lines
+from replan.plan.model import PlanStep, StepStatus
+from replan.texts.bounds import MOST_DEPENDENCIES
+
+BOM = "\ufeff"
+
+_STATUS = {
+    " ": StepStatus.PENDING,
+    "~": StepStatus.PENDING,
+    "x": StepStatus.COMPLETED,
+    "X": StepStatus.COMPLETED,
+    "!": StepStatus.FAILED,
+    "-": StepStatus.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The lines of one step and what they say.
+
+    Attributes:
+        item: Where the lines are.
+        head: How many of them are the step's own line; more than one if it was broken.
+        body: What stands under the first of them.
+        step: What they say together.
+        explicit: Whether they say the step's id.
+    """
+
+    item: Item
+    head: int
+    body: Body
+    step: PlanStep
+    explicit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A document, read.
+
+    Attributes:
+        bom: The byte order mark before the first line, or nothing.
+        lines: The lines, without it.
+        outline: Where its parts are.
+        title: What its title says.
+        blocks: Its steps; they fit together, whatever the mistakes.
+        mistakes: What is wrong with it, in the order of the lines.
+    """
+
+    bom: str
+    lines: tuple[Line, ...]
+    outline: Outline
+    title: str
+    blocks: tuple[Block, ...]
+    mistakes: tuple[Mistake, ...]
+
+
+def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
+    """Read a document, whatever it is.
+
+    Args:
+        text: The document.
+        known: Ids of steps outside it that its steps may wait for.
+    """
+    # The cache tells a default from the same value that is given.
+    return _read_document(text, known)
+
+
+# Writing a plan reads what it wrote, and the next writing begins with reading the same text.
+@lru_cache(maxsize=16)
+def _read_document(text: str, known: frozenset[int]) -> Reading:
+    bom = BOM if text.startswith(BOM) else ""
+    lines = split_lines(text.removeprefix(BOM))
+    read = without_seal(lines)
+    found = outline(read)
+    blocks, mistakes = _StepsReader([line.text for line in read], found, known).read()
+    title = decode(found.title.text) if found.title else ""
+    return Reading(bom, tuple(lines), found, title, blocks, mistakes)
+
+
+class _StepsReader:
+    """Reads the items of an outline."""
+
+    def __init__(self, texts: list[str], found: Outline, known: frozenset[int]) -> None:
+        self._texts = texts
+        self._items = found.items
+        self._known = known
+        self._lazy = lazy_groups(texts, found.items)
+        self._mistakes: list[Mistake] = []
+
+    def read(self) -> tuple[tuple[Block, ...], tuple[Mistake, ...]]:
+        heads = [1 + wrapped_lines(self._texts, item) for item in self._items]
+        titles = list(map(self._title, self._items, heads))
+        bodies = [
+            read_body(self._texts[item.start + head : item.end])
+            for item, head in zip(self._items, heads, strict=True)
+        ]
+        said = [(title.number, item.start + 1) for title, item in self._paired(titles)]
+        numbers = number_steps(said, self._known)
+        parts = list(zip(self._items, titles, bodies, numbers, strict=True))
+        for part, head in zip(parts, heads, strict=True):
+            self._complain(*part, head)
+        steps, found = repair(list(self._steps(parts)), self._known)
+        place = {number.id: item for item, _, _, number in parts}
+        for step_id, complaint in found:
+            self._mistake(place[step_id].start, complaint, place[step_id])
+        blocks = tuple(
+            Block(item, head, body, step, number.explicit)
+            for (item, _, body, number), head, step in zip(parts, heads, steps, strict=True)
+        )
+        if not blocks:
+            self._mistake(0, _NO_STEPS, None)
+        return blocks, tuple(sorted(self._mistakes, key=lambda each: (each.line, each.column)))
+
+    def _steps(self, parts: Sequence[tuple[Item, Title, Body, Numbered]]) -> Iterator[PlanStep]:
+        left = MOST_DEPENDENCIES
+        for item, title, body, number in parts:
+            said = title.attributes | body.attributes
+            before, left = left, left - len(said.dependencies or ())
+            if left < 0 <= before:
+                self._mistake(item.start, _TOO_MANY_DEPENDENCIES, item)
+            said = replace(said, dependencies=None) if left < 0 else said
+            yield _step(item, title.description, body, number.id, said)
+
+    def _paired(self, titles: Sequence[Title]) -> Iterator[tuple[Title, Item]]:
+        return zip(titles, self._items, strict=True)
+
+    def _title(self, item: Item, head: int) -> Title:
+        counter = None if item.group in self._lazy else item.counter
+        lines = [self._texts[item.start][item.text :], *self._texts[item.start + 1 :][: head - 1]]
+        text = " ".join(line.strip() for line in lines) if head > 1 else lines[0]
+        return read_title(text, numbered=counter)
+
+    def _complain(self, item: Item, title: Title, body: Body, number: Numbered, head: int) -> None:
+        if item.mark and item.mark not in KNOWN_MARKS:
+            self._mistake(item.start, _bad_mark(item.mark), item)
+        if number.complaint is not None:
+            self._mistake(item.start, number.complaint, None)
+        if not title.description:
+            self._mistake(item.start, _no_description(number.id), item)
+        for complaint in title.complaints:
+            self._mistake(item.start, complaint, item)
+        name = title.attributes.conflict(body.attributes)
+        if name is not None:
+            self._mistake(item.start, repeated(name, ""), item)
+        for placed in body.complaints:
+            self._mistake(item.start + head + placed.line, placed.complaint, None)
+
+    def _mistake(self, at: int, complaint: Complaint, item: Item | None) -> None:
+        line = self._texts[at] if at < len(self._texts) else ""
+        place = line.rfind(complaint.about) if item else line.find(complaint.about)
+        column = place if complaint.about and place >= 0 else item.content if item else 0
+        self._mistakes.append(
+            Mistake(
+                line=at + 1,
+                column=column + 1,
+                code=complaint.code,
+                reason=complaint.reason,
+                mend=complaint.mend,
+            )
+        )
+
+
+def _step(item: Item, description: str, body: Body, step_id: int, said: Attributes) -> PlanStep:
+    specialists = said.specialists or ()
+    return PlanStep(
+        id=step_id,
+        description=description or f"Step {step_id}",
+        brief=body.brief,
+        parameters=body.parameters,
+        status=_STATUS.get(item.mark or " ", StepStatus.PENDING),
+        assigned_to=specialists[0] if specialists else "",
+        joined_by=specialists[1:],
+        result=body.result,
+        feedback=body.feedback,
+        dependencies=said.dependencies or (),
+        condition=said.condition,
+        optional=bool(said.optional),
+        priority=said.priority or 0,
+        max_retries=said.max_retries,
+        timeout=said.timeout,
+        writes=said.writes or (),
+    )
+
+
+def _bad_mark(mark: str) -> Complaint:
+    return Complaint(
+        "bad_mark",
+        f"[{mark}]",
+        f"'[{mark}]' is no mark of a step.",
+        "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped.",
+    )
+
+
+def _no_description(step_id: int) -> Complaint:
+    return Complaint(
+        "empty_description",
+        "",
+        f"Step {step_id} does not say what is to be done.",
+        "Write it after the number.",
+    )
+
+
+_TOO_MANY_DEPENDENCIES = Complaint(
+    "too_large",
+    "",
+    f"With this step the steps have more than {MOST_DEPENDENCIES:,} dependencies.",
+    "Let steps wait for one step that brings others together.",
+)
+_NO_STEPS = Complaint(
+    "no_steps",
+    "",
+    "This document has no steps.",
+    "Write each step on a line like this: - [ ] 1. What is to be done @specialist",
+)

@@ -1,0 +1,67 @@
+"""Write steps in the canonical form, as new lines of a document."""
+
+from collections.abc import Iterable, Sequence
+
+from replan.plan.markdown.body import write_body
+from replan.plan.markdown.encoding import decode, encode, encode_where
+from replan.plan.markdown.lines import is_blank
+from replan.plan.markdown.normal import normalised
+from replan.plan.markdown.outline import read_heading
+from replan.plan.markdown.title import write_title
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+
+MARKS = {
+    StepStatus.PENDING: " ",
+    StepStatus.EXECUTING: "~",
+    StepStatus.COMPLETED: "x",
+    StepStatus.FAILED: "!",
+    StepStatus.SKIPPED: "-",
+}
+
+
+def render(plan: TaskPlan) -> str:
+    """Write the canonical document of a plan, whatever its `content` is."""
+    plan = normalised(plan)
+    lines = [heading_line(plan.title)] if plan.title else []
+    blocks = [step_lines(step) for step in plan.steps]
+    return "\n".join([*_set_apart([lines, *blocks] if lines else blocks, titled=bool(lines)), ""])
+
+
+def render_for_model(plan: TaskPlan) -> str:
+    """Write the canonical document of a plan without the steps' results, for a prompt."""
+    steps = (step.replace(result="") if step.result else step for step in plan.steps)
+    return render(plan.replace(steps=tuple(steps)))
+
+
+def step_lines(step: PlanStep) -> list[str]:
+    """Write one step as the lines of a list item."""
+    title = write_title(step, number=f"{step.id}. ")
+    return [f"- [{MARKS[step.status]}] {title}", *under(write_body(step), 2)]
+
+
+def under(lines: Iterable[str], columns: int) -> list[str]:
+    """Write lines under the line of a step, after a blank line; nothing if there are none."""
+    indented = [" " * columns + line if line else "" for line in lines]
+    return ["", *indented] if indented else []
+
+
+def heading_line(title: str) -> str:
+    """Write the document's title."""
+    last = len(title) - 1
+    ways = (
+        encode(title),
+        encode_where(title, lambda at, _: at == last),
+        encode_where(title, lambda at, _: at in (0, last)),
+        encode_where(title, lambda _, mark: mark == "#" or mark.isspace()),
+    )
+    return next(f"# {way}" for way in ways if decode(read_heading(f"# {way}") or "") == title)
+
+
+def _set_apart(blocks: Sequence[list[str]], *, titled: bool) -> list[str]:
+    """Join blocks, with blank lines around the title and around steps of several lines."""
+    lines: list[str] = []
+    for at, block in enumerate(blocks):
+        before = blocks[at - 1] if at else []
+        apart = len(block) > 1 or len(before) > 1 or (titled and at == 1)
+        lines += ["", *block] if at and apart and not is_blank(lines[-1]) else block
+    return lines

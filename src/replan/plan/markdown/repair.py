@@ -1,0 +1,81 @@
+"""Check that the steps of a document fit together, and make them fit."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from replan.plan.markdown.title import Complaint
+from replan.plan.model import PlanStep
+from replan.plan.order import closing_edges
+
+Found = tuple[int, Complaint]
+"""The id of a step, and what is wrong with it."""
+
+
+def repair(steps: Sequence[PlanStep], known: Collection[int]) -> tuple[list[PlanStep], list[Found]]:
+    """Drop what cannot be: dependencies on unknown steps, on the step itself, and in cycles.
+
+    Args:
+        steps: The steps, each with an id of its own.
+        known: Ids of steps outside the document that may be named too.
+
+    Returns:
+        Steps that fit together, and what was wrong.
+    """
+    ids = frozenset(step.id for step in steps)
+    found = [(step.id, bad) for step in steps for bad in _dangling(step, ids, known)]
+    sound = [_without(step, _impossible(step, ids, known)) for step in steps]
+    edges: dict[int, set[int]] = {}
+    for (waiting, awaited), cycle in closing_edges(sound):
+        edges.setdefault(waiting, set()).add(awaited)
+        found.append((waiting, _cycle(cycle, awaited)))
+    return [_without(step, edges.get(step.id, ())) for step in sound], found
+
+
+def _dangling(step: PlanStep, ids: frozenset[int], known: Collection[int]) -> Iterator[Complaint]:
+    names = ""
+    for other in step.awaits:
+        about = str(other)
+        if other == step.id:
+            reason = f"Step {step.id} waits for itself."
+            yield Complaint("self_dependency", about, reason, "Name another step or none.")
+        elif other not in ids and other not in known:
+            conditional = step.condition is not None and step.condition.step == other
+            code = "unknown_condition" if conditional else "unknown_dependency"
+            reason = f"Step {step.id} waits for step {other}, which this plan does not have."
+            names = names or _names(ids - {step.id})
+            yield Complaint(code, about, reason, f"Use one of: {names}.")
+
+
+def _impossible(step: PlanStep, ids: Collection[int], known: Collection[int]) -> set[int]:
+    return {
+        other
+        for other in step.awaits
+        if other == step.id or (other not in ids and other not in known)
+    }
+
+
+def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
+    if not dropped:
+        return step
+    kept = tuple(other for other in step.dependencies if other not in dropped)
+    lost = step.condition is not None and step.condition.step in dropped
+    return step.replace(dependencies=kept, condition=None if lost else step.condition)
+
+
+def _cycle(cycle: tuple[int, ...], awaited: int) -> Complaint:
+    shown = [*map(str, cycle[:_MOST_NAMES]), *(["..."] if len(cycle) > _MOST_NAMES else [])]
+    way = " -> ".join([*shown, str(cycle[0])])
+    return Complaint(
+        "cycle",
+        str(awaited),
+        f"These steps wait for each other: {way}.",
+        "Remove one of the waits.",
+    )
+
+
+_MOST_NAMES = 20
+
+
+def _names(ids: Collection[int]) -> str:
+    shown = sorted(ids)
+    more = ", ..." if len(shown) > _MOST_NAMES else ""
+    return ", ".join(str(step_id) for step_id in shown[:_MOST_NAMES]) + more or "none"

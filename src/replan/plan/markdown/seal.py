@@ -1,0 +1,152 @@
+"""What the settled steps of a document were asked, kept in one comment line of the document.
+
+    <!-- replan: 1=3fa9c1d2 2=90b1e077 run=5b0c -->
+
+The line stands at the end, where nobody who reads the document sees it. Each pair is the id of a
+settled step and a fingerprint of what it was asked, so that a later reader of the document alone
+can tell which steps were edited since; where the document has excerpts of results, the last word is
+the run that has the whole ones. The line is no part of the plan: who reads steps sees a blank line
+in its place.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+from replan.plan.markdown.lines import Line, split_lines, usual_line_end
+from replan.plan.markdown.normal import normalised_step
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+
+LENGTH = 8
+"""Digits of a fingerprint: two different askings share one in four thousand million cases."""
+
+# Two hyphens side by side may end a comment.
+_RUN = re.compile(r"[\w.:]+(?:-[\w.:]+)*", re.ASCII)
+_SEAL = re.compile(
+    r"<!--[ \t]*replan:(?P<pairs>(?:[ \t]+\d{1,18}=[0-9a-f]+)*)"
+    rf"(?:[ \t]+run=(?P<run>{_RUN.pattern}))?[ \t]*-->[ \t]*",
+    re.ASCII,
+)
+_PAIR = re.compile(r"(\d{1,18})=([0-9a-f]+)")
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+
+
+def fingerprint(step: PlanStep) -> str:
+    """Give a short fingerprint of what a step is asked.
+
+    That is its description, brief and parameters, what it waits for and on which condition, and
+    its specialists. How it is spaced, in which order it says things, comments, and when and how
+    often it is tried (priority, retries, timeout) make no difference.
+    """
+    step = normalised_step(step)
+    condition = step.condition
+    asked = {
+        "description": " ".join(_without_comments(step.description).split()),
+        "brief": _told(step.brief),
+        "parameters": step.parameters,
+        "awaits": sorted(step.awaits),
+        "condition": None if condition is None else [condition.step, condition.outcome],
+        "specialists": sorted({name.casefold() for name in step.specialists}),
+    }
+    written = json.dumps(asked, sort_keys=True)
+    return hashlib.sha256(written.encode()).hexdigest()[:LENGTH]
+
+
+def read_seal(text: str) -> dict[int, str]:
+    """Read the fingerprints that a document holds, by step; of several lines the last counts."""
+    found: dict[int, str] = {}
+    for line in split_lines(text):
+        seal = _SEAL.fullmatch(line.text)
+        if seal is not None:
+            found |= {int(step_id): digest for step_id, digest in _PAIR.findall(seal["pairs"])}
+    return found
+
+
+def origin_of(text: str) -> str:
+    """The run that has the whole results of a document; empty if its last seal names none."""
+    seals = (_SEAL.fullmatch(line.text) for line in reversed(split_lines(text)))
+    return next((seal["run"] or "" for seal in seals if seal), "")
+
+
+def sealed(plan: TaskPlan, run_id: str = "") -> TaskPlan:
+    """Give the plan with the fingerprints of its settled steps at the end of its document.
+
+    Nothing else of the document changes: `unsealed` gives it back byte for byte.
+
+    Args:
+        plan: The plan.
+        run_id: The run that has the whole results; empty: the one that the document names.
+    """
+    text = unsealed(plan.content)
+    pairs = [f"{step.id}={fingerprint(step)}" for step in plan.steps if step.status not in _OPEN]
+    run_id = run_id or origin_of(plan.content)
+    if any(step.is_cut for step in plan.steps) and _RUN.fullmatch(run_id):
+        pairs.append(f"run={run_id}")
+    if pairs and text:
+        lines = split_lines(text)
+        end = usual_line_end(lines)
+        seal = f"<!-- replan: {' '.join(pairs)} -->"
+        text += f"{seal}{end}" if lines[-1].end else f"{end}{seal}"
+    return plan if text == plan.content else plan.replace(content=text)
+
+
+def unsealed(text: str) -> str:
+    """Give a document without the line of its fingerprints."""
+    if "<!--" not in text:
+        return text
+    kept: list[Line] = []
+    for line in split_lines(text):
+        if _SEAL.fullmatch(line.text) is None:
+            kept.append(line)
+        elif not line.end and kept:
+            # The document had no line end before it was sealed.
+            kept[-1] = Line(kept[-1].text, "")
+    return "".join(map(str, kept))
+
+
+def without_seal(lines: Iterable[Line]) -> list[Line]:
+    """Give the lines of a document, with blank ones in the place of its fingerprints."""
+    return [Line("", line.end) if _SEAL.fullmatch(line.text) else line for line in lines]
+
+
+def _told(brief: str) -> str:
+    """Give a brief without comments, and without spacing that Markdown does not show."""
+    return "\n".join(_pieces(brief)).strip("\n")
+
+
+def _pieces(brief: str) -> Iterator[str]:
+    fence = ""
+    text: list[str] = []
+    for line in brief.split("\n"):
+        mark = _FENCE.match(line)
+        if fence:
+            yield line
+            is_end = mark is not None and mark[1].startswith(fence) and line.strip() == mark[1]
+            fence = "" if is_end else fence
+        elif mark is not None:
+            yield from _tidied(text)
+            text, fence = [], mark[1]
+            yield line.strip()
+        else:
+            text.append(line)
+    yield from _tidied(text)
+
+
+def _without_comments(text: str) -> str:
+    """Give a text with a blank for each comment; one pass, whatever begins and never ends."""
+    kept: list[str] = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept += [text[at:start], " "]
+        at = end + 3
+    return "".join([*kept, text[at:]])
+
+
+def _tidied(lines: list[str]) -> Iterator[str]:
+    """Give the lines of free text: no comments, no blank lines, one blank between words."""
+    for line in _without_comments("\n".join(lines)).split("\n"):
+        words = line.split()
+        if words:
+            yield line[: len(line) - len(line.lstrip())] + " ".join(words)

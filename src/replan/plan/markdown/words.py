@@ -1,0 +1,50 @@
+"""The words by which people and models say what a plan's attributes mean, in several languages."""
+
+import re
+import tomllib
+from importlib.resources import files
+from typing import cast
+
+_LISTS = cast(
+    "dict[str, list[str]]",
+    tomllib.loads((files("replan.plan.markdown") / "words.toml").read_text(encoding="utf-8")),
+)
+FIELDS = cast("dict[str, list[str]]", _LISTS.pop("fields"))
+"""What the parts of a step are called where each has a key, a column or a tag of its own."""
+
+
+def listed(name: str) -> tuple[str, ...]:
+    """The words of one of the lists."""
+    return tuple(_LISTS[name])
+
+
+def _any_of(*names: str) -> str:
+    """Give a pattern for any word of the lists, the longest first; blanks are any white space."""
+    words = {word for name in names for word in _LISTS[name]}
+    ordered = sorted(words, key=lambda word: (-len(word), word))
+    return "(?:" + "|".join(re.escape(word).replace(r"\ ", r"\s++") for word in ordered) + ")"
+
+
+STEP = _any_of("step")
+AND = _any_of("and")
+DEPENDS_ON = _any_of("depends_on")
+NEEDS = _any_of("needs")
+AFTER = _any_of("after")
+ASSIGNED_TO = _any_of("assigned_to")
+IF = _any_of("if")
+CONDITION = _any_of("condition")
+FAILED = _any_of("failed")
+COMPLETED = _any_of("completed")
+OPTIONAL = _any_of("optional")
+REQUIRED = _any_of("required")
+PRIORITY = _any_of("priority")
+RETRIES = _any_of("retries")
+TIMEOUT = _any_of("timeout")
+WRITES = _any_of("writes")
+YES = _any_of("yes")
+NO = _any_of("no")
+NONE = _any_of("none")
+VAGUE = _any_of("vague")
+
+NAME = r"(?:\w|&#[0-9]{1,7};)(?:[.-]*+(?:\w|&#[0-9]{1,7};))*+"
+"""A specialist's name as it can follow an `@`."""

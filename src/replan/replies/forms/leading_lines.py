@@ -1,0 +1,109 @@
+"""Front matter without delimiters, or without a closing one: the leading lines with known keys."""
+
+import re
+from collections.abc import Collection
+
+from replan.replies.forms.front_matter import (
+    DELIMITER,
+    MAX_LINES,
+    KeyLine,
+    Parts,
+    begins_bare,
+    body_value,
+    continues_indented,
+    match_key,
+)
+from replan.replies.forms.wrapping import BLANK, skip_blank
+from replan.replies.vocabulary.keys import fits
+
+_MIN_PREFIX = 3
+_ONE_LINE = re.compile(r"[ \t]*+-{3,}+[ \t]++([^\n]{1,2000}?)[ \t]-{3,}+(?=\s|\Z)")
+_PASSED_OVER = re.compile(r"\s+\S|[a-z][a-z0-9_-]{0,30}\s?:\s")
+
+
+def read_bare(text: str, known: Collection[str]) -> Parts | None:
+    """Read a front matter without delimiters at the start of a text."""
+    first = text[: text.find("\n")] if "\n" in text else text
+    if first.lstrip().startswith("|"):
+        return _table(text, known)
+    return read_leading(text, known, is_delimited=False) if begins_bare(first, known) else None
+
+
+def read_one_line(text: str, known: Collection[str]) -> Parts | None:
+    """Read a front matter whose line ends were lost: `--- complexity: simple --- The answer`."""
+    found = _ONE_LINE.match(text)
+    if found is None:
+        return None
+    names = "|".join(re.escape(key) for key in sorted(known))
+    lines = re.split(rf"\s+(?=(?:{names})\s?:)", f" {found[1]}") if names else []
+    fields = {line.key: line.value for line in (match_key(line, known) for line in lines) if line}
+    return Parts(fields, text[found.end() :].lstrip()) if fields else None
+
+
+def read_leading(text: str, known: Collection[str], *, is_delimited: bool) -> Parts | None:
+    """Read leading lines with known keys, up to the first blank or other line."""
+    fields: dict[str, str] = {}
+    at = skip_blank(text)
+    key = ""
+    for _ in range(MAX_LINES):
+        end = text.find("\n", at)
+        line = text[at : end if end >= 0 else len(text)]
+        found = match_key(line, known)
+        if found:
+            key = _kept(found, fields)
+        elif fields and (value := body_value(line)) is not None:
+            return Parts(fields, _block(value, text[at + len(line) :]))
+        elif line.strip(BLANK) and key and continues_indented(line, fields[key].partition("\n")[0]):
+            fields[key] = f"{fields[key]}\n{line.strip(BLANK)}"
+        elif not (is_delimited and _may_be_passed_over(line)):
+            break
+        at += len(line) + 1
+        if end < 0:
+            break
+    if not fields:
+        return None
+    values = {key: value.removeprefix(">\n").removeprefix("|\n") for key, value in fields.items()}
+    return Parts(values, _after_leading(text[at:], known))
+
+
+def _kept(found: KeyLine, fields: dict[str, str]) -> str:
+    fields[found.key] = found.value
+    return found.key
+
+
+def _may_be_passed_over(line: str) -> bool:
+    return bool(_PASSED_OVER.match(line))
+
+
+def _after_leading(rest: str, known: Collection[str]) -> str:
+    """Give the body after a front matter that has no closing delimiter, or only that one."""
+    body = rest[skip_blank(rest) :]
+    closed = DELIMITER.match(body)
+    if closed is not None:
+        return body[closed.end() :]
+    word = body.strip(BLANK)
+    cut_off = len(word) >= _MIN_PREFIX and any(key.startswith(word.lower()) for key in known)
+    return "" if cut_off else body
+
+
+def _block(value: str, rest: str) -> str:
+    """Give the body that began behind its key, without the indentation of a YAML text."""
+    if value.strip("|>+- "):
+        return value + rest
+    lines = rest.split("\n")
+    margin = min((len(ln) - len(ln.lstrip()) for ln in lines if ln.strip()), default=0)
+    return "\n".join(line[margin:] for line in lines)
+
+
+def _table(text: str, known: Collection[str]) -> Parts | None:
+    """Read a front matter that was drawn as a table of two columns."""
+    fields: dict[str, str] = {}
+    at = 0
+    while text.startswith("|", at) and len(fields) < MAX_LINES:
+        end = text.find("\n", at)
+        line = text[at : end if end >= 0 else len(text)]
+        if found := match_key(line, known):
+            fields[found.key] = found.value
+        at += len(line) + 1
+    certain = any(fits(key, fields.get(key, "")) for key in ("complexity", "verdict"))
+    return Parts(fields, text[at:]) if certain else None

@@ -1,0 +1,1 @@
+"""The words of replies: keys, labels and names, in all languages."""

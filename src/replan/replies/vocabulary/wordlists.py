@@ -1,0 +1,20 @@
+"""The words of front matter in all languages, from one data file."""
+
+import tomllib
+from importlib.resources import files
+from typing import cast
+
+_TABLES = cast(
+    "dict[str, dict[str, list[str]]]",
+    tomllib.loads((files("replan.replies.vocabulary") / "words.toml").read_text(encoding="utf-8")),
+)
+
+
+def tables(name: str) -> dict[str, list[str]]:
+    """All lists of one table."""
+    return _TABLES[name]
+
+
+def words(table: str, name: str) -> list[str]:
+    """One list."""
+    return _TABLES[table][name]

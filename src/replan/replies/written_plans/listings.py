@@ -1,0 +1,228 @@
+"""Steps that stand as lines of a text, however each begins, rewritten as a task list.
+
+Lines that begin in one way are a series. The series that names specialists and order, else the one
+with labels, holds the steps; all other lines stay where and what they are.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from replan.plan.markdown.fence import outside_fences
+from replan.plan.markdown.lines import dedent, trim_blank
+from replan.replies.vocabulary.naming import Names, squeezed
+from replan.replies.written_plans.entries import Entry, labels_of, step_lines
+from replan.replies.written_plans.openings import Opening, opening_of
+from replan.replies.written_plans.order_phrases import read_order
+from replan.replies.written_plans.step_fields import (
+    is_field,
+    is_order_of,
+    reads_as_field,
+    take_field,
+)
+from replan.replies.written_plans.step_line import Line, read_line, without_comments
+
+_LEAST = 2
+_MOST_LINES = 20_000
+_ITEM, _ITEM_END = re.compile(r"<li>", re.IGNORECASE), re.compile(r"</li>", re.IGNORECASE)
+_ONE_LINE = re.compile(r"(?:^|(?<=\s))(?:[-*]\s+\[.\]\s+)?(?P<number>\d{1,3})[.)]\s+(?=\S)")
+
+
+@dataclass(slots=True)
+class _Step:
+    at: int
+    opening: Opening
+    end: int = 0
+    line: Line = field(default_factory=Line)
+    kept: list[str] = field(default_factory=list[str])
+
+
+def rewritten(text: str, names: Names) -> str | None:
+    """Give a text with its steps as a task list; none if no lines of it are steps."""
+    lines = _lines(text)
+    steps = _series(lines, names)
+    if not steps:
+        return None
+    _bound(lines, steps)
+    steps, dropped = _once(lines, steps, names)
+    entries = _entries(lines, steps, names)
+    _take_order_lines(lines, steps, entries, dropped)
+    return _joined(lines, steps, entries, dropped)
+
+
+def _lines(text: str) -> list[str]:
+    text = without_comments(text)
+    text = re.sub(r"(?m)^([^\S\n]*+)\\([-*+#])", r"\1\2", text)
+    text = _ITEM_END.sub("\n", _ITEM.sub("\n- ", text))
+    lines = text.split("\n")[:_MOST_LINES]
+    return [part for line in lines for part in _parted(line)]
+
+
+def _parted(line: str) -> list[str]:
+    """Cut a line that holds a whole numbered list."""
+    cuts: list[int] = []
+    for found in _ONE_LINE.finditer(line):
+        if int(found["number"]) == len(cuts) + 1:
+            cuts.append(found.start())
+    if len(cuts) < _LEAST or line[: cuts[0]].strip(" \t>-*"):
+        return [line]
+    return [line[a:b].rstrip() for a, b in zip(cuts, [*cuts[1:], len(line)], strict=True)]
+
+
+def _series(lines: list[str], names: Names) -> list[_Step]:
+    """Choose the series of lines that holds the steps."""
+    ranked = [
+        (rank, steps) for steps in _alike(lines) if (rank := _rank(lines, steps, names)) is not None
+    ]
+    return max(ranked, key=lambda each: each[0])[1] if ranked else []
+
+
+def _alike(lines: list[str]) -> Iterable[list[_Step]]:
+    """Sort the lines by how they begin."""
+    groups: defaultdict[tuple[int, int, bool, str], list[_Step]] = defaultdict(list)
+    outside = outside_fences(lines)
+    for at, line in enumerate(lines):
+        opening = opening_of(line) if outside[at] and line.strip() else None
+        if opening and (opening.label or (opening.is_listed and not opening.level)):
+            key = (opening.indent, opening.level, opening.is_box, opening.style)
+            groups[key].append(_Step(at, opening))
+    return groups.values()
+
+
+def _rank(lines: list[str], steps: list[_Step], names: Names) -> tuple[int, ...] | None:
+    """Tell how much lines that begin alike look like steps; none if they do not."""
+    first = steps[0].opening
+    is_said = any(_carries(lines, step, names) for step in steps)
+    is_labelled = len({step.opening.label for step in steps}) > 1
+    is_box = first.is_box or first.level > 0
+    if not (is_said or is_labelled or first.is_box):
+        return None
+    if len(steps) < (1 if first.is_box or is_said else _LEAST):
+        return None
+    return (int(is_said), int(is_labelled), int(is_box), -first.indent, len(steps))
+
+
+def _carries(lines: list[str], step: _Step, names: Names) -> bool:
+    """Whether a line, or one of the next, says who does it or what it waits for."""
+    said = read_line(lines[step.at][step.opening.text :], names, ())
+    if said.text and (said.who or said.waits):
+        return step.opening.style != "" or not is_field(lines[step.at])
+    for line in lines[step.at + 1 : step.at + 6]:
+        opening = opening_of(line)
+        if opening.label and opening.style == step.opening.style:
+            return False
+        if is_field(line) or reads_as_field(line, names, ()):
+            return bool(step.opening.style or step.opening.is_box)
+    return False
+
+
+def _bound(lines: list[str], steps: list[_Step]) -> None:
+    """Find where each step ends: at the next one, at a heading, or where plain text goes on."""
+    outside = outside_fences(lines)
+    starts = [*(step.at for step in steps[1:]), len(lines)]
+    for step, stop in zip(steps, starts, strict=True):
+        at = step.at + 1
+        was_blank = False
+        while at < stop and not (outside[at] and _ends(lines[at], step.opening, was_blank)):
+            was_blank = not lines[at].strip()
+            at += 1
+        step.end = at
+
+
+def _ends(line: str, head: Opening, was_blank: bool) -> bool:  # noqa: FBT001
+    if not line.strip():
+        return False
+    opening = opening_of(line)
+    if opening.level:
+        return not head.level or opening.level <= head.level
+    if re.fullmatch(r"\s*[-*_=]{3,}\s*", line):
+        return True
+    if head.level or opening.indent > head.indent:
+        return False
+    if is_field(line) or read_order(line.strip(" ()*_`>"), ()):
+        return False
+    return was_blank or opening.is_listed or bool(re.fullmatch(r"\s*\*\*[^*]+\*\*:?\s*", line))
+
+
+def _once(lines: list[str], steps: list[_Step], names: Names) -> tuple[list[_Step], set[int]]:
+    """Of a plan that was written twice, take the copy that says more; drop the lines of others."""
+    if len({step.opening.label for step in steps}) == 1:
+        return steps, set()
+    runs: list[list[_Step]] = []
+    seen: set[str] = set()
+    for step in steps:
+        if not runs or (step.opening.label and step.opening.label in seen):
+            runs.append([])
+            seen = set()
+        seen.add(step.opening.label)
+        runs[-1].append(step)
+    if not any(step.opening.label for step in steps):
+        half = len(steps) // 2
+        runs = [steps[:half], steps[half:]] if half and not len(steps) % 2 else [steps]
+    titles = [[_title(lines, step, names) for step in run] for run in runs]
+    if len(runs) == 1 or any(one != titles[0] for one in titles):
+        return steps, set()
+    said = [sum(_carries(lines, step, names) for step in run) for run in runs]
+    best = max(range(len(runs)), key=lambda at: (said[at], at))
+    others = (step for at, run in enumerate(runs) if at != best for step in run)
+    return runs[best], {at for step in others for at in range(step.at, step.end)}
+
+
+def _title(lines: list[str], step: _Step, names: Names) -> str:
+    return squeezed(read_line(lines[step.at][step.opening.text :], names, ()).text)
+
+
+def _entries(lines: list[str], steps: list[_Step], names: Names) -> list[Entry]:
+    labels = [step.opening.label for step in steps]
+    if len(set(labels)) == 1:
+        labels = [""] * len(steps)  # all the same, as lazy Markdown has it
+    known = {label for label in labels if label} or {str(n + 1) for n in range(len(steps))}
+    titles: dict[str, str] = {}
+
+    def by_title(title: str) -> str | None:
+        return titles.get(squeezed(title))
+
+    for at, (step, label) in enumerate(zip(steps, labels, strict=True), 1):
+        text = lines[step.at][step.opening.text :]
+        step.line = read_line(text, names, known, by_title)
+        titles.setdefault(squeezed(step.line.text), label or str(at))
+    for step in steps:
+        text = lines[step.at][step.opening.text :]
+        step.line = read_line(text, names, known, by_title)
+        for line in lines[step.at + 1 : step.end]:
+            if not take_field(line, step.line, names, known):
+                step.kept.append(line)
+    return [
+        Entry(label, step.line, body=step.kept) for step, label in zip(steps, labels, strict=True)
+    ]
+
+
+def _take_order_lines(
+    lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]
+) -> None:
+    """Read lines beside the steps that say which step waits for which: `Step 3 depends on 1`."""
+    inside = {at for step in steps for at in range(step.at, step.end)} | dropped
+    labels = labels_of(entries)
+    by_label = dict(zip(labels, entries, strict=False))
+    for at, line in enumerate(lines):
+        order = is_order_of(line, labels) if at not in inside else None
+        if order is not None:
+            by_label[order[0]].line.waits += order[1]
+
+
+def _joined(lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]) -> str:
+    written = step_lines(entries)
+    text: list[str] = []
+    at = 0
+    for step, entry, line in zip(steps, entries, written, strict=True):
+        text += [row for k, row in enumerate(lines[at : step.at], at) if k not in dropped]
+        body = trim_blank(entry.body)
+        text.append(line)
+        if body:
+            text += ["", *(f"  {row}" if row.strip() else "" for row in dedent(body)), ""]
+        elif step.end > step.at + 1 and not lines[step.end - 1].strip():
+            text.append("")
+        at = step.end
+    text += [row for k, row in enumerate(lines[at:], at) if k not in dropped]
+    return "\n".join(text)

@@ -1,0 +1,82 @@
+"""Pieces of a line of text: its brackets, what is between separators, its ends without signs."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from replan.plan.markdown import words
+
+PAIRS = {"(": ")", "（": "）", "[": "]", "【": "】", "{": "}", "<": ">", "［": "］"}
+_EDGE = " \t,;|，；、:：–—→⇒&\\"
+_GRAMMAR = (
+    *("depends_on", "after", "needs", "optional", "priority", "retries", "timeout", "writes"),
+)
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+def without_comments(text: str) -> str:
+    """Drop HTML comments; one that is never closed hides nothing of what follows."""
+    parts: list[str] = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0:
+        parts.append(text[at:start])
+        end = text.find("-->", start)
+        if end < 0:
+            at = start + len("<!--")
+            break
+        at = end + len("-->")
+    return "".join(parts) + text[at:]
+
+
+def groups(text: str) -> Iterator[tuple[int, int]]:
+    """Find the outermost brackets; one that is never closed reaches to the end of its line."""
+    start, close = -1, ""
+    depth = 0
+    for at, sign in enumerate(text):
+        if start < 0 and sign in PAIRS and not text.startswith("<-", at):
+            start, close, depth = at, PAIRS[sign], 1
+        elif start >= 0 and sign == text[start]:
+            depth += 1
+        elif start >= 0 and sign == close:
+            depth -= 1
+            if depth == 0:
+                yield start, at
+                start = -1
+
+
+def pieces(content: str) -> list[str]:
+    """Cut the content of a bracket at its separators."""
+    found = re.split(
+        r"[,;|，；、،·/]|\s[-–—]\s|\s(?=(?:and|und|et)\s+(?:after|nach|après)\b)", content
+    )
+    return [piece.strip() for piece in found if piece and piece.strip()]
+
+
+def is_misspelt(text: str) -> bool:
+    """Whether a word in it is nearly one of the grammar, as in `(aftr 1)`."""
+    known = [word for name in _GRAMMAR for word in words.listed(name)]
+    written = [found[0].casefold() for found in _WORD.finditer(text)]
+    return any(get_close_matches(word, known, n=1, cutoff=0.75) for word in written)
+
+
+def trimmed(text: str) -> str:
+    """Give a text without blanks, separators, emoji and unpaired stress at its ends."""
+    text = text.strip(_EDGE)
+    while text and _is_sign(text[-1]):
+        text = text[:-1].rstrip(_EDGE)
+    while text and _is_sign(text[0]):
+        text = text[1:].lstrip(_EDGE)
+    for mark in ("**", "__"):
+        if text.count(mark) % 2:
+            text = text.removeprefix(mark) if text.startswith(mark) else text.removesuffix(mark)
+        inner = text.removeprefix(mark).removesuffix(mark)
+        if f"{mark}{inner}{mark}" == text and mark not in inner:
+            text = inner
+    if text.startswith(("- ", "-> ", "=> ")):
+        text = text.partition(" ")[2]
+    return text.removesuffix(" -").removesuffix(" ->").removesuffix(" by").strip(_EDGE)
+
+
+def _is_sign(character: str) -> bool:
+    return unicodedata.category(character) in ("So", "Cf") or character == "\ufe0f"

@@ -1,0 +1,107 @@
+"""Lines under or beside a step that say who does it, or what it waits for."""
+
+import re
+from collections.abc import Collection, Sequence
+
+from replan.plan.markdown import words
+from replan.replies.vocabulary.naming import Names, squeezed
+from replan.replies.written_plans.order_phrases import read_order
+from replan.replies.written_plans.step_line import Line, read_line
+
+_FIELD = re.compile(
+    r"[\s>*+•–-]*+[*_`]{0,2}(?P<key>[^:：=*`|]{1,40}?)[*_`]{0,2}\s*+[:：=]\s*+[*_`]{0,2}\s*+(?P<value>.*)"
+)
+_PIECES = re.compile(r"(?:(?<!\s)\s++)?[|;]\s*+")
+_EDGE = re.compile(
+    r"[\s*•+-]*+(?P<from>.{1,200}?)\s*+(?:--?>|=>|→)\s*+\D{0,12}?(?P<to>\w{1,12})\W*+"
+)
+
+
+def _folded(names: Sequence[str]) -> frozenset[str]:
+    return frozenset(squeezed(name) for name in names)
+
+
+WHO = _folded([*words.FIELDS["who"], *words.listed("assigned_to")])
+AFTER = _folded(
+    [
+        *words.FIELDS["after"],
+        *(w for n in ("depends_on", "needs", "after") for w in words.listed(n)),
+    ]
+)
+KEYS = WHO | AFTER
+TASK = _folded(words.FIELDS["task"])
+ID = _folded(words.FIELDS["id"])
+
+
+def is_field(line: str) -> bool:
+    """Whether a line is a key of who or after what, with a value."""
+    found = _FIELD.fullmatch(line)
+    return (
+        found is not None and bool(found["value"].strip(" *_")) and squeezed(found["key"]) in KEYS
+    )
+
+
+def take_field(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+    """Take a line under a step that says who does it or what it waits for."""
+    if not line.strip():
+        return False
+    pieces = _PIECES.split(line)
+    if len(pieces) > 1 and all(map(is_field, pieces)):
+        taken = [take_field(piece, step, names, labels) for piece in pieces]
+        return all(taken)
+    found = _FIELD.fullmatch(line)
+    key = squeezed(found["key"]) if found else ""
+    value = found["value"].strip(" \t*_`.") if found else ""
+    if key in WHO or (key and names.find(value)):
+        return _take_who(value, step, names, labels)
+    if key in AFTER:
+        return _take_order(value, step, names, labels)
+    if key in TASK and not step.text:
+        step.text = value
+        return True
+    return _take_bare(line, step, names, labels)
+
+
+def _take_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+    """Take a line that is nothing but a name or an order."""
+    name = names.find(line.strip(" \t*_`>-•+.@"))
+    order = None if name else read_order(line.strip(" \t()[]*_`>-.•"), labels)
+    if name:
+        step.who += [] if name in step.who else [name]
+    elif order and order.is_strong:
+        step.waits += order.refs
+    return name is not None or (order is not None and order.is_strong)
+
+
+def _take_who(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+    said = read_line(f"({words.listed('assigned_to')[0]}: {value})", names, labels)
+    step.who += [name for name in said.who if name not in step.who]
+    return bool(said.who) or re.fullmatch(words.NONE, value, re.IGNORECASE) is not None
+
+
+def _take_order(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+    order = read_order(value, labels)
+    refs = order.refs if order else read_line(f"(after {value})", names, labels).waits
+    step.waits += refs
+    return order is not None or bool(refs)
+
+
+def is_order_of(line: str, labels: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
+    """Read a line that says of a step which steps it waits for, and nothing else."""
+    edge = _EDGE.fullmatch(line)
+    if edge and edge["to"].casefold() in labels:
+        order = read_order(edge["from"], labels)
+        return (edge["to"].casefold(), order.refs) if order and not order.is_said else None
+    subject, _, rest = line.strip(" \t-*•+.`").replace(":", " ", 1).partition(" ")
+    if subject.casefold() in words.listed("step"):
+        subject, _, rest = rest.partition(" ")
+    label = subject.strip(" #:.").casefold()
+    order = read_order(rest, labels) if label in labels else None
+    return (label, order.refs) if order and order.is_strong and order.refs else None
+
+
+def reads_as_field(line: str, names: Names, labels: Collection[str]) -> bool:
+    """Whether a line under a step says who does it or what it waits for."""
+    said = Line()
+    take_field(line, said, names, labels)
+    return bool(said.who or said.waits)

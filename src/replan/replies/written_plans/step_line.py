@@ -1,0 +1,319 @@
+"""The line of a step in whatever way a model wrote it: what to do, who does it, and after what.
+
+A line is cut into its brackets, its mentions and the pieces between separators. Each is read by
+what is in it, wherever it stands; what is neither a name nor an order stays text.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from replan.plan.markdown import words
+from replan.plan.markdown.attributes import Attributes
+from replan.plan.markdown.phrases import read_phrases
+from replan.replies.vocabulary.naming import Names
+from replan.replies.written_plans.order_phrases import (
+    begins_with_keyword,
+    keyword_places,
+    read_order,
+    speaks_of_order,
+)
+from replan.replies.written_plans.pieces import (
+    PAIRS,
+    groups,
+    is_misspelt,
+    pieces,
+    trimmed,
+    without_comments,
+)
+
+_LONGEST_GROUP = 600
+_LONGEST_LINE = 4_000
+_MOST_EDGES = 8
+_NAME = r"[\w][\w.-]{0,60}"
+_MENTION = re.compile(
+    rf"(?<![\w.+@-])[`*_]{{0,2}}[@＠]\s?[{{\[`*_]{{0,2}}({_NAME})[}}\]`*_]{{0,3}}"
+)
+_MORE_WORDS = re.compile(r"(?:[ _-]\w{1,30}){1,2}")
+_BETWEEN = re.compile(
+    r"(?:(?<!\s)\s++)?(?://|[,;|，；、،؛:：]|(?<=\s)[-–—]{1,2}(?=\s)|→|⇒|->|=>|(?=←|<-))\s*+|(?<=[.。])\s++"
+)
+_LABELLED = re.compile(
+    rf"[*_`]{{0,2}}(?:{words.ASSIGNED_TO})[*_`]{{0,2}}(?:\s*+[:：=]\s*+|\s++)[*_`]{{0,2}}(?:the\s++)?"
+    r"(?P<name>\S.{0,80})",
+    re.IGNORECASE | re.DOTALL,
+)
+_ROLE_BEFORE = re.compile(
+    rf"(?<![\s,;|，；])[\s,;|，；]++(?:{words.ASSIGNED_TO})\s*+[:：=]\s*+$", re.IGNORECASE
+)
+_KEYED = re.compile(r"[^:：=]{1,40}[:：=]\s*(?P<value>\S.{0,80})")
+_BY = re.compile(r"\s(?:by|von|par|por|da|由)\s+(?:the\s+)?(?P<name>\S{1,60}(?:\s\S{1,30})?)$")
+_STRESSED = re.compile(r"(?P<mark>\*\*|__|[*_`])(?P<name>[^*_`]{1,60}(?:_[^*_`]{1,60})*)(?P=mark)")
+_LINK = re.compile(r"\]\([^()\s]{0,200}\)")
+_ESCAPED = re.compile(r"\\(?=[\[\](){}.#*_`<>~|:-])")
+_TAG = re.compile(r"<br\s*/?>|</?(?:li|p|b|i|strong|em|span)>", re.IGNORECASE)
+_MARKS = " \t*_`~."
+_STRESS_SIGNS = ("*", "_", "`")
+
+
+@dataclass(slots=True)
+class Line:
+    """What the line of a step says.
+
+    Attributes:
+        text: What is to be done.
+        who: Names of the team, and names of nobody as they were written.
+        waits: The labels of other steps, and the signs for the one above and for all above.
+        attributes: Everything else that a step can have.
+        unread: What looks like an attribute and is none.
+    """
+
+    text: str = ""
+    who: list[str] = field(default_factory=list[str])
+    waits: list[str] = field(default_factory=list[str])
+    attributes: Attributes = field(default_factory=Attributes)
+    unread: list[str] = field(default_factory=list[str])
+
+    @property
+    def says_more(self) -> bool:
+        """Whether it says anything but what is to be done."""
+        return bool(self.who or self.waits or self.attributes or self.unread)
+
+
+def read_line(
+    text: str,
+    names: Names,
+    labels: Collection[str],
+    titles: Callable[[str], str | None] = lambda _: None,
+) -> Line:
+    """Read the line of a step without its number.
+
+    Args:
+        text: The line.
+        names: Who may be named.
+        labels: The labels of the plan's steps, as `label_of` gives them.
+        titles: Finds the label of a step by its title.
+    """
+    if len(text) > _LONGEST_LINE:
+        return Line(text=text.strip())
+    return _Reader(names, labels, titles).read(text)
+
+
+class _Reader:
+    def __init__(
+        self, names: Names, labels: Collection[str], titles: Callable[[str], str | None]
+    ) -> None:
+        self._names = names
+        self._labels = labels
+        self._titles = titles
+        self._line = Line()
+
+    def read(self, text: str) -> Line:
+        text = _TAG.sub(" ", _ESCAPED.sub("", without_comments(text))).rstrip(" \t\\")
+        text = _LINK.sub("]", text)
+        text = self._without_groups(text)
+        text, *tails = self._without_mentions(text)
+        text = self._without_edges(text, behind=False)
+        for tail in tails:
+            rest = self._without_edges(tail, behind=True)
+            sign = tail.lstrip()[:1] if tail.lstrip()[:1] in ":;,—" else ""
+            text = f"{text}{sign} {rest}" if text and rest else text or rest
+        self._line.text = trimmed(text)
+        return self._line
+
+    def _without_groups(self, text: str) -> str:
+        """Take the brackets out that say who or when; what they say beside stays in brackets."""
+        kept: list[str] = []
+        at = 0
+        for start, end in groups(text):
+            before = text[at:start]
+            rest = self._group(text[start + 1 : end], behind=_ends_with_mention(before))
+            if rest is None:
+                kept.append(text[at : end + 1])
+            else:
+                kept.append(before.rstrip("*_`@＠") + (f" ({rest}) " if rest else " "))
+            at = end + 1
+            while rest is not None and text[at : at + 1] in _STRESS_SIGNS:
+                at += 1
+        kept.append(self._without_open(text[at:]))
+        return "".join(kept)
+
+    def _without_open(self, text: str) -> str:
+        """Take off a bracket that is never closed: the line was cut off there."""
+        places = [at for sign in "(（[{" if (at := text.rfind(sign)) >= 0]
+        start = max(places, default=-1)
+        if start < 0 or PAIRS[text[start]] in text[start:]:
+            return text
+        self._line.unread.append(text[start:])
+        return text[:start]
+
+    def _group(self, content: str, *, behind: bool) -> str | None:
+        """Read the content of a bracket; give the rest of it, or none if it is only text."""
+        if len(content) > _LONGEST_GROUP:
+            return None
+        before = (len(self._line.who), len(self._line.waits), self._line.attributes)
+        if self._strict(content) or self._order(content, is_alone=True):
+            return ""
+        rest: list[str] = []
+        was_order = False
+        for piece in pieces(content):
+            is_order = self._order(piece, is_alone=True, goes_on=was_order)
+            if not (is_order or self._who(piece, is_keyed=True) or self._strict(piece)):
+                rest.append(piece)
+            was_order = is_order or (was_order and not rest)
+        if len(self._line.waits) > before[1]:
+            self._line.unread += [piece for piece in rest if not piece[0].isdigit()]
+        elif behind:
+            self._line.unread += [
+                piece for piece in rest if is_misspelt(piece) or speaks_of_order(piece)
+            ]
+        found = (len(self._line.who), len(self._line.waits), self._line.attributes)
+        return None if found == before else ", ".join(rest)
+
+    def _without_mentions(self, text: str) -> list[str]:
+        """Take all mentions out; what stands before the first one, and what behind each."""
+        parts: list[str] = []
+        at = 0
+        while found := _MENTION.search(text, at):
+            name, end = self._mentioned(text, found)
+            self._line.who.append(name)
+            parts.append(_ROLE_BEFORE.sub("", text[at : found.start()]))
+            at = end
+        return [*parts, text[at:]]
+
+    def _mentioned(self, text: str, found: re.Match[str]) -> tuple[str, int]:
+        written = found[1].rstrip(".-")
+        end = found.end() if written == found[1] else found.end(1)
+        more = _MORE_WORDS.match(text, end)
+        while more and more[0].strip():
+            longer = f"{written} {more[0]}"
+            if name := self._names.find(longer):
+                return name, more.end()
+            shorter = more[0].rpartition(" ")[0]
+            more = re.compile(re.escape(shorter)).match(text, end) if shorter.strip() else None
+        return self._names.find(written) or written, end
+
+    def _without_edges(self, text: str, *, behind: bool) -> str:
+        """Take pieces off both ends of a text while they say who or when."""
+        text = trimmed(text)
+        for _ in range(_MOST_EDGES if text else 0):
+            shorter = self._without_end(text, behind=behind)
+            if shorter is None or shorter == text:
+                break
+            text = trimmed(shorter)
+        if not behind and (first := _BETWEEN.search(text)) and self._who(text[: first.start()]):
+            text = text[first.end() :]
+        elif not behind and (marked := _STRESSED.match(text)) and self._who(marked["name"]):
+            text = text[marked.end() :]
+        return trimmed(text)
+
+    def _without_end(self, text: str, *, behind: bool) -> str | None:
+        if self._order(text, is_alone=behind, is_strong=True) or (behind and self._strict(text)):
+            return ""
+        cuts = [found for found in _BETWEEN.finditer(text) if found.end() > found.start()][-8:]
+        for cut in cuts:
+            piece = text[cut.end() :]
+            if self._order(piece, is_alone=True, is_strong=True):
+                return text[: cut.start()]
+        for cut in cuts[-1:]:
+            piece = text[cut.end() :]
+            if self._who(piece) or (behind and self._strict(piece)):
+                return text[: cut.start()]
+        return self._without_last_words(text, behind=behind)
+
+    def _without_last_words(self, text: str, *, behind: bool) -> str | None:
+        for place in [*keyword_places(text[-_LONGEST_GROUP:])][-6:]:
+            start = max(0, len(text) - _LONGEST_GROUP) + place
+            phrase = text[start:]
+            if (behind or _names_steps(phrase)) and self._order(phrase, is_strong=True):
+                return text[:start]
+        if (by := _BY.search(text[-120:])) and (name := self._names.find(_bare(by["name"]))):
+            self._line.who.append(name)
+            return text[: max(0, len(text) - 120) + by.start()]
+        marked = [found for found in _STRESSED.finditer(text) if found.end() == len(text)]
+        if marked and (name := self._names.find(marked[-1]["name"])):
+            self._line.who.append(name)
+            return text[: marked[-1].start()]
+        return None
+
+    def _order(
+        self, text: str, *, is_alone: bool = False, goes_on: bool = False, is_strong: bool = False
+    ) -> bool:
+        order = read_order(text.strip(_MARKS), self._labels)
+        if order is None:
+            return self._by_title(text)
+        is_said = order.is_strong if is_strong else order.is_said
+        only_none = not order.refs and is_alone and not is_strong
+        if not (is_said or (goes_on and order.refs) or only_none):
+            return False
+        self._line.waits += order.refs
+        return True
+
+    def _by_title(self, text: str) -> bool:
+        """Read an order that names steps by what they do."""
+        if not begins_with_keyword(text):
+            return False
+        quoted = re.split(r"(?:^\S+\s+|[\"“”'«»*]\s*[,，、]\s*(?=[\"“'«*]))", text.strip())
+        labels = [self._titles(each.strip(" \"'“”«»*:")) for each in quoted if each.strip()]
+        found = [label for label in labels if label is not None]
+        if not found or len(found) < len(labels):
+            return False
+        self._line.waits += found
+        return True
+
+    def _who(self, text: str, *, is_keyed: bool = False) -> bool:
+        """Read a piece that says nothing but who does it, under whatever key if there is one."""
+        text = text.strip(_MARKS)
+        keyed = _KEYED.fullmatch(text) if is_keyed else None
+        if keyed and (name := self._names.find(_bare(keyed["value"]))):
+            self._line.who.append(name)
+            return True
+        labelled = _LABELLED.fullmatch(text)
+        written = _bare(labelled["name"] if labelled else text)
+        if not written or len(written) > _LONGEST_GROUP:
+            return False
+        many = re.split(rf"\s*(?:[,&+/，、]|(?<=\s)(?:{words.AND})(?=\s))\s*", written)
+        found = [self._names.find(name) for name in many if name]
+        if found and all(found):
+            self._line.who += [name for name in found if name]
+            return True
+        if labelled and re.fullmatch(words.NONE, written, re.IGNORECASE):
+            return True
+        is_name = re.fullmatch(rf"@?{_NAME}", written) is not None
+        if is_name and (written[0] == "@" or (labelled and re.search("[:：=@]", text))):
+            self._line.who.append(written.lstrip("@"))
+            return True
+        return False
+
+    def _strict(self, text: str) -> bool:
+        """Read attributes in the grammar of plans, other than names and order."""
+        phrases = read_phrases(text.strip())
+        if not phrases or any(phrase.attributes is None for phrase in phrases):
+            return False
+        found = Attributes()
+        for phrase in phrases:
+            found |= phrase.attributes or Attributes()
+        self._line.who += found.specialists or ()
+        self._line.waits += map(str, found.dependencies or ())
+        self._line.attributes |= Attributes(
+            condition=found.condition,
+            optional=found.optional,
+            priority=found.priority,
+            max_retries=found.max_retries,
+            timeout=found.timeout,
+            writes=found.writes,
+        )
+        return True
+
+
+def _ends_with_mention(text: str) -> bool:
+    last = text.rstrip().rpartition(" ")[2]
+    return "@" in last or "＠" in last
+
+
+def _names_steps(phrase: str) -> bool:
+    return re.search(rf"(?<!\w)(?:{words.STEP})|#\d|←|<-", phrase, re.IGNORECASE) is not None
+
+
+def _bare(text: str) -> str:
+    return text.strip(_MARKS + "()[]<>{}\"'“”.;:")

@@ -1,0 +1,80 @@
+"""The live things that the nodes work with, bound when the graph is built."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from replan.events.hooks import Hooks
+from replan.models.chat import Chat
+from replan.ports.journal import Journal
+from replan.ports.specialist_port import SpecialistPort
+from replan.prompts.host import HostPrompts
+from replan.spending.account import Accounts
+from replan.state.limits import Budget, Price, RunSettings
+from replan.state.team import SpecialistCard
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostModels:
+    """Who thinks, plans, judges and answers; often one and the same.
+
+    `direct` answers simple requests: it is `answering`, with the host's tools if it has some.
+    """
+
+    thinking: Chat
+    planning: Chat
+    feedback: Chat
+    answering: Chat
+    direct: Chat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """Everything from outside that a node may use; never in the state nor in a checkpoint.
+
+    Attributes:
+        models: The host's models.
+        specialists: The specialists by name.
+        prompts: The host's prompts, with the team's cards.
+        journal: Where finished work is on record first.
+        settings: What a run may do, where its request does not say.
+        is_served: Whether requests come from outside of the process, and may loosen nothing.
+        open_to_clients: The settings and limits that they may loosen all the same.
+        hooks: The hooks of the callbacks.
+        workspace: The folder that specialists may use, or none.
+        clock: The time, with a zone.
+        new_id: A new unique id.
+        retry_wait: Seconds before the first retry; they double from try to try.
+        prices: What models cost, by name.
+        unpriced: For each configured model without a price, the field that it stands in.
+        budgets: What a specialist may spend in one run, by its name.
+        accounts: What the runs of this process may still spend.
+    """
+
+    models: HostModels
+    specialists: Mapping[str, SpecialistPort]
+    prompts: HostPrompts
+    journal: Journal
+    settings: RunSettings
+    is_served: bool = False
+    open_to_clients: frozenset[str] = frozenset()
+    hooks: Hooks = field(default_factory=Hooks)
+    workspace: Path | None = None
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    retry_wait: float = 0.5
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    unpriced: Mapping[str, str] = field(default_factory=dict[str, str])
+    budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
+    accounts: Accounts = field(default_factory=Accounts)
+
+    @property
+    def team(self) -> tuple[SpecialistCard, ...]:
+        """The cards of all specialists, in the order of the configuration."""
+        return self.prompts.team
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all specialists, in the order of the configuration."""
+        return tuple(card.name for card in self.team)

@@ -1,0 +1,399 @@
+"""What a run may still spend: every call takes its part first, or waits for it, or is refused.
+
+The journal is the truth, and an account is its picture in the process that makes the calls. It
+knows what the journal cannot: which reservations belong to calls that are on their way. Those will
+be settled and make room, so who finds none waits for them; a reservation that a crash has left
+behind will never be settled, so it stays charged and nobody waits for it.
+
+Calls are made on several event loops and in threads, so its arithmetic stands under a lock, and who
+waits gets a future of no loop. Only the journal belongs to one loop, that of the run.
+"""
+
+import asyncio
+import threading
+import time
+from asyncio import AbstractEventLoop
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from replan.errors import LimitReachedError
+from replan.ports.journal import Journal, Spending
+from replan.spending.fitting import Blocked, Offer, Room, Seen, fit, unbounded
+from replan.spending.permits import Ask, Permit, Scope
+from replan.spending.stopwatch import Stopwatch
+
+_MOST_RUNS = 1_000
+
+RUN = "run"
+"""The scope of a whole run."""
+
+TIMES = "seconds/"
+"""What the keys of noted seconds begin with."""
+
+
+@dataclass
+class _Charged:
+    """What is charged to a scope, and the calls that hold a part of it and are on their way."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    on_way: dict[str, Permit] = field(default_factory=dict[str, Permit])
+
+    def add(self, amount: Spending, sign: int = 1) -> None:
+        self.calls += sign * amount.calls
+        self.tokens += sign * amount.tokens
+        self.cost += sign * amount.cost
+
+
+@dataclass(eq=False)
+class Waiter:
+    """A call that waits for room.
+
+    Attributes:
+        ask: What it asks for.
+        error: What to say to it if it cannot wait.
+        turn: Done when it is served or refused.
+    """
+
+    ask: Ask
+    error: LimitReachedError
+    turn: Future[Permit] = field(default_factory=Future[Permit])
+
+    def is_behind(self, blocked: set[str]) -> bool:
+        """Whether somebody waits already for what this one wants."""
+        # Others may wait for the call that this one is a part of, so it waits for none of them.
+        wanted = {_tag(self.ask), *(scope.name for scope in self.ask.scopes)}
+        return not self.ask.part_of and bool(blocked & wanted)
+
+
+class Account:
+    """The account of one run in this process.
+
+    Attributes:
+        moved: When a call last ended or was given up, by the monotonic clock.
+    """
+
+    def __init__(self, journal: Journal, run_id: str) -> None:
+        self.run_id = run_id
+        self._journal = journal
+        self._charged: dict[str, _Charged] = {}
+        self._clocks: dict[str, Stopwatch] = {}
+        self._opening = asyncio.Lock()
+        self._is_open = False
+        self._guard = threading.Lock()
+        self._queue: list[Waiter] = []
+        self._seen: dict[str, Seen] = {}
+        self.moved = time.monotonic()
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing of it is at work: no call is on its way, and none waits to be made."""
+        at_work = any(clock.is_running for clock in self._clocks.values())
+        calling = any(charged.on_way for charged in list(self._charged.values()))
+        return not (at_work or calling or self._queue)
+
+    async def open(self) -> None:
+        """Read what the journal has of the run; again is harmless."""
+        async with self._opening:
+            if self._is_open:
+                return
+            for key, seconds in (await self._journal.notes(self.run_id, TIMES)).items():
+                if isinstance(seconds, int | float):
+                    scope = key.removeprefix(TIMES).rpartition("/")[0]
+                    self._clock(scope).begin_at(seconds)
+            await self._read()
+            self._is_open = True
+
+    async def take(
+        self, ask: Ask, waiting: Callable[[Waiter], AbstractContextManager[object]] = nullcontext
+    ) -> Permit:
+        """Reserve a call on the loop of the run; wait as long as others could make room for it.
+
+        Args:
+            ask: The call.
+            waiting: Makes a context that it waits in.
+
+        Raises:
+            LimitReachedError: Nothing that is on its way could make room.
+        """
+        if not self._is_open:
+            await self.open()
+        permit = self.ask(ask)
+        if isinstance(permit, Waiter):
+            with self.in_line(permit), waiting(permit):
+                permit = await asyncio.wrap_future(permit.turn)
+        await self.record(permit)
+        return permit
+
+    def ask(self, ask: Ask) -> Permit | Waiter:
+        """Charge a call, or let it wait in line; the account must be open.
+
+        Who gets a permit puts it on record; who stops waiting leaves the line.
+
+        Raises:
+            LimitReachedError: Nothing that is on its way could make room.
+        """
+        with self._guard:
+            offer = self._offer(ask, others=len(self._queue))
+            if isinstance(offer, LimitReachedError):
+                raise offer
+            if isinstance(offer, Permit) and not self._queue:
+                self._charge(offer)
+                return offer
+            error = offer.error if isinstance(offer, Blocked) else ask.scopes[0].reached("tokens")
+            waiter = Waiter(ask, error)
+            self._queue.append(waiter)
+            self._serve()
+        return waiter.turn.result() if waiter.turn.done() else waiter
+
+    def turn_of(self, waiter: Waiter) -> Permit:
+        """Give the permit of somebody who waits no longer.
+
+        Raises:
+            LimitReachedError: There is none.
+        """
+        if waiter.turn.done():
+            return waiter.turn.result()
+        raise waiter.error
+
+    @contextmanager
+    def in_line(self, waiter: Waiter) -> Generator[None]:
+        """Take back what was asked for if the waiting is broken off."""
+        try:
+            yield
+        except BaseException:
+            self._leave(waiter)
+            raise
+
+    def dismiss(self, waiter: Waiter, error: Exception) -> None:
+        """Let somebody wait no longer, wherever it does."""
+        with self._guard:
+            if waiter in self._queue and waiter.turn.set_running_or_notify_cancel():
+                self._queue.remove(waiter)
+                waiter.turn.set_exception(error)
+                self._serve()
+
+    def awaited(self, waiter: Waiter) -> set[AbstractEventLoop | None]:
+        """The loops that must turn for others to make room; None: what a thread does by itself."""
+        with self._guard:
+            asked = waiter.ask
+            return {each.ask.loop for one in asked.scopes for each in self._others(one, asked)}
+
+    async def record(self, permit: Permit) -> None:
+        """Write a reservation that is charged here into the journal.
+
+        Raises:
+            LimitReachedError: The journal has less room: somebody else spends for this run, too.
+        """
+        scopes = permit.ask.scopes
+        try:
+            refused = await self._journal.reserve(
+                permit.reservation, [scope.bound for scope in scopes]
+            )
+        except BaseException:
+            # Nobody knows whether it is written, so it stays charged.
+            self.give_up(permit)
+            raise
+        if refused is not None:
+            with self._guard:
+                self._free(permit)
+            await self._read()
+            scope = next(scope for scope in scopes if scope.name == refused.scope)
+            raise scope.reached(refused.kind)
+
+    async def settle(
+        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
+    ) -> None:
+        """Put what a call used into the place of what it reserved.
+
+        Args:
+            permit: The call's.
+            used: What is charged.
+            counted: The tokens in and out that its server counted, if it did.
+        """
+        try:
+            await self.record_settled(permit, used)
+        except BaseException:
+            # Nobody knows whether it is written, so it stays charged.
+            self.give_up(permit)
+            raise
+        self.settle_now(permit, used, counted)
+
+    def settle_now(
+        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
+    ) -> None:
+        """Settle a call here alone; `record_settled` is to follow."""
+        with self._guard:
+            if counted is not None:
+                self._seen.setdefault(permit.ask.model, Seen()).add(permit, *counted)
+            self._free(permit, used)
+            self._serve()
+
+    async def record_settled(self, permit: Permit, used: Spending) -> None:
+        """Write what a call used into the journal."""
+        await self._journal.settle(permit.reservation, used)
+
+    def give_up(self, permit: Permit) -> None:
+        """Let nobody wait for a call that will not be settled; it stays charged in full."""
+        with self._guard:
+            self.moved = time.monotonic()
+            for scope in permit.ask.scopes:
+                self._of(scope).on_way.pop(permit.reservation.id, None)
+            self._serve()
+
+    async def charged(self) -> Spending:
+        """All that the run is charged for."""
+        await self.open()
+        charged = self._charged.get(RUN, _Charged())
+        return Spending(calls=charged.calls, tokens=charged.tokens, cost=max(0.0, charged.cost))
+
+    @contextmanager
+    def at_work(self, scopes: Sequence[Scope]) -> Generator[None]:
+        """Let the clocks of these scopes run."""
+        with ExitStack() as stack:
+            for scope in scopes:
+                stack.enter_context(self._clock(scope.name).running())
+            yield
+
+    def time_left(self, scopes: Sequence[Scope]) -> tuple[float, Scope]:
+        """The seconds that are left, and the scope that has so few."""
+        left = ((one.most("seconds") - self._clock(one.name).seconds, one) for one in scopes)
+        return min(left, key=lambda pair: pair[0])
+
+    async def note_time(self, scopes: Sequence[Scope]) -> None:
+        """Put the seconds at work on record, where they are bound and some have passed."""
+        for scope in scopes:
+            clock = self._clock(scope.name)
+            if scope.budget.max_seconds is not None and clock.is_due:
+                seconds = clock.mark()
+                await self._journal.note(self.run_id, f"{TIMES}{scope.name}/{seconds:.3f}", seconds)
+
+    def _clock(self, scope: str) -> Stopwatch:
+        return self._clocks.setdefault(scope, Stopwatch())
+
+    async def _read(self) -> None:
+        spent = await self._journal.spent(self.run_id)
+        with self._guard:
+            for name, amount in spent.items():
+                on_way = self._charged.get(name, _Charged()).on_way
+                self._charged[name] = _Charged(amount.calls, amount.tokens, amount.cost, on_way)
+            self._serve()
+
+    def _of(self, scope: Scope) -> _Charged:
+        return self._charged.setdefault(scope.name, _Charged())
+
+    def _charge(self, permit: Permit) -> None:
+        for scope in permit.ask.scopes:
+            charged = self._of(scope)
+            charged.add(permit.reservation.amount)
+            charged.on_way[permit.reservation.id] = permit
+
+    def _free(self, permit: Permit, used: Spending | None = None) -> None:
+        self.moved = time.monotonic()
+        for scope in permit.ask.scopes:
+            charged = self._of(scope)
+            if charged.on_way.pop(permit.reservation.id, None) is not None:
+                charged.add(permit.reservation.amount, -1)
+                charged.add(used or Spending())
+
+    def _leave(self, waiter: Waiter) -> None:
+        with self._guard:
+            turn = waiter.turn
+            if waiter in self._queue:
+                self._queue.remove(waiter)
+                turn.cancel()
+            elif not turn.cancelled() and turn.exception() is None:
+                self._free(turn.result())
+            self._serve()
+
+    def _serve(self) -> None:
+        """Go through those who wait, in the order in which they came."""
+        blocked: set[str] = set()
+        for waiter in list(self._queue):
+            if waiter.turn.done() or waiter.is_behind(blocked):
+                continue
+            offer = self._offer(waiter.ask, others=len(self._queue) - 1)
+            if isinstance(offer, Blocked):
+                blocked.add(offer.tag)
+                waiter.error = offer.error
+            elif waiter.turn.set_running_or_notify_cancel():
+                self._queue.remove(waiter)
+                self._tell(waiter, offer)
+
+    def _tell(self, waiter: Waiter, offer: Permit | LimitReachedError) -> None:
+        if isinstance(offer, Permit):
+            self._charge(offer)
+            waiter.turn.set_result(offer)
+        else:
+            waiter.turn.set_exception(offer)
+
+    def _offer(self, ask: Ask, *, others: int) -> Offer:
+        for scope in ask.scopes:
+            # A call that is on its way stays a call, so none of them makes room for another.
+            if self._of(scope).calls + 1 > scope.most("calls"):
+                return scope.reached("calls")
+        if not ask.limited:
+            return unbounded(ask)
+        rooms = [self._room(scope, ask) for scope in ask.limited]
+        on_way = [permit for one in ask.scopes for permit in self._others(one, ask)]
+        seen = self._seen.get(ask.model)
+        if seen is None and not ask.cuttable and any(p.ask.model == ask.model for p in on_way):
+            # Nothing is known of replies that cannot be cut before the first one is there.
+            return Blocked(_tag(ask), rooms[0].reached(ask))
+        return fit(ask, rooms, seen, crowded=bool(on_way or others))
+
+    def _others(self, scope: Scope, ask: Ask) -> list[Permit]:
+        """The calls that are on their way and do not wait for this one."""
+        on_way = self._of(scope).on_way
+        return [permit for id_, permit in on_way.items() if id_ not in ask.part_of]
+
+    def _room(self, scope: Scope, ask: Ask) -> Room:
+        charged = self._of(scope)
+        amounts = [permit.reservation.amount for permit in self._others(scope, ask)]
+        tokens = scope.most("tokens") - charged.tokens
+        cost = scope.most("cost") - charged.cost
+        return Room(
+            scope=scope,
+            tokens=tokens,
+            cost=cost,
+            tokens_later=tokens + sum(amount.tokens for amount in amounts),
+            cost_later=cost + sum(amount.cost for amount in amounts),
+        )
+
+
+def _tag(ask: Ask) -> str:
+    return f"model/{ask.model}"
+
+
+class Accounts:
+    """The accounts of the runs that this process works on, or lately did."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._accounts: OrderedDict[str, Account] = OrderedDict()
+
+    def of(self, journal: Journal, run_id: str) -> Account:
+        """The account of a run."""
+        with self._guard:
+            account = self._accounts.get(run_id)
+            if account is None:
+                account = self._accounts[run_id] = Account(journal, run_id)
+                self._make_room_for(run_id)
+            self._accounts.move_to_end(run_id)
+        return account
+
+    def _make_room_for(self, run_id: str) -> None:
+        """Forget an account that is not in use: the journal has all of it."""
+        if len(self._accounts) > _MOST_RUNS:
+            known = self._accounts.items()
+            resting = (name for name, each in known if name != run_id and each.is_at_rest)
+            self._accounts.pop(next(resting, ""), None)
+
+    def close(self, run_id: str) -> None:
+        """Forget a run that is over."""
+        with self._guard:
+            self._accounts.pop(run_id, None)

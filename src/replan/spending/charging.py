@@ -1,0 +1,114 @@
+"""What a call is charged: read from what LangChain says before it, and of what came of it."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, Generation, LLMResult
+
+from replan.failures import brought_nothing
+from replan.langgraph_inside.callbacks import told_of_call
+from replan.ports.allowance import USUAL_REPLY, Request
+from replan.ports.journal import Spending
+from replan.spending.permits import Permit
+from replan.spending.request_size import bytes_of, most_tokens_of_reply, schemas_in
+from replan.state.usage import TokenCount, sum_counts
+
+
+def announced(
+    serialized: dict[str, Any] | None, said: Sequence[BaseMessage], given: dict[str, Any]
+) -> Request:
+    """Read the request of a call that nobody asked leave for: its reply cannot be cut any more."""
+    told = told_of_call(serialized, given)
+    names = told.names or ["model"]
+    return Request(
+        model=names[0],
+        names=names,
+        messages=said,
+        tools=schemas_in(told.parameters),
+        most_output=told.most_output or USUAL_REPLY,
+    )
+
+
+def charged_for_error(permit: Permit, error: BaseException) -> Spending:
+    """Charge a call that broke off: in full, unless its server surely did nothing."""
+    return Spending(calls=1) if brought_nothing(error) else permit.reservation.amount
+
+
+def charged_for_reply(
+    permit: Permit, response: LLMResult, counts: Sequence[TokenCount] = ()
+) -> tuple[Spending, TokenCount]:
+    """Charge a call by what its server reported, else by the bytes of request and reply.
+
+    Args:
+        permit: The call.
+        response: What came of it.
+        counts: What the pieces of a stream reported, one by one: LangChain adds them up.
+
+    Returns:
+        What is charged, and what was reported.
+    """
+    reported = counts[-1] if are_running_totals(counts) else _reported(response)
+    counted = (reported.input_tokens, reported.output_tokens)
+    charged = counted if any(counted) else (permit.ask.input_tokens, _most_output(response))
+    spent = Spending(calls=1, tokens=sum(charged), cost=permit.ask.cost(*charged))
+    return spent, reported
+
+
+def are_running_totals(counts: Sequence[TokenCount]) -> bool:
+    """Whether each of several counts holds the one before: no part of a request is read twice."""
+    return len(counts) > 1 and all(
+        0 < before.input_tokens <= after.input_tokens
+        and before.output_tokens <= after.output_tokens
+        for before, after in pairwise(counts)
+    )
+
+
+def _reported(response: LLMResult) -> TokenCount:
+    """The tokens that the server reported."""
+    return sum_counts(
+        reported_tokens(generation.message)
+        for generation in _first_ones(response)
+        if isinstance(generation, ChatGeneration)
+    )
+
+
+def _most_output(response: LLMResult) -> int:
+    """The tokens that a reply has at most, where its server did not count them."""
+    return sum(
+        most_tokens_of_reply(generation.message)
+        if isinstance(generation, ChatGeneration)
+        else bytes_of(generation.text)
+        for generation in _first_ones(response)
+    )
+
+
+def _first_ones(response: LLMResult) -> list[Generation]:
+    """The first reply to each prompt: others of the same prompt repeat its usage."""
+    return [one for generations in response.generations for one in generations[:1]]
+
+
+def reported_tokens(message: BaseMessage) -> TokenCount:
+    """The tokens that a message reports; a number that cannot be one counts as none reported."""
+    usage: Any = message.usage_metadata if isinstance(message, AIMessage) else None
+    if not isinstance(usage, dict):
+        return TokenCount()
+    reported = cast("dict[str, object]", usage)
+    return TokenCount(
+        input_tokens=_whole(reported.get("input_tokens")),
+        output_tokens=_whole(reported.get("output_tokens")),
+    )
+
+
+_MOST_TOKENS = 10**12
+
+
+def _whole(number: object) -> int:
+    """Read a count of tokens: what is below 0, too large for one, or no number is 0."""
+    if isinstance(number, str) and number.strip().isdecimal():
+        number = int(number.strip()[:20])
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        return 0
+    return math.ceil(number) if 0 <= number <= _MOST_TOKENS else 0

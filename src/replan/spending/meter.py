@@ -1,0 +1,295 @@
+"""Reserves the model calls of a node or an attempt, counts them, stops what would be too much."""
+
+import threading
+from asyncio import AbstractEventLoop
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+from uuid import UUID
+
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import LLMResult
+
+from replan.errors import LimitReachedError, UnpricedModelError
+from replan.ports.allowance import Request
+from replan.ports.journal import Spending
+from replan.spending.account import Account
+from replan.spending.charging import charged_for_error, charged_for_reply, reported_tokens
+from replan.spending.home_loop import HomeLoop, running_loop
+from replan.spending.line import Line
+from replan.spending.met_calls import MetCalls
+from replan.spending.permits import Ask, Permit, Scope
+from replan.spending.prices import price_of
+from replan.spending.request_size import likely_tokens, most_tokens
+from replan.spending.stopwatch import Stopwatch
+from replan.state.limits import Price
+from replan.state.usage import TokenCount
+
+_OVER = "the attempt that this call belongs to is over"
+
+
+@dataclass
+class _Handed:
+    """A permit that was taken before its call.
+
+    The first call that begins inside is the one; any other is a part of it.
+    """
+
+    meter: "Meter"
+    permit: Permit
+    is_used: bool = False
+
+
+_handed: ContextVar[tuple[_Handed, ...]] = ContextVar("replan_permits", default=())
+
+
+class Meter:
+    """Counts and charges calls wherever they are made: awaited or not, on any loop, in threads.
+
+    LangChain tells of them through its handler. Leaving it as a context ends it: what is not
+    settled then stays charged in full, and a thread that was given up makes no further call.
+
+    Attributes:
+        handler: What stands among the callbacks of a configuration.
+        scopes: What calls are charged to.
+        count: What was used so far.
+    """
+
+    def __init__(
+        self,
+        account: Account,
+        scopes: Sequence[Scope],
+        *,
+        new_id: Callable[[], str],
+        prices: Mapping[str, Price] | None = None,
+        on_token: Callable[[str], None] | None = None,
+    ) -> None:
+        """Count for a run, on the running event loop.
+
+        Args:
+            account: What the run may still spend.
+            scopes: What its calls are charged to.
+            new_id: Names reservations.
+            prices: What models cost, by name.
+            on_token: Gets the pieces of text as they come; None where nobody hears them.
+        """
+        self.count = TokenCount()
+        self._refused: LimitReachedError | None = None
+        self.scopes = scopes
+        self.handler = MetCalls(self, on_token)
+        self._account = account
+        self._new_id = new_id
+        self._prices = prices or {}
+        self._home = HomeLoop()
+        self._guard = threading.Lock()
+        self._is_over = False
+        self._calls: dict[UUID, Permit] = {}
+        self._counts: dict[UUID, list[TokenCount]] = {}
+        self._line = Line(account)
+
+    async def __aenter__(self) -> Self:
+        await self._account.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._guard:
+            self._is_over = True
+            calls = list(self._calls.values())
+            self._calls.clear()
+            for permit in calls:
+                self.count += TokenCount(cost=permit.reservation.amount.cost)
+        self._line.close(RuntimeError(_OVER))
+        for permit in calls:
+            self._account.give_up(permit)
+        await self._home.at_rest()
+
+    @property
+    def refused(self) -> LimitReachedError | None:
+        """The first limit that kept a call from being made, or none."""
+        refused = self._refused
+        return None if refused is None or refused.is_overcome else refused
+
+    @property
+    def waiting(self) -> Stopwatch:
+        """How long it has waited for room that others hold."""
+        return self._line.clock
+
+    @property
+    def stuck(self) -> float:
+        """Seconds for which it waits for room while no call of the run comes to its end."""
+        return self._line.stuck
+
+    @asynccontextmanager
+    async def allowed(self, request: Request) -> AsyncGenerator[int | None]:
+        """Allow the one call that is made inside; see `Allowance`."""
+        permit = await self._take(request)
+        handed = _Handed(self, permit)
+        token = _handed.set((*_handed.get(), handed))
+        try:
+            yield permit.most_output
+        finally:
+            # What is thrown away without an end is not in its context any more.
+            with suppress(ValueError):
+                _handed.reset(token)
+            if not handed.is_used:
+                # It was not made after all.
+                await self._settle(permit, Spending())
+
+    async def begin(self, call: UUID, request: Callable[[], Request]) -> None:
+        """Reserve a call before it is made, and wait for room where others hold it.
+
+        Raises:
+            LimitReachedError: There is no room for it.
+            UnpricedModelError: Money is bound, and the model has no price.
+        """
+        permit = self._handed_over() or await self._take(request())
+        if not self._noted(call, permit):
+            await self._settle(permit, Spending())
+            raise RuntimeError(_OVER)
+
+    def begin_plain(self, call: UUID, request: Callable[[], Request]) -> None:
+        """Reserve a call of code that does not await it; who blocks a loop waits for nothing.
+
+        Raises:
+            LimitReachedError: There is no room for it.
+            UnpricedModelError: Money is bound, and the model has no price.
+        """
+        self._check_time()
+        ask = self._ask(request(), None)
+        with self._refusal_noted():
+            permit = self._line.room_now(ask)
+            written = self._written(permit)
+            if not self._home.is_here:
+                self._home.await_in_thread(written)
+        if not self._noted(call, permit):
+            self._settle_plain(permit, Spending())
+            raise RuntimeError(_OVER)
+
+    async def end(self, call: UUID, came: LLMResult | BaseException) -> None:
+        """Settle a call.
+
+        By the tokens that its server reported, else by the bytes of its reply; one that broke off
+        in full, unless its server surely did nothing.
+        """
+        if (permit := self._calls.get(call)) is not None:
+            await self._settle(permit, *self._spent(call, permit, came))
+
+    def end_plain(self, call: UUID, came: LLMResult | BaseException) -> None:
+        """Settle a call; the journal hears of it as soon as it can."""
+        if (permit := self._calls.get(call)) is not None:
+            self._settle_plain(permit, *self._spent(call, permit, came))
+
+    def note_count(self, call: UUID, piece: BaseMessage) -> None:
+        """Keep what a piece reports: some servers report with each what the reply took so far."""
+        if getattr(piece, "usage_metadata", None):
+            self._counts.setdefault(call, []).append(reported_tokens(piece))
+
+    async def _take(self, request: Request) -> Permit:
+        self._check_time()
+        ask = self._ask(request, running_loop())
+        with self._refusal_noted():
+            if self._home.is_here:
+                permit = await self._account.take(ask, self._line.waiting_of)
+            else:
+                permit = await self._line.room_elsewhere(ask)
+                await self._home.await_elsewhere(self._written(permit))
+        if self._is_over:
+            # The attempt ended while this call was asking: what comes now, nobody would count.
+            await self._settle(permit, Spending())
+            raise RuntimeError(_OVER)
+        return permit
+
+    @contextmanager
+    def _refusal_noted(self) -> Generator[None]:
+        try:
+            yield
+        except LimitReachedError as error:
+            self._refused = self.refused or error
+            raise
+
+    def _written(self, permit: Permit) -> Future[None]:
+        try:
+            return self._home.write(lambda: self._account.record(permit))
+        except RuntimeError:
+            self._account.give_up(permit)
+            raise
+
+    async def _settle(
+        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
+    ) -> None:
+        if self._home.is_here:
+            await self._account.settle(permit, used, counted)
+        else:
+            self._settle_plain(permit, used, counted)
+
+    def _settle_plain(
+        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
+    ) -> None:
+        self._account.settle_now(permit, used, counted)
+        self._home.write(lambda: self._account.record_settled(permit, used))
+
+    def _noted(self, call: UUID, permit: Permit) -> bool:
+        """Count a call; tell whether it may still be made."""
+        with self._guard:
+            if not self._is_over:
+                self._calls[call] = permit
+                self._line.is_own = True
+                self.count += TokenCount(calls=1)
+            return not self._is_over
+
+    def _check_time(self) -> None:
+        if self._is_over:
+            raise RuntimeError(_OVER)
+
+    def _spent(
+        self, call: UUID, permit: Permit, came: LLMResult | BaseException
+    ) -> tuple[Spending, tuple[int, int] | None]:
+        """Count what came of a call: what is charged for it, and what its server counted."""
+        if isinstance(came, BaseException):
+            spent, reported = charged_for_error(permit, came), TokenCount()
+        else:
+            spent, reported = charged_for_reply(permit, came, self._counts.get(call, ()))
+        with self._guard:
+            self._counts.pop(call, None)
+            # Whoever ended it meanwhile has counted it.
+            if self._calls.pop(call, None) is not None:
+                self._line.is_own = bool(self._calls)
+                self.count += reported.replace(cost=spent.cost)
+        counted = (reported.input_tokens, reported.output_tokens)
+        return spent, counted if any(counted) else None
+
+    def _handed_over(self) -> Permit | None:
+        for handed in _handed.get():
+            if handed.meter is self and not handed.is_used:
+                handed.is_used = True
+                return handed.permit
+        return None
+
+    def _ask(self, request: Request, loop: AbstractEventLoop | None) -> Ask:
+        price = price_of(request.names, self._prices)
+        if price is None and any(scope.budget.max_cost is not None for scope in self.scopes):
+            raise UnpricedModelError("prices", request.model)
+        most = most_tokens(request.messages, request.tools)
+        is_bound = any(scope.bounds_amounts for scope in self.scopes)
+        return Ask(
+            id=self._new_id(),
+            run_id=self._account.run_id,
+            model=request.model,
+            scopes=self.scopes,
+            input_tokens=most,
+            likely_tokens=likely_tokens(request.messages, request.tools) if is_bound else most,
+            output_tokens=request.most_output,
+            cuttable=request.cuttable,
+            price=price,
+            part_of=frozenset(handed.permit.reservation.id for handed in _handed.get()),
+            loop=loop,
+        )

@@ -1,0 +1,237 @@
+"""The rules that stand above the models: when to go on, when to end, and how it ended.
+
+All are pure functions of the state. A model may end a run early, never late, and never while a
+required step can still run.
+"""
+
+import math
+
+from replan.plan.dependencies import blocked_steps, ready_steps, unmet_steps
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.state.cuts import CUTS
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.limits import LimitHit
+from replan.state.questions import Question
+from replan.state.results import (
+    ActionType,
+    FeedbackResult,
+    Outcome,
+    SpecialistResult,
+)
+from replan.state.usage import Usage
+from replan.state.waiting import open_questions
+
+MOST_MISSING = 50
+"""Undone steps that an answer names one by one."""
+
+
+def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
+    """The plan's first `max_steps` steps; the others are never started."""
+    if plan.total_steps <= max_steps:
+        return plan
+    return plan.replace(steps=plan.steps[:max_steps])
+
+
+def runnable_steps(state: EnhancedState) -> tuple[PlanStep, ...]:
+    """The steps that could start now."""
+    return ready_steps(_limited(state))
+
+
+def get_current_execution_step(plan: TaskPlan, state: EnhancedState) -> PlanStep | None:
+    """The step that leads the running round, as the plan has it now; none outside a round."""
+    execution = state.get("current_execution")
+    return None if execution is None else plan.by_id.get(execution.plan_step.id)
+
+
+def round_results(state: EnhancedState) -> dict[str, SpecialistResult]:
+    """The results of the running round, by key."""
+    current = state.get("current_round", 0)
+    results = state.get("current_specialist_results", {})
+    return {key: result for key, result in results.items() if result.round == current}
+
+
+def asked_questions(state: EnhancedState) -> list[Question]:
+    """The questions that the running round asked."""
+    current = state.get("current_round", 0)
+    return [q for q in state.get("questions", {}).values() if q.round == current and q.text]
+
+
+def round_hits(state: EnhancedState) -> dict[str, LimitHit]:
+    """The limits that kept steps of the running round from being done, by key."""
+    current = state.get("current_round", 0)
+    hits = state.get("limit_hits", {})
+    return {key: hit for key, hit in hits.items() if hit.round == current}
+
+
+def needs_model(state: EnhancedState) -> bool:
+    """Whether a round needs judgement: nothing can run, a step failed, or a revision is wished."""
+    plan = state.get("current_plan") or TaskPlan()
+    sent = {assignment.step_id for assignment in state.get("dispatched", [])}
+    return (
+        not runnable_steps(state)
+        or any(step.status is StepStatus.FAILED for step in plan.steps if step.id in sent)
+        or any(result.replan_needed for result in round_results(state).values())
+        or reached_limit(state) != ""
+    )
+
+
+def may_complete(state: EnhancedState) -> bool:
+    """Whether the run may end if the model says so: no required step can still run."""
+    return reached_limit(state) != "" or not any(
+        not step.optional for step in runnable_steps(state)
+    )
+
+
+def reached_limit(state: EnhancedState) -> str:
+    """The limit that ends the run with work undone, or an empty text."""
+    plan = state.get("current_plan") or TaskPlan()
+    is_settled = not unmet_steps(plan) and not any(plan.open_steps())
+    return "" if is_settled else spent_limit(state)
+
+
+def spent_limit(state: EnhancedState) -> str:
+    """The limit that leaves no room for another round, or an empty text."""
+    limits = settings_of(state).limits
+    plan = state.get("current_plan") or TaskPlan()
+    usage = state.get("usage", Usage())
+    for hit in round_hits(state).values():
+        if limit_value(state, hit.limit) <= hit.value:
+            return hit.limit
+    spent = {
+        "max_stalls": state.get("stalls", 0) >= limits.max_stalls,
+        # A round that asked ends with the answers, which need no round of their own.
+        "max_rounds": state.get("current_round", 0) >= rounds_of(state)
+        and not open_questions(state),
+        "max_steps": plan.total_steps > limits.max_steps and not runnable_steps(state),
+        "max_model_calls": usage.calls >= limits.max_model_calls - 1,
+        "max_tokens": _is_spent(usage.total_tokens, limits.max_tokens, limits.kept.tokens),
+        # What of it is kept depends on prices; a call for which there is no room is refused.
+        "max_cost": _is_spent(usage.cost, limits.max_cost, 0.0),
+    }
+    return next((name for name, is_spent in spent.items() if is_spent), "")
+
+
+def limit_value(state: EnhancedState, limit: str) -> float:
+    """The value of a limit, as this run has it."""
+    if limit == "max_rounds":
+        return rounds_of(state)
+    value = getattr(settings_of(state).limits, limit)
+    return math.inf if value is None else value
+
+
+def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedState) -> bool:
+    """Whether another round follows a judgement."""
+    if spent_limit(state):
+        return False
+    if any(not step.optional for step in runnable_steps(state)):
+        return True
+    if not may_be_revised(state) and not runnable_steps(state):
+        return False
+    if not asks_for_revision(feedback_result) and _is_terminal(
+        state.get("current_plan") or TaskPlan()
+    ):
+        return False
+    return feedback_result.should_continue
+
+
+def asks_for_revision(feedback_result: FeedbackResult) -> bool:
+    """Whether a judgement brings another plan, or says what should change."""
+    return bool(feedback_result.revised_plan or feedback_result.plan_update_suggestion)
+
+
+def may_be_revised(state: EnhancedState) -> bool:
+    """Whether the plan may change while it runs."""
+    return (state.get("current_plan") or TaskPlan()).allow_dynamic_update
+
+
+def cut_off_by(feedback_result: FeedbackResult, state: EnhancedState) -> str:
+    """The limit that keeps a revision from being done which a judgement asks for, or empty."""
+    wants = asks_for_revision(feedback_result)
+    return spent_limit(state) if wants and feedback_result.should_continue else ""
+
+
+def proposed_in(state: EnhancedState) -> str:
+    """One line for each change that the host asked for last, and that was not to be."""
+    judged, limit = state.get("current_feedback_result"), state.get("limit_reached", "")
+    if judged is None or judged.by == "person" or (may_be_revised(state) and not limit):
+        return ""
+    done = state.get("current_plan") or TaskPlan()
+    asked = PlanDocument.recover(judged.revised_plan).plan.steps
+    known = {(step.id, step.description) for step in done.steps}
+    lines = [
+        f"{step.id}. {step.description}"
+        for step in asked
+        if not step.is_finished and (step.id, step.description) not in known
+    ] or [judged.plan_update_suggestion or ("a revision of the plan" if asked else "")]
+    kept = f"the limit {limit} was reached" if limit else "the plan must not be revised"
+    why = f"proposed by the host and not done, {kept}"
+    return "\n".join(f"- {line}: {why}" for line in lines[:MOST_MISSING] if line)
+
+
+def outcome_of(plan: TaskPlan, limit: str = "") -> Outcome:
+    """How a run with a plan ended; a limit that kept steps from being tried makes it partial."""
+    unmet = unmet_steps(plan)
+    if not unmet:
+        return "completed"
+    blocked = {step.id for step in blocked_steps(plan)}
+    # What cut the answer off has kept no step from being tried.
+    untried = limit not in ("", *CUTS) and any(
+        step.status is StepStatus.PENDING and step.id not in blocked for step in unmet
+    )
+    return "partial" if plan.completed_steps or untried else "failed"
+
+
+def is_rejected(state: EnhancedState) -> bool:
+    """Whether a person did not let the plan run."""
+    decision = state.get("decision")
+    return decision is not None and decision.action == "reject"
+
+
+def missing_from(state: EnhancedState) -> str:
+    """One line for each required step that was not done, and why; empty if all were."""
+    plan = state.get("current_plan") or TaskPlan()
+    blocked = {step.id for step in blocked_steps(plan)}
+    limit = state.get("limit_reached", "")
+    if not limit and not is_rejected(state):
+        limit = reached_limit(state)
+    unmet = unmet_steps(plan)
+    stopped = {key.partition("/")[0]: hit.limit for key, hit in round_hits(state).items()}
+    lines = [
+        f"- {step.id}. {step.description}: "
+        f"{_why(step, stopped.get(str(step.id), limit), blocked=step.id in blocked)}"
+        for step in unmet[:MOST_MISSING]
+    ]
+    more = len(unmet) - MOST_MISSING
+    return "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])
+
+
+def fallback_feedback(state: EnhancedState, feedback: str) -> FeedbackResult:
+    """The judgement by step status, where no model gives one."""
+    return FeedbackResult(
+        feedback=feedback,
+        should_continue=bool(runnable_steps(state)) and not reached_limit(state),
+        suggested_action=ActionType.EXECUTE_STEP if runnable_steps(state) else None,
+        by="rule",
+    )
+
+
+def _limited(state: EnhancedState) -> TaskPlan:
+    plan = state.get("current_plan") or TaskPlan()
+    return within_limit(plan, settings_of(state).limits.max_steps)
+
+
+def _is_spent(used: float, limit: float | None, kept: float) -> bool:
+    return limit is not None and used >= limit - kept
+
+
+def _is_terminal(plan: TaskPlan) -> bool:
+    return not any(plan.open_steps())
+
+
+def _why(step: PlanStep, limit: str, *, blocked: bool) -> str:
+    if step.status is StepStatus.FAILED:
+        return step.feedback or "failed"
+    if blocked:
+        return "a step that it needs failed"
+    return f"not run, the limit {limit} was reached" if limit else "not run"

@@ -1,0 +1,32 @@
+"""Live things for the tests of single nodes: a team without models, a fixed clock, a journal."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from replan import Host, MultiAgentConfig, Specialist
+from replan.adapters.memory_journal import MemoryJournal
+from replan.app import models_from_environment, services_of
+from replan.testing import ScriptedModel
+
+
+@pytest.fixture
+def services():
+    """Build services: `services(model, work=..., retry_wait=...)`."""
+
+    def build(model=None, *, work=lambda context: "done", **changes):
+        team = [Specialist(name=name, intended_use="Works.", run=work) for name in ("a", "b")]
+        config = MultiAgentConfig(
+            host=Host(tool_calling_model=model or ScriptedModel({})), specialists=team
+        )
+        live = services_of(config, models_from_environment(environment={}))
+        fixed = {
+            "journal": MemoryJournal(),
+            "clock": lambda: datetime(2026, 1, 1, 12, tzinfo=UTC),
+            "new_id": lambda: "new-run",
+            "retry_wait": 0,
+        }
+        return replace(live, **{**fixed, **changes})
+
+    return build

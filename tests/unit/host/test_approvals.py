@@ -1,0 +1,134 @@
+"""What a person may change in a plan that waits, and what the gate does without one."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, strategies as st
+from langgraph.runtime import Runtime
+
+from replan import (
+    InputError,
+    PlanDocument,
+    PlanDocumentError,
+    StepStatus,
+    TaskPlan,
+)
+from replan.host.approvals import approval_of, changed_by_person
+from replan.nodes.plan_approval import decision_key, plan_approval
+from replan.state.team import SpecialistCard
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TEAM = [SpecialistCard(name=name, intended_use="Works.") for name in ("a", "b")]
+DOCUMENT = """\
+# Job
+
+- [x] 1. One @a
+
+  > done
+
+- [!] 2. Two @a (after 1)
+- [ ] 3. Three @b
+- [ ] 4. Four @b (after 2, 3)
+"""
+PLAN = PlanDocument.parse(DOCUMENT).plan.replace(version=3)
+
+
+def changed(text, plan=PLAN):
+    return changed_by_person(plan, text, TEAM, NOON)
+
+
+def statuses(plan):
+    return [step.status.value for step in plan.steps]
+
+
+def test_a_document_that_is_handed_back_as_it_was_changes_nothing():
+    assert changed(DOCUMENT) == PLAN
+
+
+def test_the_spacing_of_a_finished_result_is_no_change_of_it():
+    assert changed(DOCUMENT.replace("> done", ">   done\n  >")).step(1) == PLAN.step(1)
+
+
+def test_the_marks_of_a_person_count_for_what_is_not_finished():
+    text = DOCUMENT.replace("[!] 2", "[ ] 2").replace(
+        "- [ ] 3. Three @b\n", "- [x] 3. Three @b\n\n  > by hand\n\n"
+    )
+    plan = changed(text.replace("[ ] 4", "[-] 4"))
+    assert statuses(plan) == ["completed", "pending", "completed", "skipped"]
+    assert plan.step(3).result == "by hand"
+    assert plan.step(2).feedback == ""
+    assert plan.version == 3
+    assert PlanDocument.parse(plan.content).plan.steps[2].result == "by hand"
+
+
+def test_a_failed_step_that_a_person_words_otherwise_is_tried_again():
+    plan = changed(DOCUMENT.replace("Two", "Second"))
+    assert statuses(plan) == ["completed", "pending", "pending", "pending"]
+    assert plan.version == 4
+    assert "- [ ] 2. Second @a (after 1)" in plan.content
+
+
+def test_what_no_document_can_say_stays_as_it_was():
+    step = PLAN.step(3).replace(estimated_duration=9.0)
+    plan = PLAN.with_steps(step)
+    assert changed(DOCUMENT, plan).step(3).estimated_duration == 9.0
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "problem"),
+    [
+        (" \n", InputError, "There is no changed plan"),
+        ("Nothing to do here.\n", PlanDocumentError, "line"),
+        (DOCUMENT.replace("[x] 1", "[ ] 1"), InputError, "^line 3: Step 1 is completed and cannot"),
+        (DOCUMENT.replace("1. One", "1. Once"), InputError, "^line 3: Step 1 is completed"),
+        (
+            DOCUMENT.replace("> done", "> or not"),
+            InputError,
+            "^line 3: .* its result stays",
+        ),
+        (
+            DOCUMENT.replace("@b", "@c"),
+            InputError,
+            "^line 8: .*'c'.*\nline 9: .* team is: a, b",
+        ),
+        (DOCUMENT.replace("done", "x").replace("Three @b", "3 @c"), InputError, "line 3.*\nline 8"),
+        (DOCUMENT.replace("(after 1)", "(after 4)"), PlanDocumentError, "wait for each other"),
+    ],
+)
+def test_a_mistake_changes_nothing_and_all_mistakes_are_told(text, error, problem):
+    with pytest.raises(error, match=problem):
+        changed(text)
+
+
+@given(st.text(max_size=200) | st.builds("- [{}] {}. {} @a\n".format, *[st.text(max_size=9)] * 3))
+def test_whatever_a_person_writes_is_a_sound_plan_or_a_mistake_that_is_told(text):
+    try:
+        plan = changed(text)
+    except (InputError, PlanDocumentError) as error:
+        told = str(error)
+    else:
+        told = "a plan"
+        assert PlanDocument.parse(plan.content).plan.steps
+        assert plan.step(1).status is StepStatus.COMPLETED
+    assert told
+
+
+def test_a_revision_is_shown_as_a_difference_and_a_first_plan_is_not():
+    after = changed(DOCUMENT.replace("Two", "Second"))
+    shown = approval_of(after, before=PLAN, reason="It failed.")
+    assert "-- [!] 2. Two @a (after 1)\n+- [ ] 2. Second @a (after 1)" in shown.changes
+    assert (shown.version, shown.reason, shown.approve) == (4, "It failed.", after.content)
+    assert approval_of(after).changes == ""
+
+
+def test_a_decision_is_about_one_document_in_one_round():
+    other = PLAN.replace(content=DOCUMENT.replace("Two", "Second"))
+    keys = {decision_key(plan, number) for plan in (PLAN, other) for number in (1, 2)}
+    assert len(keys | {decision_key(PLAN.replace(version=4), 1)}) == 5
+    assert decision_key(changed(DOCUMENT), 1) in keys
+
+
+@pytest.mark.parametrize("state", [{}, {"current_plan": TaskPlan()}])
+async def test_a_gate_without_a_plan_that_waits_says_so(services, state):
+    with pytest.raises(InputError, match="No plan in the state waits"):
+        await plan_approval(state, Runtime(), services=services())

@@ -1,0 +1,67 @@
+"""More attempts are tenacity's, and the first one counts among them."""
+
+import pytest
+from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result, stop_after_attempt
+
+from replan.models.retries import with_retries
+
+
+def of(*outcomes):
+    """An attempt that has these outcomes in turn, and the list of those that are left."""
+    left = list(outcomes)
+
+    async def attempt():
+        outcome = left.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return attempt, left
+
+
+def upon_errors():
+    return AsyncRetrying(
+        retry=retry_if_exception_type(OSError), stop=stop_after_attempt(3), reraise=True
+    )
+
+
+async def test_what_succeeds_at_once_needs_no_loop():
+    attempt, left = of("done", "again")
+    assert await with_retries(attempt, lambda: pytest.fail("a loop was made")) == "done"
+    assert left == ["again"]
+
+
+@pytest.mark.parametrize("before", [1, 2])
+async def test_what_fails_is_attempted_again(before):
+    attempt, left = of(*[OSError("busy")] * before, "done")
+    assert await with_retries(attempt, upon_errors) == "done"
+    assert left == []
+
+
+async def test_the_first_attempt_is_one_of_those_that_the_loop_allows():
+    attempt, left = of(OSError("1"), OSError("2"), OSError("3"), "too late")
+    with pytest.raises(OSError, match="3"):
+        await with_retries(attempt, upon_errors)
+    assert left == ["too late"]
+
+
+async def test_an_error_that_the_loop_does_not_retry_is_raised_as_it_came():
+    error = ValueError("wrong")
+    attempt, left = of(error, "never")
+    with pytest.raises(ValueError, match="wrong") as caught:
+        await with_retries(attempt, upon_errors)
+    assert caught.value is error
+    assert left == ["never"]
+
+
+async def test_an_unwanted_result_is_one_of_the_loop_too():
+    attempt, left = of("bad", "bad", "good", "never")
+    seen = []
+    loop = AsyncRetrying(
+        retry=retry_if_result(lambda result: result == "bad"),
+        stop=stop_after_attempt(3),
+        before_sleep=lambda state: seen.append(state.outcome.result()),
+    )
+    assert await with_retries(attempt, lambda: loop, is_wanted=lambda r: r != "bad") == "good"
+    assert seen == ["bad", "bad"]
+    assert left == ["never"]

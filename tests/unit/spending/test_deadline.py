@@ -1,0 +1,135 @@
+"""The time of work: its own, and what the run and its parts have left."""
+
+import asyncio
+
+import pytest
+
+from replan.adapters.memory_journal import MemoryJournal
+from replan.errors import LimitReachedError
+from replan.spending import deadline
+from replan.spending.account import Account
+from replan.spending.deadline import in_time
+from replan.spending.meter import Meter
+from replan.spending.permits import Scope
+from replan.state.limits import Budget, ClosingReserve
+
+
+@pytest.fixture
+def journal():
+    return MemoryJournal()
+
+
+@pytest.fixture
+async def account(journal):
+    opened = Account(journal, "r")
+    await opened.open()
+    return opened
+
+
+def meter(account, *scopes):
+    return Meter(account, scopes or [Scope("run", Budget())], new_id=iter("abc").__next__)
+
+
+async def hang():
+    await asyncio.Event().wait()
+
+
+async def test_work_that_ends_in_time_gives_its_result(account):
+    async def work():
+        return "done"
+
+    assert await in_time(work, account, meter(account)) == "done"
+    assert await in_time(work, account, meter(account), 5) == "done"
+
+
+async def test_work_is_stopped_at_its_own_time(account):
+    with pytest.raises(TimeoutError, match=r"no answer within 0\.02 s"):
+        await in_time(hang, account, meter(account), 0.02)
+
+
+@pytest.mark.parametrize("name", ["run", "specialist/a", "step/1"])
+async def test_work_is_stopped_when_a_scope_has_no_time_left(account, name):
+    scopes = [Scope("run", Budget(max_seconds=50)), Scope(name, Budget(max_seconds=0.05))]
+    with pytest.raises(LimitReachedError) as caught:
+        await in_time(hang, account, meter(account, *scopes), 60)
+    assert (caught.value.limit, caught.value.scope) == ("max_seconds", name)
+    # And no more work of it begins.
+    begun = []
+
+    async def work():
+        begun.append(True)
+
+    with pytest.raises(LimitReachedError):
+        await in_time(work, account, meter(account, *scopes), 60)
+    assert not begun
+
+
+async def test_the_time_that_is_kept_back_is_there_for_who_may_use_it(account):
+    kept = Scope("run", Budget(max_seconds=0.3), ClosingReserve(seconds=0.25))
+    with pytest.raises(LimitReachedError, match=r"max_seconds=0\.3 is reached"):
+        await in_time(hang, account, meter(account, kept))
+
+    async def work():
+        return "closing"
+
+    closing = meter(account, Scope("run", Budget(max_seconds=0.3)))
+    assert await in_time(work, account, closing) == "closing"
+
+
+async def test_the_time_in_which_a_call_waits_for_room_is_not_the_works_own(account):
+    counted = meter(account)
+
+    async def work():
+        with counted.waiting.running():
+            await asyncio.sleep(0.1)
+        return "done"
+
+    assert await in_time(work, account, counted, 0.05) == "done"
+
+
+async def test_bound_time_is_put_on_record_while_it_passes(account, journal, monkeypatch):
+    monkeypatch.setattr(deadline, "_TICK", 0.01)
+    monkeypatch.setattr("replan.spending.stopwatch.LEAST_PRECISION", 0.01)
+    noted = asyncio.Event()
+    note = journal.note
+
+    async def heard(*given):
+        noted.set()
+        return await note(*given)
+
+    monkeypatch.setattr(journal, "note", heard)
+    await in_time(noted.wait, account, meter(account, Scope("run", Budget(max_seconds=60))), 30)
+    again = Account(journal, "r")
+    await again.open()
+    assert again.time_left([Scope("run", Budget(max_seconds=60))])[0] <= 60 - 0.01
+
+
+async def test_work_that_cancels_itself_has_failed(account):
+    async def work():
+        raise asyncio.CancelledError
+
+    with pytest.raises(RuntimeError, match="cancelled itself"):
+        await in_time(work, account, meter(account))
+
+
+async def test_work_that_will_not_stop_is_abandoned_and_its_clock_stands_still(
+    account, monkeypatch
+):
+    monkeypatch.setattr(deadline, "GRACE", 0.02)
+    release, ended = asyncio.Event(), asyncio.Event()
+
+    async def stubborn():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await release.wait()
+            ended.set()
+            raise ValueError("heard by nobody") from None
+
+    scope = Scope("run", Budget(max_seconds=60))
+    with pytest.raises(TimeoutError):
+        await in_time(stubborn, account, meter(account, scope), 0.01)
+    left = account.time_left([scope])
+    release.set()
+    await ended.wait()
+    assert account.time_left([scope]) == left

@@ -1,0 +1,94 @@
+"""What a task reads of its super-step: LangGraph's private key, and the way without it."""
+
+from typing import TypedDict
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Send
+
+from replan import Host, MultiAgentConfig, Specialist, build_graph, run
+from replan.langgraph_inside import tasks
+from replan.state.results import Assignment
+from replan.steps.superstep import argument, read_state
+from replan.testing import ScriptedModel
+
+PLAN = """\
+- [ ] 1. One @a
+- [ ] 2. Two @b
+- [ ] 3. Three @a @b (after 1, 2)
+- [ ] 4. Four @b (if 1 failed)
+- [ ] 5. Five @a (after 3)
+"""
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+KEY = tasks._READ  # noqa: SLF001 - this file guards it
+
+
+class Small(TypedDict):
+    text: str
+
+
+async def test_this_langgraph_has_the_private_key_that_spares_copies_of_the_state():
+    """If this fails, runs go on with the state in every argument; look for the key's new name."""
+    seen = []
+
+    def fan_out(state, config):
+        seen.append(KEY in config["configurable"])
+        return [Send("work", {})]
+
+    def work(sent, config):
+        seen.append(config["configurable"][KEY](["text"]))
+
+    graph = StateGraph(Small)
+    graph.add_node("plan", lambda state: {"text": "of the super-step"})
+    graph.add_node("work", work)
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", fan_out, ["work"])
+    await graph.compile().ainvoke({"text": ""})
+    assert seen == [True, {"text": "of the super-step"}]
+
+
+def test_a_task_is_sent_ids_alone_where_it_can_read_the_state():
+    state = {"run_id": "r", "current_round": 3}
+    config = {"configurable": {KEY: lambda keys: {"run_id": "r", "read": keys}}}
+    sent = argument(Assignment(step_id=1, specialist="a"), state, config)
+    assert sent == {"run_id": "r", "step_id": 1, "specialist": "a"}
+    assert "current_plan" in read_state(sent, config)["read"]
+
+
+@pytest.mark.parametrize("config", [{}, {"configurable": {}}])
+def test_a_task_is_sent_the_state_where_it_cannot_read_it(config):
+    state = {"run_id": "r", "current_round": 3}
+    sent = argument(Assignment(step_id=1, specialist="a"), state, config)
+    assert read_state(sent, config) == state
+
+
+async def whole_run(settings=None):
+    def work(context):
+        return f"{context.task_description} from {context.inputs}, asked {context.messages[0].text}"
+
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        team = [Specialist(name=name, intended_use="Works.", run=work) for name in "ab"]
+        config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+        graph = build_graph(config, checkpointer=InMemorySaver())
+        thread = {"configurable": {"thread_id": "t"}}
+        return await run(graph, {"messages": [("user", "Go.")], "plan": PLAN}, config=thread)
+
+
+def told(state):
+    results = state["current_specialist_results"].items()
+    return {
+        "texts": {key: (result.text, result.status) for key, result in results},
+        "plan": [(step.id, step.status, step.result) for step in state["current_plan"].steps],
+        "usage": state["usage"],
+        "events": state["event_seq"],
+        "messages": [(message.type, message.text) for message in state["messages"]],
+        "ended": (state["outcome"], state["current_round"], state["final_answer"].text),
+    }
+
+
+async def test_a_run_without_the_private_key_ends_as_one_with_it(monkeypatch):
+    with_key = told(await whole_run())
+    monkeypatch.setattr(tasks, "_READ", "__a_key_that_no_langgraph_has")
+    assert told(await whole_run()) == with_key
+    assert with_key["texts"]["5/a"][0].startswith("Five from {3: ")
