@@ -33,8 +33,8 @@ from replan.replies.readings import (
     read_think,
 )
 from replan.settings.team_file import read_team_file
-from replan.specialists.local.folder import FolderFile
-from replan.specialists.local.library.texts import passages_of
+from replan_local.folder import FolderFile
+from replan_local.library.texts import passages_of
 from replan.state.questions import read_decision
 
 TEAM = ("a", "writer")

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from replan.adapters.offline import OFFLINE_NOTICE
+from replan_local.host import OFFLINE_NOTICE
 from replan.app import local_graph
 from replan.cli.course import Course, after
 from replan.cli.frame import Window, frame, whole_plan

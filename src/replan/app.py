@@ -226,7 +226,7 @@ def local_config(
     *, directory: Path, out: Path | None = None, model: str = "offline"
 ) -> MultiAgentConfig:
     """The configuration of the local team; see `local_graph`."""
-    from replan.specialists.local import local_specialists  # noqa: PLC0415 - few teams have it
+    from replan_local import local_specialists  # noqa: PLC0415 - few teams have it
 
     team = [
         Specialist(

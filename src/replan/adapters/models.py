@@ -194,7 +194,7 @@ _FORMS = (
 
 
 def _offline_model() -> BaseChatModel:
-    from replan.adapters.offline import OfflineModel  # noqa: PLC0415 - only when it is asked for
+    from replan_local.host import OfflineModel  # noqa: PLC0415 - only when it is asked for
 
     return OfflineModel()
 

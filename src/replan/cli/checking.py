@@ -155,4 +155,4 @@ def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int |
         return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
     # The members of the local team are objects whose `run` is taken.
     home = getattr(getattr(specialist.run, "__self__", None), "__module__", "")
-    return 0 if home.startswith("replan.specialists.local.") else None
+    return 0 if home.startswith("replan_local.") else None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 from uuid import uuid4
 
-from replan.adapters.offline import OFFLINE_NOTICE
+from replan_local.host import OFFLINE_NOTICE
 from replan.calling import check_input
 from replan.cli.cells import harmless
 from replan.cli.exits import INCOMPLETE, WRONG_USE

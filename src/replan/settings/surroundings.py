@@ -37,7 +37,7 @@ class Surroundings:
         Raises:
             ConfigurationError: What they need is not installed.
         """
-        from replan.specialists.local import local_specialists  # noqa: PLC0415 - only who asks pays
+        from replan_local import local_specialists  # noqa: PLC0415 - only who asks pays
 
         return {port.card.name: port for port in local_specialists(self.workspace, self.out)}
 

@@ -8,11 +8,11 @@ import duckdb
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from replan.adapters.offline import OfflineModel
+from replan_local.host import OfflineModel
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, TaskPlan
 from replan.prompts.sections import Call, Node, call_tag, section
-from replan.specialists.local import DataAnalyst, local_specialists
+from replan_local import DataAnalyst, local_specialists
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 

@@ -1,6 +1,6 @@
 """The data analyst compares files and the tables of earlier results."""
 
-from replan.specialists.local.answer_table import AnswerTable, tables_in
+from replan_local.answer_table import AnswerTable, tables_in
 from replan.state.results import ExecutionStatus
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from replan.errors import ConfigurationError
 from replan.plan.model import PlanStep
-from replan.specialists.local import DataAnalyst, local_specialists
-from replan.specialists.local.analyst.tables import table_files
+from replan_local import DataAnalyst, local_specialists
+from replan_local.analyst.tables import table_files
 from replan.state.results import ExecutionContext, ExecutionStatus
 
 ATTACKS = [

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from replan.specialists.local import DataAnalyst
-from replan.specialists.local.analyst.questions import QUESTIONS
+from replan_local import DataAnalyst
+from replan_local.analyst.questions import QUESTIONS
 from replan.state.results import ExecutionStatus
 
 SAMPLES = Path(__file__).parents[3] / "examples" / "data"

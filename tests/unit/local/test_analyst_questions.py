@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan.specialists.local.answer_table import tables_in
+from replan_local.answer_table import tables_in
 from replan.state.results import ExecutionStatus
 
 OWL_FIRST = [("owl", 1), ("heron", 3), ("coot", 12), ("finch", 20)]

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from replan.arithmetic import compute, relates, written
+from replan_local.arithmetic import compute, relates, written
 
 
 @pytest.mark.parametrize(

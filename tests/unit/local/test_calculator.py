@@ -3,7 +3,7 @@
 import pytest
 
 from replan.plan.model import PlanStep
-from replan.specialists.local import Calculator
+from replan_local import Calculator
 from replan.state.results import ExecutionContext, ExecutionStatus
 
 EGGS = """\

@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from replan.plan.model import PlanStep
-from replan.specialists.local import ReportWriter
-from replan.specialists.local.answer_table import AnswerTable
-from replan.specialists.local.writing.chart_choice import choose_chart
-from replan.specialists.local.writing.drawing import draw
+from replan_local import ReportWriter
+from replan_local.answer_table import AnswerTable
+from replan_local.writing.chart_choice import choose_chart
+from replan_local.writing.drawing import draw
 from replan.state.results import ExecutionContext, ExecutionStatus
 
 EGGS = "**Eggs by farm**\n\n| farm | eggs |\n| --- | ---: |\n| Hill | 60 |\n| Dale | 20 |\n"

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan.plan.model import PlanStep
-from replan.specialists.local import Librarian
-from replan.specialists.local.folder import FolderFile
-from replan.specialists.local.library.index import Index
-from replan.specialists.local.library.research import Research, Search
-from replan.specialists.local.library.terms import terms_of
-from replan.specialists.local.library.texts import passages_of, text_files
-from replan.specialists.local.report_mark import REPORT_MARK
+from replan_local import Librarian
+from replan_local.folder import FolderFile
+from replan_local.library.index import Index
+from replan_local.library.research import Research, Search
+from replan_local.library.terms import terms_of
+from replan_local.library.texts import passages_of, text_files
+from replan_local.report_mark import REPORT_MARK
 from replan.state.results import ExecutionContext, ExecutionStatus
 
 BEES = """\

@@ -3,8 +3,8 @@
 from hypothesis import given, settings, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from replan.adapters.offline import OFFLINE_NOTICE, OfflineModel
-from replan.adapters.offline.reply import reply_to
+from replan_local.host import OFFLINE_NOTICE, OfflineModel
+from replan_local.host.reply import reply_to
 from replan.prompts.sections import Call, call_tag, section
 
 TEAM = section("team", "- @clerk: Tables of costs. Capabilities: totals; reports")

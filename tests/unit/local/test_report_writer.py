@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from markdown_it import MarkdownIt
 
 from replan.plan.model import PlanStep
-from replan.specialists.local import ReportWriter
+from replan_local import ReportWriter
 from replan.state.results import ExecutionContext, ExecutionStatus
 
 NOON = datetime(2031, 2, 3, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan import ExecutionContext, PlanStep, SpecialistResult
-from replan.adapters.offline.plan import draft_plan
+from replan_local.host.plan import draft_plan
 from replan.cli.reading import read_plan_text
 from replan.errors import InputError, PlanDocumentError, TeamFileError
 from replan.plan.document import PlanDocument, looks_like_plan
@@ -24,11 +24,11 @@ from replan.replies.readings import (
     read_think,
 )
 from replan.settings.team_file import read_team_file
-from replan.specialists.local.analyst import DataAnalyst
-from replan.specialists.local.answer_table import tables_in
-from replan.specialists.local.folder import FolderFile
-from replan.specialists.local.library.texts import passages_of
-from replan.specialists.local.words import words_of
+from replan_local.analyst import DataAnalyst
+from replan_local.answer_table import tables_in
+from replan_local.folder import FolderFile
+from replan_local.library.texts import passages_of
+from replan_local.words import words_of
 from replan.state.questions import given_answers, read_decision
 from replan.texts.bounds import (
     ANSWER,

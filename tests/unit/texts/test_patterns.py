@@ -26,14 +26,14 @@ _READS = {
     "replan.replies.thoughts._KINDS[3][0]": (STEP_LINE, ("match",)),
     "replan.replies.thoughts._KINDS[4][0]": (STEP_LINE, ("match",)),
     "replan.replies.thoughts._KINDS[5][0]": (STEP_LINE, ("match",)),
-    "replan.adapters.offline.revision._DID_YOU_MEAN": (1_000, ("search",)),
-    "replan.adapters.offline.team._MEANINGS": (STEP_LINE, ("search",)),
-    "replan.arithmetic.": (240, None),
+    "replan_local.host.revision._DID_YOU_MEAN": (1_000, ("search",)),
+    "replan_local.host.team._MEANINGS": (STEP_LINE, ("search",)),
+    "replan_local.arithmetic.": (240, None),
 }
 # What reads only texts that we wrote ourselves: our prompts, the pictures of pygal.
-_OWN = ("replan.prompts.sections._SECTION", "replan.specialists.local.writing.drawing._DEAD")
+_OWN = ("replan.prompts.sections._SECTION", "replan_local.writing.drawing._DEAD")
 # What reads texts with one blank between words.
-_COLLAPSED = "replan.arithmetic.questions."
+_COLLAPSED = "replan_local.arithmetic.questions."
 _FOUND = [
     found for found in patterns_of(replan, without="replan.testing") if found.where not in _OWN
 ]
