@@ -55,7 +55,7 @@ test: $(DEV) ## Run all tests
 
 # What reads the texts of others: replies, plans, answers, team files, formulas and notes.
 FUZZED := $(addprefix tests/unit/,replies settings texts plan/test_plan_document_properties.py \
-  nodes/test_approvals.py state/test_questions.py local/test_arithmetic.py local/test_librarian.py)
+  nodes/test_approvals.py state/test_questions.py local/test_expressions.py local/test_grammar.py local/test_notes.py)
 
 check: $(DEV) ## Run what a change must pass: format, lint, types, imports, tests with coverage, fuzzing
 	@echo "ruff format"; $(BIN)/ruff format --check --quiet .

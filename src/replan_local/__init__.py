@@ -1,32 +1,54 @@
-"""A team that works without any model: tables, texts, arithmetic and reports."""
+"""A team that works without a model, what it can do as tools, and a host of fixed rules.
 
-from pathlib import Path
+Team files name what is here as they name any module: `use: replan_local:data_analyst`,
+`tools: [replan_local:query_tables]`. In Python: `build_graph(local_team("data"))`.
+"""
 
-from replan.ports.specialist import SpecialistPort
-from replan_local.analyst import DataAnalyst
-from replan_local.calculation import Calculator
-from replan_local.library import Librarian
-from replan_local.writing import Clock, ReportWriter
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Calculator", "DataAnalyst", "Librarian", "ReportWriter", "local_specialists"]
-
-
-def local_specialists(
-    directory: Path, out: Path | None = None, *, clock: Clock | None = None
-) -> tuple[SpecialistPort, ...]:
-    """Give the local team.
-
-    Args:
-        directory: The folder whose tables and texts may be read.
-        out: Where reports are written; without it, in the folder.
-        clock: Tells the date of a report.
-
-    Raises:
-        ConfigurationError: The extra `local` is not installed.
-    """
-    return (
-        DataAnalyst(directory),
-        Librarian(directory),
-        Calculator(),
-        ReportWriter(out or directory, clock),
+if TYPE_CHECKING:
+    from replan_local.host.model import OfflineModel
+    from replan_local.specialists import (
+        calculator,
+        data_analyst,
+        librarian,
+        local_team,
+        writer,
     )
+    from replan_local.tools import (
+        calculate,
+        local_tools,
+        query_tables,
+        search_notes,
+        write_report,
+    )
+
+__all__ = [
+    "OfflineModel",
+    "calculate",
+    "calculator",
+    "data_analyst",
+    "librarian",
+    "local_team",
+    "local_tools",
+    "query_tables",
+    "search_notes",
+    "write_report",
+    "writer",
+]
+
+_PLACES = {
+    "OfflineModel": "host.model",
+    **dict.fromkeys(
+        ("calculator", "data_analyst", "librarian", "local_team", "writer"), "specialists"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # A host of rules needs no table, so nothing is loaded that is not asked for.
+    if name not in __all__:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'tools')}"), name)

@@ -1,4 +1,4 @@
-"""A small table of an answer: written as Markdown, read back from it, and what stands out in it."""
+"""A small table of an answer: written as Markdown, and read back from it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ MOST_ROWS = 30
 
 _RULE = re.compile(r"^\s*+\|?(?:\s*+:?-{3,}+:?\s*+\|)++\s*+:?-*+:?\s*+$")
 _NUMBER = re.compile(r"^-?\d+(?:\.\d+)?$")
+_CUT = re.compile(r"^\(\d+ more rows are not shown\.\)$")
 _EMPTY = "(empty)"
 _CELL_END = re.compile(r"(?<!\\)\|")
 
@@ -32,13 +33,18 @@ class AnswerTable(Value):
     total_rows: int = 0
     key_count: int = 0
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it has more rows than it shows."""
+        return self.total_rows > len(self.cells)
+
     def markdown(self) -> str:
         """The table in Markdown; a cut is marked."""
-        shown = self.cells[:MOST_ROWS]
-        names = self.key_columns()
-        rule = "|".join(" --- " if column in names else " ---: " for column in self.columns)
-        lines = [_row(self.columns), f"|{rule}|", *(_row(row) for row in shown)]
-        if hidden := max(self.total_rows, len(self.cells)) - len(shown):
+        shown_rows = self.cells[:MOST_ROWS]
+        keys = self.key_places()
+        marks = (" --- " if at in keys else " ---: " for at in range(len(self.columns)))
+        lines = [_row(self.columns), f"|{'|'.join(marks)}|", *(_row(row) for row in shown_rows)]
+        if hidden := max(self.total_rows, len(self.cells)) - len(shown_rows):
             lines += ["", f"({hidden} more rows are not shown.)"]
         return "\n".join(lines)
 
@@ -47,13 +53,18 @@ class AnswerTable(Value):
         folded = [name.casefold() for name in self.columns]
         return folded.index(column.casefold()) if column.casefold() in folded else None
 
-    def key_columns(self) -> tuple[str, ...]:
+    def key_places(self) -> tuple[int, ...]:
         """The columns that tell the rows apart: keys, and whatever holds no numbers."""
         return tuple(
-            name
-            for place, name in enumerate(self.columns)
-            if place < self.key_count or not _is_numeric(row[place] for row in self.cells)
+            at
+            for at in range(len(self.columns))
+            if at < self.key_count or not _is_numeric(row[at] for row in self.cells)
         )
+
+    def figure_columns(self) -> tuple[str, ...]:
+        """The names of the other columns."""
+        keys = self.key_places()
+        return tuple(name for at, name in enumerate(self.columns) if at not in keys)
 
 
 def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:
@@ -63,9 +74,9 @@ def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:
     """
     lines = text.splitlines()
     return tuple(
-        AnswerTable(title=title, columns=tuple(header), cells=tuple(_rows(lines, number, header)))
-        for number, line in enumerate(lines)
-        if number and _RULE.match(line) and (header := _cells(lines[number - 1]))
+        _table(lines, at, header, title)
+        for at, line in enumerate(lines)
+        if at and _RULE.match(line) and (header := _cells(lines[at - 1]))
     )
 
 
@@ -82,12 +93,21 @@ def shown(value: object) -> str:
             return " ".join(str(value).split()).replace("|", r"\|")
 
 
-def number(value: object) -> float | None:
+def number(value: object) -> float | Decimal | None:
     """A cell as a number, if it is one."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    as_float = float(value)
-    return as_float if as_float == as_float and abs(as_float) != float("inf") else None  # noqa: PLR0124
+    return value if Decimal(value).is_finite() else None
+
+
+def _table(lines: Sequence[str], rule: int, header: Sequence[str], title: str) -> AnswerTable:
+    rows = tuple(_rows(lines, rule, header))
+    end = rule + 1 + len(rows)
+    after = next((line for line in lines[end : end + 2] if line.strip()), "")
+    more = 1 if _CUT.match(after) else 0
+    return AnswerTable(
+        title=title, columns=tuple(header), cells=rows, total_rows=len(rows) + more if more else 0
+    )
 
 
 def _decimal(value: Decimal) -> str:

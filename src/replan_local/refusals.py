@@ -1,13 +1,15 @@
-"""What a local specialist says when a step cannot be done as it stands."""
+"""What is said when something cannot be done as it was asked for."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from langchain_core.tools import ToolException
+
 _NEAR = 0.6
 
 
-class CannotAnswerError(Exception):
-    """A step cannot be answered as it stands; the message says why and what there is instead."""
+class CannotAnswerError(ToolException):
+    """Something cannot be answered as it stands; the message says why and what there is instead."""
 
 
 def did_you_mean(wrong: str, names: Iterable[str], *, near: float = _NEAR) -> str:

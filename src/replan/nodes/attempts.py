@@ -26,6 +26,7 @@ from replan.nodes.tried import done_before, failures, left_in_doubt, newest_numb
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.account import RUN, Account
 from replan.ports.failures import can_pass, describe
+from replan.ports.folders import within
 from replan.ports.handlers import with_handlers
 from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.listening import stream_is_heard
@@ -245,7 +246,7 @@ class Tries:
         meter, asker = self._meter(), self.questions.asker()
         started = time.monotonic()
         try:
-            with asker:
+            with asker, within(self.services.folders):
                 result = await self._within_limits(meter)
         except Waiting:
             result = None

@@ -1,7 +1,7 @@
 """A chat model without a model: it plans, hands out and joins by rules, and says what it cannot do.
 
 It keeps the host's reply format, so that every graph runs without network, key or cost, always in
-the same way. It understands no language beyond its rules and writes no prose of its own.
+the same way. It plans what it understands whole, and writes no prose of its own.
 """
 
 import re
@@ -30,6 +30,11 @@ class OfflineModel(BaseChatModel):
 
     @property
     def _llm_type(self) -> str:
+        return "offline"
+
+    @property
+    def model_name(self) -> str:
+        """What it is called where prices and limits stand."""
         return "offline"
 
     @property
@@ -69,18 +74,6 @@ class OfflineModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         return self._generate(messages, stop)
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        for chunk in _chunks(messages):
-            if run_manager is not None:
-                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
 
     async def _astream(
         self,

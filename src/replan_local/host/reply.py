@@ -2,105 +2,77 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage
 from pydantic import ValidationError
 
-from replan_local.host.answer import gaps_in_one_line, join_results
-from replan_local.host.plan import PlanDraft, draft_plan, forced_plan
-from replan_local.host.progress import Progress, progress_in
-from replan_local.host.revision import revise
-from replan_local.host.team import team_in
-from replan_local.arithmetic import compute
-from replan.plan.model import Value
+from replan.plan.document import PlanDocument
 from replan.prompts.sections import Call, Node, call_of, sections_of
-from replan.state.team import SpecialistCard
+from replan_local.commands import Calculate
+from replan_local.expressions import calculated, steps_in
+from replan_local.grammar import parse
+from replan_local.host.planning import planned
+from replan_local.host.progress import Progress, first_of, progress_in
+from replan_local.host.revision import revise
+from replan_local.refusals import CannotAnswerError
 
-HOW_TO_CONFIGURE = (
-    "For a real model, run again with `--model openai:NAME --base-url URL` "
-    "and the key in OPENAI_API_KEY."
+_WITH_A_MODEL = (
+    "It plans commands, plan documents and steps for somebody by @name. For anything else, take a "
+    "model: `--model openai:NAME --base-url URL`, with the key in OPENAI_API_KEY."
 )
-"""How a person gets from the offline model to a real one."""
-
-OFFLINE_NOTICE = (
-    "Offline model: plans by fixed rules and joins results; it understands no free text and writes "
-    f"no prose. {HOW_TO_CONFIGURE}"
-)
-"""What this model is, in one line."""
-
-_GREETING = re.compile(
-    r"^\W*(?:hi|hello|hey|good\s+(?:morning|day|afternoon|evening)|你好|您好)(?:\s+there)?\W*$",
-    re.IGNORECASE,
-)
-_THANKS = re.compile(
-    r"^\W*(?:thanks|thank\s+you|谢谢)(?:\s+(?:a\s+lot|very\s+much|so\s+much))?\W*$", re.IGNORECASE
-)
-_ABOUT = re.compile(
-    r"^\W*(?:help|who\s+are\s+you|what\s+(?:are\s+you|can\s+you\s+do|do\s+you\s+do)"
-    r"|how\s+do\s+you\s+work|你是谁|你能做什么)\W*$",
-    re.IGNORECASE,
-)
+_MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
-class _Prompt(Value):
+@dataclass(frozen=True, kw_only=True)
+class _Prompt:
     """What this model reads in the messages of a call."""
 
     call: Call | None
     human: str
-    team: tuple[SpecialistCard, ...]
+    team: tuple[str, ...]
 
     @property
     def request(self) -> str:
         """The request: its own section, or else the whole last human message."""
-        for part in sections_of(self.human):
-            if part.tag == "request":
-                return part.text
-        return self.human
+        return first_of(sections_of(self.human), "request") or self.human
 
     @property
     def progress(self) -> Progress:
         """What the run has come to."""
-        return progress_in(self.human, self.team)
+        return progress_in(self.human)
 
 
 def reply_to(messages: Sequence[BaseMessage]) -> str:
     """Write the reply to a prompt of the host, or to any other prompt."""
-    prompt = _read(messages)
-    node = prompt.call.node if prompt.call else "direct_answer"
-    return _WRITERS[node](prompt)
-
-
-def _read(messages: Sequence[BaseMessage]) -> _Prompt:
     texts = [(message.type, _HALF_CHARACTER.sub("\ufffd", message.text)) for message in messages]
     system = "\n".join(text for kind, text in texts if kind == "system")
     human = next((text for kind, text in reversed(texts) if kind == "human"), "")
-    return _Prompt(call=_caller(messages), human=human, team=team_in(system, human))
-
-
-def _caller(messages: Sequence[BaseMessage]) -> Call | None:
+    sections = (*sections_of(system), *sections_of(human))
+    team = tuple(_MEMBER.findall(first_of(sections, "team")))
     try:
-        return call_of(messages)
+        call = call_of(messages)
     except ValidationError:
-        return None
+        call = None
+    return _WRITERS[call.node if call else "direct_answer"](
+        _Prompt(call=call, human=human, team=team)
+    )
 
 
 def _think(prompt: _Prompt) -> str:
-    """Judge a request: answer or refuse it at once, or plan it."""
-    draft = PlanDraft(title="")
-    if _known_answer(prompt) is None:
-        draft = draft_plan(prompt.request, prompt.team)
-    if not draft.steps:
-        return _document(
-            _answer(prompt),
-            complexity="simple",
-            score=0.1,
-            reasoning="This needs no plan, or there is nobody who could carry one out.",
-            next_action="direct_answer",
-        )
-    count = len(draft.steps)
+    """Answer a calculation or refuse at once, or plan the request."""
+    try:
+        answer = _calculation(prompt.request)
+        plan = "" if answer else planned(prompt.request, prompt.team)
+    except CannotAnswerError as refusal:
+        answer, plan = _refusal(refusal), ""
+    if not plan:
+        head = {"complexity": "simple", "score": 0.1, "next_action": "direct_answer"}
+        return _document(answer, **head, reasoning="This needs no plan, or has none.")
+    count = len(PlanDocument.recover(plan).plan.steps)
     return _document(
-        draft.document(),
+        plan,
         complexity="complex" if count > 1 else "moderate",
         score=0.8 if count > 1 else 0.6,
         reasoning=f"The request has {count} {'parts' if count > 1 else 'part'} for the team.",
@@ -108,15 +80,15 @@ def _think(prompt: _Prompt) -> str:
     )
 
 
+def _answer(prompt: _Prompt) -> str:
+    return _calculation(prompt.request) or _plan(prompt)
+
+
 def _plan(prompt: _Prompt) -> str:
-    draft = draft_plan(prompt.request, prompt.team)
-    return (draft if draft.steps else forced_plan(prompt.request, prompt.team)).document()
-
-
-def _revised(prompt: _Prompt) -> str:
-    progress = prompt.progress
-    revision = revise(progress)
-    return revision.document if revision else progress.plan.content
+    try:
+        return planned(prompt.request, prompt.team)
+    except CannotAnswerError as refusal:
+        return _refusal(refusal)
 
 
 def _feedback(prompt: _Prompt) -> str:
@@ -125,71 +97,47 @@ def _feedback(prompt: _Prompt) -> str:
     # A run that has to end now gets its answer, whatever else could be tried.
     revision = None if progress.missing else revise(progress)
     if revision is not None:
-        change = " ".join(revision.changes)
         return _document(
             revision.document,
             verdict="continue",
             suggested_action="update_plan",
-            update=change,
-            feedback="A step failed and can be tried in another way.",
+            update=" ".join(revision.changes),
+            feedback="A step failed, and its error says which name it needs.",
         )
     if progress.can_go_on() and not progress.missing:
-        return _document(
-            "",
-            verdict="continue",
-            suggested_action="execute_step",
-            feedback="There are open steps that can run.",
-        )
-    return _document(
-        join_results(progress),
-        verdict="complete",
-        feedback=gaps_in_one_line(progress) or "Every step is done.",
-    )
+        told = "There are open steps that can run."
+        return _document("", verdict="continue", suggested_action="execute_step", feedback=told)
+    failed = [str(step.id) for step in progress.unmet() if progress.state_of(step) == "failed"]
+    told = f"Failed for good: step {', '.join(failed)}." if failed else "Every step is done."
+    return _document(progress.joined(), verdict="complete", feedback=told)
 
 
-def _answer(prompt: _Prompt) -> str:
-    return _known_answer(prompt) or _refusal(prompt)
+def _revised(prompt: _Prompt) -> str:
+    progress = prompt.progress
+    revision = revise(progress)
+    return revision.document if revision else progress.plan.content
 
 
-def _known_answer(prompt: _Prompt) -> str | None:
-    """The answer to arithmetic and small talk; none for anything else."""
-    request = prompt.request
-    if _GREETING.match(request):
-        return f"Hello. {_self_description(prompt.team)}"
-    if _ABOUT.match(request):
-        return _self_description(prompt.team)
-    if _THANKS.match(request):
-        return "You are welcome."
-    computed = compute(request)
-    return str(computed) if computed else None
+def _calculation(request: str) -> str:
+    """The answer to a calculation that needs no step; empty for anything else."""
+    try:
+        command = parse(request)
+    except CannotAnswerError:
+        return ""
+    if not isinstance(command, Calculate) or steps_in(command.expression):
+        return ""
+    return calculated(command.expression, {})
 
 
-def _self_description(team: Sequence[SpecialistCard]) -> str:
-    lines = [OFFLINE_NOTICE]
-    if team:
-        lines += ["", "I can plan work for:", ""]
-        lines += [f"- **{card.name}**: {card.intended_use}" for card in team]
-    return "\n".join(lines)
-
-
-def _refusal(prompt: _Prompt) -> str:
-    names = ", ".join(card.name for card in prompt.team)
-    team = f"nobody in its team ({names}) does what the request asks" if names else "it has no team"
-    return (
-        f"The offline model cannot do this: it has no language model behind it, and {team}. "
-        f"{HOW_TO_CONFIGURE}"
-    )
+def _refusal(refusal: CannotAnswerError) -> str:
+    return f"The offline model cannot do this. {refusal}\n\n{_WITH_A_MODEL}"
 
 
 def _refuse_step(prompt: _Prompt) -> str:
     name = prompt.call.specialist if prompt.call else None
     who = f"The specialist '{name}'" if name else "This specialist"
-    return _document(
-        f"{who} needs a real language model; the offline model cannot do its work. "
-        f"{HOW_TO_CONFIGURE}",
-        status="failed",
-        retry="no",
-    )
+    told = f"{who} needs a language model; the offline model cannot do its work. {_WITH_A_MODEL}"
+    return _document(told, status="failed", retry="no")
 
 
 def _document(body: str, **head: object) -> str:
@@ -204,5 +152,5 @@ _WRITERS: Mapping[Node, Callable[[_Prompt], str]] = {
     "specialist": _refuse_step,
     "feedback": _feedback,
     "plan_update": _revised,
-    "final_answer": lambda prompt: join_results(prompt.progress),
+    "final_answer": lambda prompt: prompt.progress.joined(),
 }

@@ -1,16 +1,14 @@
-"""Route around a failed step, once: mend the name that was wrong, or ask somebody else."""
+"""Revise a failed step, once: write the name that its error proposes for the one it refuses."""
 
 import re
 
 from pydantic import JsonValue
 
-from replan_local.host.progress import Progress
-from replan_local.host.team import best_for, workers_of
 from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, Value
-from replan.state.placing import NOBODY
+from replan_local.host.progress import Progress
 
-_REVISED = "[revised: "
+_REVISED = "Revised: "
 _LONGEST_ERROR = 1_000
 # Names of columns come from files, so that only the end of an error is surely its own proposal.
 _DID_YOU_MEAN = re.compile(
@@ -33,74 +31,50 @@ class Revision(Value):
 
 
 def revise(progress: Progress) -> Revision | None:
-    """Change every failed step that can be routed around; none if there is no such step.
+    """Change every failed step whose error proposes a name; none if there is no such step.
 
     A failure that the plan itself has provided for is left alone. A changed step says so in its
-    line, so that it is never changed a second time.
+    brief, so that it is never changed a second time.
     """
-    changed: list[PlanStep] = []
-    changes: list[str] = []
     unmet = {step.id for step in progress.unmet()}
-    for step in progress.failed():
-        if step.id not in unmet:
-            continue
-        new = None if _REVISED in step.description else _routed(progress, step)
-        if new is not None:
-            changed.append(new.replace(status=StepStatus.PENDING, result="", feedback=""))
-            changes.append(f"Step {step.id}: {_note_of(new)}.")
+    changed = {
+        step.id: new
+        for step in progress.failed()
+        if step.id in unmet and _REVISED not in step.brief and (new := _renamed(progress, step))
+    }
     if not changed:
         return None
     document = PlanDocument.recover(progress.plan.content)
-    revised = document.write(progress.plan.with_steps(*changed))
-    return Revision(document=str(revised), changes=tuple(changes))
+    steps = [
+        step.replace(status=StepStatus.PENDING, result="", feedback="")
+        for step, _ in changed.values()
+    ]
+    return Revision(
+        document=str(document.write(progress.plan.with_steps(*steps))),
+        changes=tuple(f"Step {number}: {note}." for number, (_, note) in changed.items()),
+    )
 
 
-def _routed(progress: Progress, step: PlanStep) -> PlanStep | None:
-    return _with_mended_name(progress, step) or _with_another(progress, step)
-
-
-def _with_mended_name(progress: Progress, step: PlanStep) -> PlanStep | None:
-    """Write the name that the error proposes for the one that it refuses."""
+def _renamed(progress: Progress, step: PlanStep) -> tuple[PlanStep, str] | None:
     found = _DID_YOU_MEAN.search(progress.error_of(step).strip()[-_LONGEST_ERROR:])
     if found is None:
         return None
-    wrong, right = found["wrong"], found["right"]
-    pattern = re.compile(rf"(?<!\w){re.escape(wrong)}(?!\w)", re.IGNORECASE)
+    pattern = re.compile(rf"(?<!\w){re.escape(found['wrong'])}(?!\w)", re.IGNORECASE)
 
-    def mend(value: JsonValue) -> JsonValue:
+    def put(value: JsonValue) -> JsonValue:
         match value:
             case str():
-                return pattern.sub(lambda _: right, value)
+                return pattern.sub(lambda _: found["right"], value)
             case list():
-                return [mend(each) for each in value]
+                return [put(each) for each in value]
             case dict():
-                return {str(mend(key)): mend(each) for key, each in value.items()}
+                return {str(put(key)): put(each) for key, each in value.items()}
             case _:
                 return value
 
-    parameters = {str(mend(key)): mend(value) for key, value in step.parameters.items()}
-    mended = step.replace(
-        description=str(mend(step.description)), brief=str(mend(step.brief)), parameters=parameters
-    )
-    return None if mended == step else _noted(mended, f"{right} for {wrong}")
-
-
-def _with_another(progress: Progress, step: PlanStep) -> PlanStep | None:
-    """Give the step to another member of the team whose card fits it too."""
-    tried = tuple(dict.fromkeys(each.specialist for each in progress.findings_of(step)))
-    before = [name for name in step.specialists or tried if name != NOBODY]
-    others = [card for card in progress.team if card.name not in before]
-    card = best_for(step.description, others if step.dependencies else workers_of(others))
-    if card is None:
+    parameters = {str(put(key)): put(value) for key, value in step.parameters.items()}
+    new = step.replace(description=str(put(step.description)), parameters=parameters)
+    if new == step:
         return None
-    new = step.replace(assigned_to=card.name, joined_by=())
-    note = f"{card.name} for {' and '.join(before)}" if before else f"given to {card.name}"
-    return _noted(new, note)
-
-
-def _noted(step: PlanStep, note: str) -> PlanStep:
-    return step.replace(description=f"{step.description} {_REVISED}{note}]")
-
-
-def _note_of(step: PlanStep) -> str:
-    return step.description.rpartition(_REVISED)[2].removesuffix("]")
+    note = f"{found['right']} for {found['wrong']}"
+    return new.replace(brief=f"{step.brief}\n\n{_REVISED}{note}.".strip()), note

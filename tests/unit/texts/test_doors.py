@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from replan_local.analyst import DataAnalyst
+from replan_local.host.plan import draft_plan
+from replan_local.library.texts import passages_of
+from replan_local.words import words_of
 
 from replan import ExecutionContext, PlanStep, SpecialistResult
-from replan_local.host.plan import draft_plan
 from replan.cli.reading import read_plan_text
 from replan.errors import InputError, PlanDocumentError, TeamFileError
 from replan.plan.document import PlanDocument, looks_like_plan
@@ -24,11 +27,6 @@ from replan.replies.readings import (
     read_think,
 )
 from replan.settings.team_file import read_team_file
-from replan_local.analyst import DataAnalyst
-from replan_local.answer_table import tables_in
-from replan_local.folder import FolderFile
-from replan_local.library.texts import passages_of
-from replan_local.words import words_of
 from replan.state.questions import given_answers, read_decision
 from replan.texts.bounds import (
     ANSWER,
@@ -39,6 +37,8 @@ from replan.texts.bounds import (
     STEP_LINE,
     TABLE_COLUMNS,
 )
+from replan_local.answer_table import tables_in
+from replan_local.folder import FolderFile
 
 # A line is to be read in 10 ms; the rest is for slow machines, and for doors that read it often.
 _SECONDS = 0.6
