@@ -30,7 +30,8 @@ import pytest
 from typer.testing import CliRunner
 
 from replan import Limits
-from replan.app import local_graph
+from replan import build_graph
+from replan_local import local_team
 from replan.cli.main import app
 from replan.events.callbacks import HOOKS
 from replan.events.types import BaseEvent, StepEvent
@@ -183,7 +184,7 @@ def anchor_of(heading: str) -> str:
 def test_the_drawing_in_the_readme_is_the_graph(folder: Path):
     script = runpy.run_path(str(DOCS / "make_pictures.py"))
     (drawn,) = script["DRAWING"].findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert drawn == script["mermaid"](local_graph(directory=folder))
+    assert drawn == script["mermaid"](build_graph(local_team(folder)))
 
 
 def test_the_picture_is_one_of_the_living_plan_of_the_demo():

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 
@@ -31,8 +32,15 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
     return drawing.draw_ascii() if ascii_art else drawing.draw_mermaid()
 
 
+class _Drawn(FakeListChatModel):
+    """Says nothing, and takes the tools that stand in a team."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+
 class _ForDrawing:
     """Gives a model for every name: a drawing needs no keys."""
 
     def chat_model(self, name: str) -> BaseChatModel:
-        return FakeListChatModel(responses=[])
+        return _Drawn(responses=[])

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from replan.plan.document import PlanDocument, looks_like_plan
+from replan.plan.document import PlanDocument
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rendering import render
 from replan_local.commands import Calculate, Command, CompareSteps, Report
@@ -15,6 +15,7 @@ from replan_local.specialists import doer_of
 _LONGEST_TITLE, _LONGEST_LINE, _MOST_STEPS = 72, 240, 200
 # A semicolon in quotes or brackets ends nothing.
 _PARTS = re.compile(r"(?:\"[^\"\n]*\"|\([^()\n]*\)|[^;\n])+")
+_BOX = re.compile(r"^[ \t]*[-*+][ \t]+\[.\][ \t]", re.MULTILINE)
 _BULLET = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)")
 
 
@@ -24,7 +25,7 @@ def planned(request: str, team: Sequence[str]) -> str:
     Raises:
         CannotAnswerError: Some of it is neither a command nor a step for somebody of the team.
     """
-    if looks_like_plan(request):
+    if _BOX.search(request):
         document = PlanDocument.recover(request)
         for mistake in document.mistakes:
             message = f"Line {mistake.line} of the plan: {mistake.reason} {mistake.mend}"

@@ -6,13 +6,13 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from replan_local.writing.files import write_whole
 
 import warm
 from replan.cli.holding import holding, is_held
 from replan.cli.keeping import Place, found, opened, place_of
 from replan.errors import ConfigurationError, InputError
 from replan.ports.runs import RunRecord
+from replan_local.report import write_whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOLD = """\

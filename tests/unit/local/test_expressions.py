@@ -1,6 +1,7 @@
 """An expression is computed exactly, or refused."""
 
 import operator
+from contextlib import suppress
 from fractions import Fraction
 
 import pytest
@@ -104,10 +105,8 @@ def test_any_expression_has_the_value_of_its_parts(expression):
 
 @given(st.text(alphabet="0123456789+-*/^%()., step[]\"'sumof\\", max_size=40))
 def test_no_text_breaks_it_or_keeps_it_busy(text):
-    try:
-        calculated(text, INPUTS)
-    except CannotAnswerError as refusal:
-        assert str(refusal)
+    with suppress(CannotAnswerError):
+        assert calculated(text, INPUTS).startswith(" ".join(text.split()))
 
 
 async def test_the_calculator_computes_from_the_results_it_comes_after(ask):

@@ -1,5 +1,7 @@
 """A sentence of the language means exactly one thing; any other one is refused."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -149,7 +151,7 @@ def _said_words(text):
     return sorted(_bare(text))
 
 
-def _words_of(command):
+def _words_of(command):  # noqa: C901 - a case for each command
     """The words that a command was said in, told from its fields alone."""
     match command:
         case Figures():
@@ -228,7 +230,5 @@ def test_what_is_no_sentence_is_refused_where_it_leaves_the_language(said, told)
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text):
-    try:
-        parse(text)
-    except CannotAnswerError as refusal:
-        assert str(refusal)
+    with suppress(CannotAnswerError):
+        assert parse(text)
