@@ -29,13 +29,12 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
-from replan import Limits
-from replan import build_graph
-from replan_local import local_team
+from replan import Limits, build_graph
 from replan.cli.main import app
 from replan.events.callbacks import HOOKS
 from replan.events.types import BaseEvent, StepEvent
 from replan.testing import OpenAIServer, ScriptedModel
+from replan_local import local_team
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -204,7 +203,7 @@ def test_the_picture_is_one_of_the_living_plan_of_the_demo():
 
 def demo_clauses(task: str) -> list[str]:
     """The first words of each part of the task, as the steps have them."""
-    return [" ".join(part.split()[1:5]) for part in task.split(", ")]
+    return [" ".join(part.split()[:4]) for part in task.split("; ")]
 
 
 def test_every_event_and_every_hook_is_documented():

@@ -9,8 +9,7 @@ from langgraph_sdk import get_client
 
 ROOT = Path(__file__).parents[2]
 TASK = (
-    "total revenue by region from sales.csv; total refund by region from returns.csv; "
-    "write report"
+    "total revenue by region from sales.csv; total refund by region from returns.csv; write report"
 )
 
 

@@ -38,7 +38,8 @@ def planned(request: str, team: Sequence[str]) -> str:
             raise
         # Where there is one who can do it, nobody has to be chosen.
         steps = [_whole(request, team[0])]
-    return render(TaskPlan(title=_cut(request, _LONGEST_TITLE), steps=tuple(steps)))
+    title = _cut("; ".join(step.description for step in steps), _LONGEST_TITLE)
+    return render(TaskPlan(title=title, steps=tuple(steps)))
 
 
 def _steps(request: str, team: Sequence[str]) -> list[PlanStep]:
@@ -91,9 +92,10 @@ def _builds_on(command: Command, number: int, written: Sequence[int]) -> tuple[i
 
 
 def _whole(request: str, name: str) -> PlanStep:
-    line = _cut(request, _LONGEST_LINE)
+    # What the line of a step would read as something else stands in its brief.
+    line = "Do what is asked" if set("@()[]") & set(request) else _cut(request, _LONGEST_LINE)
     brief = "" if line == request.strip() else request.strip()
-    return PlanStep(id=1, description=line or "Answer", brief=brief, assigned_to=name)
+    return PlanStep(id=1, description=line, brief=brief, assigned_to=name)
 
 
 def _cut(text: str, longest: int) -> str:
