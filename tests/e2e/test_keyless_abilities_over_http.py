@@ -1,14 +1,16 @@
 """What the keyless team can do, in the hands of a model that is asked over HTTP."""
 
+import os
 import re
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import ToolCall
 
 import warm
 from replan import build_graph, run
 from replan.settings.team_file import read_team_file
-from replan.testing import Reply, ToolCall
+from replan.testing import Reply
 from terminals import REPLAN
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +44,13 @@ REVISED = """\
 verdict: continue
 suggested_action: update_plan
 ---
+# Returns by region
+
+- [x] 1. total revenue by region from sales.csv @data_analyst
 - [ ] 2. total refund by region from returns.csv @data_analyst
+- [x] 3. search notes for returns @librarian
+- [ ] 4. compare step 1 and step 2 by region @data_analyst (after 1, 2)
+- [ ] 5. write report with chart @writer (after 3, 4)
 """
 DONE = "---\nverdict: complete\n---\nEast returns the most for its revenue."
 
@@ -50,7 +58,13 @@ DONE = "---\nverdict: complete\n---\nEast returns the most for its revenue."
 def calls(**arguments):
     """A reply that calls one tool."""
     ((name, given),) = arguments.items()
-    return Reply(tool_calls=[ToolCall(name=name, arguments=given)])
+    return Reply(
+        tool_calls=[
+            ToolCall(
+                name=name, args=given, id=f"call-{name}-{len(given)}-{given.get('sql', '')[:9]}"
+            )
+        ]
+    )
 
 
 @pytest.fixture
@@ -107,7 +121,7 @@ def test_the_demo_runs_with_a_model_as_it_does_without(tmp_path, openai_server):
         *REPLAN,
         *("run", task, "--dir", ROOT / "examples" / "data", "--out", tmp_path / "out"),
         *("--model", "openai:scripted", "--base-url", server.base_url),
-        env={"REPLAN_STORAGE": str(tmp_path / "runs.db")},
+        env={**os.environ, "REPLAN_STORAGE": str(tmp_path / "runs.db")},
     )
     assert done.returncode == 0, done.stderr
     assert "[!] step 2 data_analyst: No column 'reigon' in returns.csv." in done.stdout

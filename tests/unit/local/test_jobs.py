@@ -10,8 +10,8 @@ from replan_local import local_team
 
 ROOT = Path(__file__).parents[3]
 FARM = (
-    "total eggs by farm from eggs.csv; average hens by frm from hens.csv; search notes for feeding\n"
-    "compare step 1 and step 2 by farm\nwrite report with chart"
+    "total eggs by farm from eggs.csv; average hens by frm from hens.csv\n"
+    "search notes for feeding\ncompare step 1 and step 2 by farm\nwrite report with chart"
 )
 
 
