@@ -45,9 +45,11 @@ class Searching:
             message = f"There is nothing to read in the folder: no file ends in {', '.join(KINDS)}."
             raise CannotAnswerError(message)
         files = (find_file(search.file, files, "text"),) if search.file else files
-        words = tuple(dict.fromkeys(_WORD.findall(search.query.casefold())))[:_MOST_WORDS]
-        if not words:
-            message = f"'{search.query}' has no word that could be looked for."
+        words = tuple(dict.fromkeys(_WORD.findall(search.query.casefold())))
+        if not 0 < len(words) <= _MOST_WORDS:
+            message = (
+                f"'{search.query}' has {len(words)} words to look for, not 1 to {_MOST_WORDS}."
+            )
             raise CannotAnswerError(message)
         passages = self._read(files)
         found = _found(passages, words)

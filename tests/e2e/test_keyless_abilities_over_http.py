@@ -114,6 +114,17 @@ async def test_a_model_works_with_the_tools_in_the_folders_of_its_step(
     assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".md", ".svg"]
 
 
+async def test_a_host_answers_with_the_tools_in_the_folder_of_its_team(shop, openai_server):
+    tools = "host: {tool_calling_model: 'openai:scripted', tools: ['replan_local:query_tables']}"
+    (shop / "team.yaml").write_text(TEAM.replace(TEAM.partition("\n")[0], tools))
+    simple = "---\ncomplexity: simple\nnext_action: direct_answer\n---\n"
+    server = openai_server({"think": simple, "direct_answer": [calls(query_tables={}), "One."]})
+    environment = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-none"}
+    team = read_team_file(shop / "team.yaml", environment)
+    await run(build_graph(team.config, models=team.models), "How many tables are there?")
+    assert "The tables are: sales.csv." in str(server.requests[-1].messages)
+
+
 def test_the_demo_runs_with_a_model_as_it_does_without(tmp_path, openai_server):
     server = openai_server({"think": PLAN, "feedback": [REVISED, DONE]})
     task = re.search(r"^DEMO_TASK := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]

@@ -78,7 +78,7 @@ async def test_a_run_streams_its_state_can_be_edited_and_the_thread_goes_on(url)
         assert state["values"]["current_plan"]["title"] == "Edited"
 
         answer = await client.runs.wait(
-            thread, "replan", input={"messages": [{"role": "user", "content": "2 + 2"}]}
+            thread, "replan", input={"messages": [{"role": "user", "content": "calculate 2 + 2"}]}
         )
         assert answer["outcome"] == "answered"
         assert "4" in answer["messages"][-1]["content"]

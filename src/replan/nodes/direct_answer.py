@@ -8,6 +8,7 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.nodes.answer_stream import AnswerStream
 from replan.nodes.host_call import host_call
+from replan.ports.folders import within
 from replan.ports.services import Services
 from replan.ports.transcript import Transcript
 from replan.prompts.host import build_direct_answer_prompt
@@ -43,7 +44,7 @@ async def direct_answer(
         run_id = state.get("run_id", "")
         record = Transcript(services.journal, run_id, f"direct_answer/{run_id}", "tell")
         try:
-            with record.at_work(attempt=1):
+            with record.at_work(attempt=1), within(services.folders):
                 text = read_answer(await call.ask(services.models.direct, prompt, shown))
             limit = await call.tell_cut()
         except LimitReachedError as error:

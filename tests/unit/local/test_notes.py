@@ -81,7 +81,7 @@ async def test_a_file_and_a_number_bound_the_search(search):
         ("What do the notes say about honey?", {}, "is no command"),
         ("x", {"qery": "honey"}, "Did you mean 'query'?"),
         ("x", {"query": 5}, "The parameter 'query' cannot be 5"),
-        ("x", {"query": "?!"}, "has no word that could be looked for"),
+        ("x", {"query": "?!"}, "has 0 words to look for, not 1 to 12"),
     ],
 )
 async def test_what_is_not_found_fails_for_good_and_says_what_there_is(search, said, given, told):
