@@ -20,7 +20,7 @@ from replan_local.comparison import compared
 from replan_local.figures import figures
 from replan_local.folder import find_file
 from replan_local.refusals import CannotAnswerError
-from replan_local.tables import Database, TableFile, quoted, table_files, tables_here
+from replan_local.tables import Database, TableFile, quoted, table_files
 
 _MOST_COLUMNS, _MOST_GROUPS = 200, 10_000
 _TITLE = re.compile(r"\*\*(?P<title>[^*\n]+)\*\*")
@@ -134,7 +134,9 @@ class Querying:
 
     def _list(self) -> str:
         damaged = {each.file.view: each for each in self._database.open(self._files)}
-        lines = [tables_here(self._files), ""]
+        if not self._files:
+            return "The folder has no CSV, Parquet or JSON file."
+        lines = [f"The tables are: {', '.join(file.name for file in self._files)}.", ""]
         for file in self._files:
             if file.view in damaged:
                 lines.append(f"- {damaged[file.view]}")
@@ -143,7 +145,7 @@ class Querying:
             told = ", ".join(f"{each.name} ({each.kind})" for each in columns[:MOST_ROWS])
             more = f" and {len(columns) - MOST_ROWS} more" if len(columns) > MOST_ROWS else ""
             lines.append(f"- {file.name}, in SQL {file.view}: {told}{more}")
-        return "\n".join(lines).strip()
+        return "\n".join(lines)
 
 
 def _told(table: AnswerTable, findings: Sequence[str], source: str = "") -> str:

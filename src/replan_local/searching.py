@@ -47,9 +47,8 @@ class Searching:
         files = (find_file(search.file, files, "text"),) if search.file else files
         words = tuple(dict.fromkeys(_WORD.findall(search.query.casefold())))
         if not 0 < len(words) <= _MOST_WORDS:
-            message = (
-                f"'{search.query}' has {len(words)} words to look for, not 1 to {_MOST_WORDS}."
-            )
+            count = f"{len(words)} words to look for, not 1 to {_MOST_WORDS}"
+            message = f"'{search.query}' has {count}."
             raise CannotAnswerError(message)
         passages = self._read(files)
         found = _found(passages, words)

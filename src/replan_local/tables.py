@@ -51,7 +51,6 @@ class Column(Value):
 
     name: str
     kind: Kind
-    type: str
 
 
 class TableFile(FolderFile):
@@ -86,13 +85,6 @@ def table_files(directory: Path) -> tuple[TableFile, ...]:
         taken.add(view.casefold())
         found.append(TableFile(path=file.path, name=file.name, view=view))
     return tuple(found)
-
-
-def tables_here(files: Sequence[TableFile]) -> str:
-    """Say in a sentence which tables there are."""
-    if not files:
-        return "It has no CSV, Parquet or JSON file."
-    return f"The tables are: {', '.join(file.name for file in files)}."
 
 
 def quoted(name: str) -> str:
@@ -140,7 +132,7 @@ class Database:
         """
         described = self._run(f"DESCRIBE {quoted(view)}", f"{view} cannot be described").fetchall()
         _check_head(view, [str(row[0]) for row in described])
-        return tuple(Column(name=row[0], kind=_kind(row[1]), type=row[1]) for row in described)
+        return tuple(Column(name=row[0], kind=_kind(row[1])) for row in described)
 
     def check(self, sql: str) -> None:
         """Refuse SQL of a step that does more than look at a few tables.

@@ -5,24 +5,21 @@ the same way. It plans what it understands whole, and writes no prose of its own
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForLLMRun,
-    CallbackManagerForLLMRun,
-)
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
 
 from replan_local.host.reply import reply_to
 
 _WORD_AND_BLANKS = re.compile(r"\s*\S+\s*|\s+")
+_END = {"model_name": "offline", "finish_reason": "stop"}
 
 
 class OfflineModel(BaseChatModel):
@@ -37,16 +34,8 @@ class OfflineModel(BaseChatModel):
         """What it is called where prices and limits stand."""
         return "offline"
 
-    @property
-    def _identifying_params(self) -> Mapping[str, Any]:
-        return {"model": "offline"}
-
     def bind_tools(
-        self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
-        *,
-        tool_choice: str | None = None,
-        **kwargs: Any,
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Accept tools and never call one."""
         return self
@@ -59,11 +48,8 @@ class OfflineModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         text = reply_to(messages)
-        message = AIMessage(
-            content=text,
-            usage_metadata=_usage(messages, text),
-            response_metadata={"model_name": "offline", "finish_reason": "stop"},
-        )
+        usage = _usage(messages, text)
+        message = AIMessage(content=text, usage_metadata=usage, response_metadata=dict(_END))
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(
@@ -73,7 +59,7 @@ class OfflineModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return self._generate(messages, stop)
+        return self._generate(messages)
 
     async def _astream(
         self,
@@ -82,23 +68,19 @@ class OfflineModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in _chunks(messages):
+        text = reply_to(messages)
+        pieces = [AIMessageChunk(content=word) for word in _WORD_AND_BLANKS.findall(text)]
+        end = AIMessageChunk(
+            content="",
+            usage_metadata=_usage(messages, text),
+            response_metadata=dict(_END),
+            chunk_position="last",
+        )
+        for piece in (*pieces, end):
+            chunk = ChatGenerationChunk(message=piece)
             if run_manager is not None:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
-
-
-def _chunks(messages: Sequence[BaseMessage]) -> Iterator[ChatGenerationChunk]:
-    text = reply_to(messages)
-    for word in _WORD_AND_BLANKS.findall(text):
-        yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-    end = AIMessageChunk(
-        content="",
-        usage_metadata=_usage(messages, text),
-        response_metadata={"model_name": "offline", "finish_reason": "stop"},
-        chunk_position="last",
-    )
-    yield ChatGenerationChunk(message=end)
 
 
 def _usage(messages: Sequence[BaseMessage], text: str) -> UsageMetadata:
