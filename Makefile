@@ -41,7 +41,7 @@ RUNTIME := $(VENV)/.installed-runtime
 DOCS := $(VENV)/.installed-docs
 DEV := $(VENV)/.installed-dev
 
-DEMO_TASK := Total the revenue by region from sales.csv, total the refunds by reigon from returns.csv, find what our notes say about returns, compare revenue and refunds by region, then write a report with a chart.
+DEMO_TASK := total revenue by region from sales.csv; total refund by reigon from returns.csv; search notes for returns; compare step 1 and step 2 by region; write report with chart
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -55,7 +55,7 @@ test: $(DEV) ## Run all tests
 
 # What reads the texts of others: replies, plans, answers, team files, formulas and notes.
 FUZZED := $(addprefix tests/unit/,replies settings texts plan/test_plan_document_properties.py \
-  host/test_approvals.py state/test_questions.py local/test_arithmetic.py local/test_librarian.py)
+  host/test_approvals.py state/test_questions.py local/test_expressions.py local/test_grammar.py local/test_notes.py)
 
 check: $(DEV) ## Run what a change must pass: format, lint, types, imports, tests with coverage, fuzzing
 	@echo "ruff format"; $(BIN)/ruff format --check --quiet .

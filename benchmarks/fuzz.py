@@ -33,9 +33,9 @@ from replan.replies.readings import (
     read_think,
 )
 from replan.settings.team_file import read_team_file
-from replan.specialists.local.folder import FolderFile
-from replan.specialists.local.library.texts import passages_of
 from replan.state.questions import read_decision
+from replan_local.folder import FolderFile
+from replan_local.passages import passages_of
 
 TEAM = ("a", "writer")
 LARGE = 100_000

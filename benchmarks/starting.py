@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-_PLAN = "- [ ] 1. What is 2 + 2? @calculator\n"
+_PLAN = "- [ ] 1. calculate 2 + 2 @calculator\n"
 _REPLAN = ("-c", "from replan.cli.main import main; main()")
 _YARDSTICK = "import langgraph.graph"
 

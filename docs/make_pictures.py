@@ -19,13 +19,14 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from replan.adapters.offline import OFFLINE_NOTICE
-from replan.app import local_graph
+from replan.app import build_graph
 from replan.cli.course import Course, after
 from replan.cli.frame import Window, frame, whole_plan
 from replan.cli.lines import Lines
 from replan.plan.model import StepStatus
+from replan.ports.built_in import built_in_models
 from replan.running import stream
+from replan_local import local_team
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "run.svg"
@@ -102,7 +103,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as out:
         shown = asyncio.run(run_of_demo(Path(out)))
         PICTURE.write_text(svg(shown), encoding="utf-8")
-        drawing = mermaid(local_graph(directory=ROOT / "examples" / "data", out=Path(out)))
+        drawing = mermaid(build_graph(local_team(ROOT / "examples" / "data", Path(out))))
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
     readme.write_text(DRAWING.sub(lambda _: f"```mermaid\n{drawing}```", text), encoding="utf-8")
@@ -120,7 +121,7 @@ async def run_of_demo(out: Path) -> Seen:
     """Run the demo, and give what a terminal shows of it."""
     data = ROOT / "examples" / "data"
     lines = Lines(workspace=data, clock=time.monotonic)
-    graph = local_graph(directory=data, out=out)
+    graph = build_graph(local_team(data, out))
     seen, course, text = Seen(), Course(started=time.monotonic()), ""
     async for event in stream(graph, demo_task()):
         course = after(course, event, time.monotonic())
@@ -134,7 +135,7 @@ def svg(seen: Seen) -> str:
     """Draw a run: two moments of the living plan, its end, a part of the answer, the account."""
     console = Console(record=True, width=WIDTH, file=StringIO(), highlight=False)
     console.print(Text("$ make demo", style="bold"))
-    console.print(Text(OFFLINE_NOTICE, style="bright_black"))
+    console.print(Text(built_in_models()["offline"].notice, style="bright_black"))
     for title, moment in ((AT_ONCE, most_at_once(seen)), (FAILED, first_failure(seen))):
         _print(console, "", title, "")
         _print(console, *frame(moment[0], WINDOW, moment[1]))

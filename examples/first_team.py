@@ -1,9 +1,9 @@
-"""A team of two functions, asked in plain words.
+"""A team of two functions, and a request that says who does what.
 
     python examples/first_team.py
 
-The host is the offline model, a set of rules: it gives each part of the request to the specialist
-whose description shares its words. REPLAN_MODEL=openai:NAME puts a real model in its place.
+The host is the offline model, a set of rules: it plans each part of the request for whom it names.
+REPLAN_MODEL=openai:NAME puts a real model in its place, which needs no names.
 """
 
 import os
@@ -32,7 +32,8 @@ team = [
 ]
 host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
 graph = build_graph(MultiAgentConfig(host=host, specialists=team))
-state = run_sync(graph, "Check the stock of lamps, check the stock of desks, then order.")
+request = "Check the lamps @clerk; check the desks @clerk; order @buyer (after 1, 2)"
+state = run_sync(graph, request)
 plan = state["current_plan"]
 print(plan.content if plan else "Answered without a plan.")
 print("---")

@@ -1,8 +1,8 @@
-"""A plain script: one question to the local team, its answer, and an exit code.
+"""A plain script: one command for the keyless team, its answer, and an exit code.
 
-    python examples/run_sync_script.py "Top 2 products by revenue from sales.csv"
+    python examples/run_sync_script.py "total revenue by product from sales.csv top 2"
 
-It is not asynchronous and needs no model: the local team computes with DuckDB (extra `local`), and
+It is not asynchronous and needs no model: the team computes with DuckDB (extra `local`), and
 the offline model, or the one of REPLAN_MODEL, plans and joins the results.
 """
 
@@ -10,12 +10,12 @@ import os
 import sys
 from pathlib import Path
 
-from replan import run_sync
-from replan.app import local_graph
+from replan import build_graph, run_sync
+from replan_local import local_team
 
 FOLDER = Path(__file__).parent / "data"
-request = " ".join(sys.argv[1:]) or "Total the revenue by region from sales.csv"
-graph = local_graph(directory=FOLDER, model=os.environ.get("REPLAN_MODEL", "offline"))
+request = " ".join(sys.argv[1:]) or "total revenue by region from sales.csv"
+graph = build_graph(local_team(FOLDER, model=os.environ.get("REPLAN_MODEL", "offline")))
 state = run_sync(graph, request)
 print(state["final_answer"].text)
 sys.exit(0 if state["outcome"] in {"answered", "completed"} else 1)

@@ -24,7 +24,7 @@ async def main() -> None:
     team = [Specialist(name="prices", intended_use="Looks up the price of a ride.", run=look_up)]
     host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
     graph = build_graph(MultiAgentConfig(host=host, specialists=team))
-    request = "Look up the price of the train ride, and look up the price of the bus ride"
+    request = "Look up the price of the train @prices; look up the price of the bus @prices"
     async for event in stream(graph, request):
         match event:
             case PlanCreated():

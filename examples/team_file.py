@@ -3,7 +3,7 @@
     python examples/team_file.py
 
 The same as `replan run ... --team examples/teams/deadline_team.yaml`. The file names a function of
-the module beside it and a member of the local team (extra `local`). Its host is the offline model;
+the module beside it and a ready specialist (extra `local`). Its host is the offline model;
 REPLAN_MODEL puts another one in its place.
 """
 
@@ -19,14 +19,15 @@ TEAMS = Path(__file__).parent / "teams"
 team = read_team_file(TEAMS / "deadline_team.yaml", os.environ)
 team = team.with_model(os.environ.get("REPLAN_MODEL"))
 print([specialist.name for specialist in team.config.specialists])
-request = "How many working days are there from 2026-03-02 to 2026-04-10?"
+request = "Count the working days from 2026-03-02 to 2026-04-10 @calendar"
 state = run_sync(build_graph(team.config, models=team.models), request)
 print(state["final_answer"].text)
 
 # All mistakes of a file are told at once, with line, field and mend.
 with tempfile.TemporaryDirectory() as folder:
     wrong = Path(folder, "team.yaml")
-    wrong.write_text("host: {tool_calling_model: offline}\nspecialists: [{local: anlyst}]\n")
+    member = "{use: 'replan_local:anlyst'}"
+    wrong.write_text(f"host: {{tool_calling_model: offline}}\nspecialists: [{member}]\n")
     try:
         read_team_file(wrong, os.environ)
     except TeamFileError as error:

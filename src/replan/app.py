@@ -23,7 +23,7 @@ from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
-from replan.graph.config import Host, MultiAgentConfig, Specialist
+from replan.graph.config import MultiAgentConfig, Specialist
 from replan.host.handed_plan import check_input
 from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
 from replan.langgraph_inside.models import without_own_retries
@@ -169,6 +169,7 @@ def services_of(
         settings=config.settings,
         hooks=Hooks(tuple(config.callbacks), config.hook_timeout, _call_hook),
         workspace=None if config.workspace is None else Path(config.workspace),
+        out=None if config.out is None else Path(config.out),
         clock=lambda: datetime.now(UTC),
         new_id=lambda: uuid.uuid4().hex,
         prices=dict(config.prices),
@@ -193,56 +194,6 @@ def _unpriced(config: MultiAgentConfig, chats: Chats) -> dict[str, str]:
         for field, chat in built.items()
         if chat is not None and price_of(chat.names, config.prices) is None
     }
-
-
-def local_graph(  # noqa: PLR0913 - what the environment leaves open
-    *,
-    directory: Path,
-    out: Path | None = None,
-    model: str = "offline",
-    base_url: str | None = None,
-    environment: Mapping[str, str] = os.environ,
-    storage: Storage | None = None,
-    served: bool = False,
-) -> Graph:
-    """Compile the host graph of the local team, whose specialists need no model.
-
-    Args:
-        directory: The folder whose files they read.
-        out: The folder for reports; else `directory`.
-        model: The host's model.
-        base_url: An OpenAI-compatible server.
-        environment: Where the model's key stands.
-        storage: Keeps threads and journal.
-        served: Whether settings come from outside of the process.
-
-    Raises:
-        ConfigurationError: The model is unknown or its key is missing.
-    """
-    config = local_config(directory=directory, out=out, model=model)
-    models = models_from_environment(base_url, environment)
-    return build_graph(config, storage=storage, models=models, served=served)
-
-
-def local_config(
-    *, directory: Path, out: Path | None = None, model: str = "offline"
-) -> MultiAgentConfig:
-    """The configuration of the local team; see `local_graph`."""
-    from replan.specialists.local import local_specialists  # noqa: PLC0415 - few teams have it
-
-    team = [
-        Specialist(
-            name=port.card.name,
-            intended_use=port.card.intended_use,
-            capabilities=port.card.capabilities,
-            effects=port.card.effects,
-            run=port.run,
-        )
-        for port in local_specialists(directory, out)
-    ]
-    return MultiAgentConfig(
-        host=Host(tool_calling_model=model), specialists=team, workspace=directory
-    )
 
 
 def models_from_environment(
@@ -306,7 +257,7 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
     Args:
         path: The team file.
         directory: The folder that specialists may read and write; else the file's `workspace`.
-        out: The folder for reports; else the same.
+        out: The folder for the files that steps make; else the same.
         model: The host's model, in the place of the file's.
         base_url: An OpenAI-compatible server for models that have none of their own.
         environment: Where the models' keys stand.

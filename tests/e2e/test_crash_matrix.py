@@ -93,7 +93,7 @@ def a_new_message_on_its_thread(run, by, request):
     run.traps = {5: kill}
     run.die(run.begin)
     run.traps = {}
-    run.go_on(run.hear, "2 + 2")
+    run.go_on(run.hear, "calculate 2 + 2")
     return set(run.on_record()[0]), "answered"
 
 

@@ -29,12 +29,12 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
-from replan import Limits
-from replan.app import local_graph
+from replan import Limits, build_graph
 from replan.cli.main import app
 from replan.events.callbacks import HOOKS
 from replan.events.types import BaseEvent, StepEvent
 from replan.testing import OpenAIServer, ScriptedModel
+from replan_local import local_team
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -183,7 +183,7 @@ def anchor_of(heading: str) -> str:
 def test_the_drawing_in_the_readme_is_the_graph(folder: Path):
     script = runpy.run_path(str(DOCS / "make_pictures.py"))
     (drawn,) = script["DRAWING"].findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert drawn == script["mermaid"](local_graph(directory=folder))
+    assert drawn == script["mermaid"](build_graph(local_team(folder)))
 
 
 def test_the_picture_is_one_of_the_living_plan_of_the_demo():
@@ -203,7 +203,7 @@ def test_the_picture_is_one_of_the_living_plan_of_the_demo():
 
 def demo_clauses(task: str) -> list[str]:
     """The first words of each part of the task, as the steps have them."""
-    return [" ".join(part.split()[1:5]) for part in task.split(", ")]
+    return [" ".join(part.split()[:4]) for part in task.split("; ")]
 
 
 def test_every_event_and_every_hook_is_documented():

@@ -31,7 +31,7 @@ SHOWN = {
         "completed, model calls: 1\n2 times were noted\n",
     ],
     "first_team.py": [
-        "- [x] 3. Order @buyer (after 1, 2)\n\n  > Ordered for a stock of 14 lamps and 3 desks.\n",
+        "- [x] 3. order @buyer (after 1, 2)\n\n  > Ordered for a stock of 14 lamps and 3 desks.\n",
         "\n---\n3 of 3 steps are done, by clerk, buyer.\n",
     ],
     "function_specialist.py": [
@@ -68,13 +68,13 @@ SHOWN = {
         "| North | 60616.9 |",
     ],
     "streaming.py": [
-        "2 steps\nstep 1 starts: Look up the price of the train ride\n",
+        "2 steps\nstep 1 starts: Look up the price of the train\n",
         "step 1 ends: 45 EUR\nstep 2 ends: 30 EUR\n2 of 2 steps are done, by prices.\n",
     ],
     "team_file.py": [
         "['calendar', 'writer']\n",
         "From 2026-03-02 to 2026-04-10 there are **30** working days.\n",
-        "line 2: specialists[0].local: The local team has no such member. Got 'anlyst'.",
+        "line 2: specialists[0].use: The module 'replan_local' has no 'anlyst'.",
     ],
     "tools.py": [
         "the tool is asked for Ulm\nthe tool is asked for Bonn\n",
@@ -151,7 +151,7 @@ def test_a_program_is_short_and_says_what_it_shows_and_how_to_run_it(name: str):
 def test_a_question_that_cannot_be_answered_is_told_by_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(sys, "argv", ["example", "Total the miles by region from sales.csv"])
+    monkeypatch.setattr(sys, "argv", ["example", "total miles by region from sales.csv"])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(EXAMPLES / "run_sync_script.py"), run_name="__main__")
     assert ended.value.code == 1

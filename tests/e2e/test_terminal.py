@@ -106,8 +106,8 @@ def test_the_notice_of_the_offline_model_is_broken_between_words(terminal):
     shown = terminal("run", "hello", replies={}, own_team=False)
     assert shown.end() == 0
     lines = shown.text.splitlines()[1:]
-    assert lines[0].startswith("Offline model: plans by fixed rules and joins results; it")
-    assert lines[1].startswith("understands no free text")
+    assert lines[0].startswith("Offline model: plans commands and plan documents by fixed")
+    assert lines[1].startswith("rules and joins results; it")
     assert all(cell_len(line) < COLUMNS for line in lines)
 
 

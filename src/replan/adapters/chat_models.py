@@ -1,5 +1,6 @@
-"""Build chat models from names: OpenAI and compatible servers, the offline model, LangChain's."""
+"""Build chat models from names: OpenAI and compatible servers, built-in ones, LangChain's."""
 
+import importlib
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from pydantic import SecretStr
 
 from replan.errors import ConfigurationError
 from replan.failures import describe
+from replan.ports.built_in import built_in_models
 from replan.secrets.masking import without_secrets
 
 if TYPE_CHECKING:
@@ -88,8 +90,8 @@ class LangChainModels:
         Raises:
             ConfigurationError: The name is unknown, its key is missing, or a package is.
         """
-        if name == "offline":
-            return _offline_model()
+        if built_in := built_in_models().get(name):
+            return _built_in_model(built_in.model)
         provider, colon, model = name.partition(":")
         if not name.strip() or (colon and not (provider and model.strip())):
             raise ConfigurationError("model", name, "no model has such a name", _FORMS)
@@ -168,10 +170,9 @@ _FORMS = (
 )
 
 
-def _offline_model() -> BaseChatModel:
-    from replan.adapters.offline import OfflineModel  # noqa: PLC0415 - only when it is asked for
-
-    return OfflineModel()
+def _built_in_model(reference: str) -> BaseChatModel:
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)()
 
 
 def _other_model(name: str, provider: str, model: str) -> BaseChatModel:

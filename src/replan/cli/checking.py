@@ -15,6 +15,7 @@ from replan.errors import Mistake
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
+from replan.ports.built_in import is_built_in
 from replan.state.limits import Limits, RunSettings
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _host_models(config: "MultiAgentConfig") -> list[Any]:
 
 
 def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
-    if model == "offline":
+    if is_built_in([model]):
         return calls_of_reply(0)
     return calls_of_reply(
         retries.get(model, USUAL_RETRIES) if isinstance(model, str) else USUAL_RETRIES
@@ -153,6 +154,5 @@ def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int |
     """Model calls of one try; none where nobody can know: of tools, graphs and functions."""
     if specialist.chat_model is not None and not getattr(specialist, "tools", ()):
         return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
-    # The members of the local team are objects whose `run` is taken.
-    home = getattr(getattr(specialist.run, "__self__", None), "__module__", "")
-    return 0 if home.startswith("replan.specialists.local.") else None
+    # A function, or the object that it belongs to, may say how many model calls it makes.
+    return getattr(getattr(specialist.run, "__self__", specialist.run), "model_calls", None)

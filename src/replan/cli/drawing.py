@@ -3,17 +3,18 @@
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 
-from replan.adapters.offline import OfflineModel
-from replan.app import build_graph, local_graph
+from replan.app import build_graph
 from replan.errors import ConfigurationError
+from replan.settings.starter import DEFAULT_TEAM
 from replan.settings.team_file import read_team_file
 
 
 def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) -> str:
-    """Draw the graph of a team file, or of the local team.
+    """Draw the graph of a team file, or of the default team.
 
     Raises:
         UsageError: The team file has mistakes, or a package is missing.
@@ -25,17 +26,21 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
             "drawing with signs needs grandalf, which is not installed",
             'Install it with: pip install "replan[drawing]"; or draw with --format mermaid.',
         )
-    if team is None:
-        graph = local_graph(directory=Path(), environment=environment)
-    else:
-        config = read_team_file(team, environment, imports=False).config
-        graph = build_graph(config, models=_ForDrawing())
+    config = read_team_file(team or DEFAULT_TEAM, environment, imports=False).config
+    graph = build_graph(config, models=_ForDrawing())
     drawing = graph.get_graph()
     return drawing.draw_ascii() if ascii_art else drawing.draw_mermaid()
+
+
+class _Drawn(FakeListChatModel):
+    """Says nothing, and takes the tools that stand in a team."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
 
 
 class _ForDrawing:
     """Gives a model for every name: a drawing needs no keys."""
 
     def chat_model(self, name: str) -> BaseChatModel:
-        return OfflineModel()
+        return _Drawn(responses=[])

@@ -32,7 +32,7 @@ app = typer.Typer(
 
 TeamFileOption = Annotated[
     Path | None,
-    typer.Option("--team", dir_okay=False, exists=True, help="A team file; else the local team."),
+    typer.Option("--team", dir_okay=False, exists=True, help="A team file; else the default team."),
 ]
 
 

@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 from langchain_core.messages import HumanMessage
 from pydantic import JsonValue, ValidationError
 
-from replan.app import Graph, build_graph, local_graph
+from replan.app import Graph, build_graph
 from replan.cli.reading import is_plan_path, read_plan_text
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
+from replan.settings.starter import DEFAULT_TEAM
 from replan.settings.team_file import read_team_file
 from replan.state.limits import Budget, Limits, RunSettings
 from replan.values import restored
@@ -30,8 +31,8 @@ class Order(Value):
     Attributes:
         task: The request, or the path of the plan document as it was given.
         plan: The plan document's text, if there is one.
-        team: A team file; else the local team.
-        model: The host's model; none: the team file's, else the offline one.
+        team: A team file; else the default team.
+        model: The host's model; none: the team file's.
         base_url: A server that speaks the OpenAI protocol.
         directory: The folder that specialists may read; none: the team file's, else this one.
         out: The folder for reports.
@@ -48,6 +49,11 @@ class Order(Value):
     out: Path | None = None
     plan_out: Path | None = None
     settings: RunSettings | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that specialists may read; none: the one of the team file."""
+        return Path() if self.team is None and self.directory is None else self.directory
 
     @property
     def title(self) -> str:
@@ -133,18 +139,8 @@ def prepared(order: Order, environment: Mapping[str, str], **keeping: Any) -> Pr
     Raises:
         UsageError: Something cannot be used.
     """
-    if order.team is None:
-        directory, model = order.directory or Path(), order.model or "offline"
-        graph = local_graph(
-            directory=directory,
-            out=order.out,
-            model=model,
-            base_url=order.base_url,
-            environment=environment,
-            **keeping,
-        )
-        return Prepared(graph, directory, model)
-    team = read_team_file(order.team, environment, directory=order.directory, out=order.out)
+    path = order.team or DEFAULT_TEAM
+    team = read_team_file(path, environment, directory=order.folder, out=order.out)
     team = team.with_model(order.model, order.base_url)
     graph = build_graph(team.config, models=team.models, **keeping)
     workspace = Path(team.config.workspace or Path())

@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 from pydantic import JsonValue
 
-from replan.app import local_config
 from replan.cli.cells import harmless
 from replan.cli.checking import team_of
 from replan.cli.exits import GOOD, WRONG_USE
@@ -14,6 +12,7 @@ from replan.cli.orders import Order
 from replan.cli.outlook import Team, outlook, outlook_lines
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
+from replan.settings.starter import DEFAULT_TEAM
 from replan.settings.team_file import read_team_file
 
 
@@ -38,10 +37,8 @@ def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) ->
 
 
 def _team_of(order: Order, environment: Mapping[str, str]) -> Team:
-    if order.team is None:
-        config = local_config(directory=order.directory or Path(), out=order.out)
-        return team_of(config, order.settings)
-    team = read_team_file(order.team, environment, directory=order.directory)
+    path = order.team or DEFAULT_TEAM
+    team = read_team_file(path, environment, directory=order.folder)
     return team_of(team.config, order.settings, retries=team.models.retries)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 from uuid import uuid4
 
-from replan.adapters.offline import OFFLINE_NOTICE
 from replan.calling import check_input
 from replan.cli.cells import harmless
 from replan.cli.exits import INCOMPLETE, WRONG_USE
@@ -21,6 +20,7 @@ from replan.cli.telling import seconds, teller
 from replan.errors import ReplanError, UsageError
 from replan.own_loop import completed
 from replan.plan.markdown.seal import origin_of
+from replan.ports.built_in import built_in_models
 from replan.ports.run_book import RunRecord
 from replan.state.results import Artifact
 
@@ -107,8 +107,9 @@ def new_session(case: Case, made: Sequence[Artifact] = (), *, is_known: bool = F
         if site.place.outlives:
             site.errors.write(f"run {short(case.run_id)}\n")
             site.errors.flush()
-        if case.ready.model == "offline" and not is_known:
-            told.say(OFFLINE_NOTICE)
+        built_in = built_in_models().get(str(case.ready.model))
+        if built_in is not None and not is_known:
+            told.say(built_in.notice)
     return Session(case, told)
 
 

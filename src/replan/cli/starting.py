@@ -17,9 +17,9 @@ Change the steps, then try `replan check plan.md --team team.yaml` and
 `replan run plan.md --team team.yaml --plan-out plan.md`. A step with `[ ]` is open;
 one with `[x]` is done, and its result stands below it.
 
-- [ ] 1. 4 * 1250 + 3 * 480 @calculator
-- [ ] 2. (4 * 1250 + 3 * 480) / 12 @calculator
-- [ ] 3. Write a report @writer (after 1, 2)
+- [ ] 1. calculate 4 * 1250 + 3 * 480 @calculator
+- [ ] 2. calculate (4 * 1250 + 3 * 480) / 12 @calculator
+- [ ] 3. write report @writer (after 1, 2)
 """
 
 

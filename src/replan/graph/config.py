@@ -175,6 +175,7 @@ class MultiAgentConfig:
         callbacks: Objects with some of the hooks of a `MultiAgentCallback`.
         hook_timeout: Seconds after which a hook of a callback is left alone.
         workspace: The folder that specialists may read and write.
+        out: The folder for the files that they make; else the workspace.
         prices: What models cost for each million tokens, by the name that they were configured
             with or that their provider gives them.
         open_to_clients: Settings (`approval`), limits (`max_seconds`) and keys of the state
@@ -200,6 +201,7 @@ class MultiAgentConfig:
     callbacks: Sequence[object] = ()
     hook_timeout: float = SECONDS
     workspace: Path | str | None = None
+    out: Path | str | None = None
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     open_to_clients: Sequence[str] = ()
 

@@ -10,6 +10,7 @@ from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import host_call
 from replan.host.new_settings import with_new_settings
 from replan.models.transcript import Transcript
+from replan.ports.folders import within
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
 from replan.services import Services
@@ -45,7 +46,7 @@ async def direct_answer(
         run_id = state.get("run_id", "")
         record = Transcript(services.journal, run_id, f"direct_answer/{run_id}", "tell")
         try:
-            with record.at_work(attempt=1):
+            with record.at_work(attempt=1), within(services.folders):
                 text = read_answer(await call.ask(services.models.direct, prompt, shown))
             limit = await call.tell_cut()
         except LimitReachedError as error:

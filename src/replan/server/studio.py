@@ -1,4 +1,4 @@
-"""The graph that LangGraph Studio serves: of a team file, or else of the local team.
+"""The graph that LangGraph Studio serves: of a team file, or else of the default team.
 
 `langgraph dev` finds it through `langgraph.json`, and beside it the saver for its threads.
 """
@@ -14,7 +14,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.storage.opening import open_storage
-from replan.app import local_graph, team_graph
+from replan.app import team_graph
+from replan.settings.starter import DEFAULT_TEAM
 
 TEAM = "REPLAN_TEAM"
 DIRECTORY = "REPLAN_DIR"
@@ -31,7 +32,7 @@ BESIDE_THE_SERVERS = ".langgraph_api/replan.sqlite"
 def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
     """Build the graph once: the server asks for it at every run, and its journal must last.
 
-    The environment says what to serve: `REPLAN_TEAM` names a team file; without one the local
+    The environment says what to serve: `REPLAN_TEAM` names a team file; without one the default
     team reads the files of `REPLAN_DIR` (here, if not given) and writes into `REPLAN_OUT` (the
     same, if not given), with `REPLAN_MODEL` as its host.
 
@@ -41,10 +42,11 @@ def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
     team = os.environ.get(TEAM)
     if team:
         return team_graph(Path(team), environment=os.environ, served=True)
-    return local_graph(
+    return team_graph(
+        DEFAULT_TEAM,
         directory=Path(os.environ.get(DIRECTORY, ".")),
         out=Path(out) if (out := os.environ.get(OUT)) else None,
-        model=os.environ.get(MODEL, "offline"),
+        model=os.environ.get(MODEL) or None,
         base_url=os.environ.get(BASE_URL) or None,
         served=True,
     )

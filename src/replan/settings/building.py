@@ -9,6 +9,7 @@ from replan.settings.sections import SpecialistSection, TeamSection
 from replan.settings.surroundings import Surroundings
 from replan.spending.prices import price_of
 from replan.state.limits import Price
+from replan.state.team import SpecialistCard
 
 _APART = frozenset({"host", "models", "specialists", "workspace", "prices"})
 _HOST_MODELS = ("tool_calling_model", "thinking_model", "planning_model", "feedback_model")
@@ -22,8 +23,9 @@ def config_of(team: TeamSection, surroundings: Surroundings) -> MultiAgentConfig
     """
     config = MultiAgentConfig(
         host=Host(**_given(team.host)),
-        specialists=[_specialist(section, surroundings) for section in team.specialists],
+        specialists=[_specialist(section) for section in team.specialists],
         workspace=surroundings.workspace,
+        out=surroundings.out,
         prices=_prices(team),
         **_given(team, without=_APART),
     )
@@ -66,16 +68,15 @@ def _given(section: Value, *, without: frozenset[str] = frozenset()) -> dict[str
     return {name: getattr(section, name) for name in type(section).model_fields if name in names}
 
 
-def _specialist(section: SpecialistSection, surroundings: Surroundings) -> Specialist:
-    if section.local is None:
+def _specialist(section: SpecialistSection) -> Specialist:
+    if section.use is None:
         return Specialist(**_given(section))
-    port = surroundings.local_team[section.local]
-    card = port.card
+    card: SpecialistCard = section.use.card
     return Specialist(
         name=section.name or card.name,
         intended_use=section.intended_use or card.intended_use,
         capabilities=section.capabilities or card.capabilities,
         effects=section.effects or card.effects,
-        run=port.run,
+        run=section.use.run,
         limits=section.limits,
     )

@@ -25,6 +25,8 @@ _NESTED: dict[tuple[Any, Any], type[BaseModel]] = {
     ("limits", "per_step"): Budget,
     ("specialists", "limits"): Budget,
 }
+# Fields that a team file had once, and what to write instead.
+_FORMER = {"local": "Write use: replan_local:NAME in its place."}
 _NUMBER = "Write a number, without quotes."
 # What pydantic finds: the code of the mistake, the reason, the mend.
 _WORDS = {
@@ -95,6 +97,7 @@ def unknown_field(where: Where, source: YamlSource) -> FieldMistake:
     known = known_fields(where[:-1])
     near = get_close_matches(name.casefold(), known, 1)
     mend = f"Did you mean {near[0]}?" if near else f"Known are: {', '.join(known)}."
+    mend = _FORMER.get(name, mend)
     reason = "A key must not stand in a team file." if is_secret else "There is no such field."
     return FieldMistake(
         line=place.line,

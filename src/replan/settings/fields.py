@@ -3,6 +3,7 @@
 import re
 from difflib import get_close_matches
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, cast
 
 from pydantic import (
@@ -13,17 +14,17 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from replan.errors import ConfigurationError
+from replan.ports.built_in import built_in_models, comes_with_replan, is_built_in
 from replan.settings.prompt_files import prompt_text
-from replan.settings.references import imported, named
+from replan.settings.references import imported, name_in, named
 from replan.settings.secrets import MEND as SECRET_MEND
-from replan.settings.surroundings import Surroundings, as_sentence, refused
+from replan.settings.surroundings import Surroundings, refused
+from replan.state.team import SpecialistCard
 from replan.state.tightening import CAN_BE_OPENED
 
 _SPECIALIST = re.compile(r"[^\W_][\w-]*\Z")
 _MODEL = re.compile(r"[A-Za-z0-9][\w.-]*\Z")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
-_OFFLINE = "offline"
 _URL_SCHEMA = {"type": "string", "pattern": "^https?://"}
 _VARIABLE_SCHEMA = {"type": "string", "pattern": "^[A-Z_][A-Z0-9_]*$"}
 _REFERENCE_SCHEMA = {
@@ -69,7 +70,7 @@ def _not_blank(text: str) -> str:
 
 
 def _new_model(name: str) -> str:
-    if name == _OFFLINE or not _MODEL.match(name):
+    if is_built_in([name]) or not _MODEL.match(name):
         mend = "Use letters, digits, '_', '-' and '.'; 'offline' is the built-in model."
         raise refused("bad_name", "This is no name for a model of one's own.", mend)
     return name
@@ -86,9 +87,9 @@ def _open_field(name: str) -> str:
 
 def _known_model(name: str, info: ValidationInfo) -> str:
     known = _around(info).models
-    if name in known or name == _OFFLINE or ":" in name.strip(": "):
+    if name in known or is_built_in([name]) or ":" in name.strip(": "):
         return name
-    near = get_close_matches(name, [*known, _OFFLINE], 1)
+    near = get_close_matches(name, [*known, *built_in_models()], 1)
     other = "Name it under models, or write offline, openai:NAME or PROVIDER:NAME."
     mend = f"Did you mean {near[0]}?" if near else other
     raise refused("unknown_model", "No model has this name.", mend)
@@ -102,7 +103,13 @@ def _imported(given: object, info: ValidationInfo) -> Any:
     if not isinstance(given, str):
         raise refused("wrong_type", "This must be text.", "Write module:function.")
     around = _around(info)
+    if comes_with_replan(given):
+        return imported(given, None)
     return imported(given, around.folder) if around.imports else named(given, around.folder)
+
+
+def _runs_code(reference: str, info: ValidationInfo) -> bool:
+    return _around(info).imports or comes_with_replan(reference)
 
 
 def _function(given: object, info: ValidationInfo) -> Any:
@@ -132,16 +139,17 @@ def _tool(given: object, info: ValidationInfo) -> Any:
     return found
 
 
-def _local(name: str, info: ValidationInfo) -> str:
-    try:
-        team = _around(info).local_team
-    except ConfigurationError as error:
-        raise refused("local_team", as_sentence(error.problem), error.mend) from error
-    if name not in team:
-        near = get_close_matches(name, team, 1)
-        mend = f"Did you mean {near[0]}?" if near else f"Write one of: {', '.join(team)}."
-        raise refused("unknown_local", "The local team has no such member.", mend)
-    return name
+def _ready(given: object, info: ValidationInfo) -> Any:
+    found = _imported(given, info)
+    if isinstance(getattr(found, "card", None), SpecialistCard) and callable(found.run):
+        return found
+    reference = str(given)
+    if not _runs_code(reference, info):
+        # What is not imported is known by its name alone.
+        card = SpecialistCard(name=name_in(reference), intended_use=reference)
+        return SimpleNamespace(card=card, run=found)
+    reason = f"This is no ready specialist but a {type(found).__name__}."
+    raise refused("no_specialist", reason, "Name an object with a card and a way to run.")
 
 
 def _server(url: str) -> str:
@@ -195,8 +203,8 @@ Tool = Annotated[Any, PlainValidator(_tool), WithJsonSchema(_TOOL_SCHEMA)]
 OpenField = Annotated[str, AfterValidator(_open_field)]
 """What a team may open to clients of a server."""
 
-LocalMember = Annotated[str, AfterValidator(_local)]
-"""A member of the built-in local team."""
+ReadySpecialist = Annotated[Any, PlainValidator(_ready), WithJsonSchema(_REFERENCE_SCHEMA)]
+"""The specialist that `module:name` names."""
 
 ServerUrl = Annotated[str, AfterValidator(_server), WithJsonSchema(_URL_SCHEMA)]
 """The address of a server."""

@@ -3,7 +3,7 @@
 import importlib
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
@@ -19,12 +19,13 @@ from replan.settings.surroundings import refused
 _FORM = "Write module:function, as in team_tools:search."
 
 
-def imported(reference: str, folder: Path) -> Any:
+def imported(reference: str, folder: Path | None) -> Any:
     """Give what a reference names.
 
     Args:
         reference: `module:function`; dots are allowed on both sides.
-        folder: Where modules of one's own stand; they come before installed ones.
+        folder: Where modules of one's own stand; they come before installed ones. None for what
+            is installed alone.
 
     Raises:
         PydanticCustomError: There is no such thing, or its module cannot be imported.
@@ -46,7 +47,7 @@ def named(reference: str, folder: Path) -> Callable[..., Any]:
     Raises:
         PydanticCustomError: It is no reference, or there is no such module.
     """
-    module_name, attribute = _divided(reference)
+    module_name, _ = _divided(reference)
     top = module_name.partition(".")[0]
     importlib.invalidate_caches()
     if PathFinder.find_spec(top, [str(folder)]) is None and find_spec(top) is None:
@@ -56,8 +57,13 @@ def named(reference: str, folder: Path) -> Callable[..., Any]:
         """Stand for what was not imported."""
         raise NotImplementedError(reference)
 
-    not_imported.__name__ = attribute.rpartition(".")[2]
+    not_imported.__name__ = name_in(reference)
     return not_imported
+
+
+def name_in(reference: str) -> str:
+    """The name that a reference ends in."""
+    return reference.rpartition(":")[2].rpartition(".")[2]
 
 
 def _divided(reference: str) -> tuple[str, str]:
@@ -68,11 +74,12 @@ def _divided(reference: str) -> tuple[str, str]:
     return module_name, attribute
 
 
-def _module(name: str, folder: Path) -> ModuleType:
+def _module(name: str, folder: Path | None) -> ModuleType:
     importlib.invalidate_caches()
-    _check_not_hidden(name.partition(".")[0], folder)
+    if folder is not None:
+        _check_not_hidden(name.partition(".")[0], folder)
     try:
-        with _on_path(folder):
+        with _on_path(folder) if folder is not None else nullcontext():
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
@@ -114,8 +121,8 @@ def _on_path(folder: Path) -> Generator[None]:
             sys.path.remove(entry)
 
 
-def _no_module(name: str, folder: Path) -> PydanticCustomError:
-    own = sorted(path.stem for path in folder.glob("*.py"))
+def _no_module(name: str, folder: Path | None) -> PydanticCustomError:
+    own = sorted(path.stem for path in folder.glob("*.py")) if folder is not None else []
     near = get_close_matches(name, own, 1)
     reason = f"There is no module '{name}', neither installed nor in the team file's folder."
     mend = f"Did you mean {near[0]}?" if near else f"Install it, or write {name}.py there."

@@ -6,11 +6,12 @@ from typing import Any, cast
 from replan.errors import FieldMistake
 from replan.graph.ways import FIELDS_OF_WAYS, WAYS
 from replan.settings.complaints import complain, known_fields
+from replan.settings.references import name_in
 from replan.settings.secrets import MEND, keys_in
 from replan.settings.yaml_source import Where, YamlSource
 
-_WAYS = {**WAYS, "local": ()}
-_ONE = "Give exactly one of chat_model, invokable (or streamable), run, local."
+_WAYS = {**WAYS, "use": ()}
+_ONE = "Give exactly one of chat_model, invokable (or streamable), run, use."
 
 
 def broken_rules(source: YamlSource) -> Iterator[FieldMistake]:
@@ -39,10 +40,11 @@ def _specialists(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 def _same_name(
     source: YamlSource, where: Where, specialist: dict[str, Any], seen: dict[str, int]
 ) -> Iterator[FieldMistake]:
-    field = "name" if "name" in specialist else "local"
+    field = "name" if "name" in specialist else "use"
     name = specialist.get(field)
     if not isinstance(name, str):
         return
+    name = name if field == "name" else name_in(name)
     first = seen.setdefault(name.casefold(), cast("int", where[-1]))
     if first != where[-1]:
         reason = f"specialists[{first}] has this name already."
@@ -69,7 +71,7 @@ def _ways(source: YamlSource, where: Where, specialist: dict[str, Any]) -> Itera
 def _identity(
     source: YamlSource, where: Where, specialist: dict[str, Any]
 ) -> Iterator[FieldMistake]:
-    if "local" in specialist:
+    if "use" in specialist:
         return
     needed = {
         "name": "A specialist needs a name.",

@@ -7,11 +7,11 @@ from pydantic import ConfigDict, Field
 from replan.plan.model import Value
 from replan.settings.fields import (
     Function,
-    LocalMember,
     ModelName,
     NewModel,
     OpenField,
     Prompt,
+    ReadySpecialist,
     Runnable,
     Sentence,
     ServerUrl,
@@ -26,13 +26,13 @@ from replan.state.team import Effects
 
 _WAYS_SCHEMA: dict[str, Any] = {
     "allOf": [
-        {"anyOf": [{"required": ["local"]}, {"required": ["name", "intended_use"]}]},
+        {"anyOf": [{"required": ["use"]}, {"required": ["name", "intended_use"]}]},
         {
             "oneOf": [
                 {"required": ["chat_model"]},
                 {"anyOf": [{"required": ["invokable"]}, {"required": ["streamable"]}]},
                 {"required": ["run"]},
-                {"required": ["local"]},
+                {"required": ["use"]},
             ]
         },
     ]
@@ -116,14 +116,14 @@ class HostSection(Value):
 
 
 class SpecialistSection(Value):
-    """A member of the team; one of chat_model, invokable or streamable, run, local does it."""
+    """A member of the team; one of chat_model, invokable or streamable, run, use does it."""
 
     model_config = ConfigDict(json_schema_extra=_WAYS_SCHEMA)
 
     name: SpecialistName | None = Field(
         default=None,
-        description="Unique; letters, digits, _ and -, so that a plan can say @name. A member "
-        "of the local team has one already.",
+        description="Unique; letters, digits, _ and -, so that a plan can say @name. A ready "
+        "specialist has one already.",
     )
     intended_use: Sentence | None = Field(
         default=None, description="When to choose it; the planner reads this."
@@ -163,10 +163,10 @@ class SpecialistSection(Value):
     output_processor: Function = Field(
         default=None, description="A function that makes the result from the last message."
     )
-    local: LocalMember | None = Field(
+    use: ReadySpecialist = Field(
         default=None,
-        description="A member of the built-in local team, which needs no model.",
-        examples=["data_analyst", "librarian", "calculator", "writer"],
+        description="A ready specialist, as module:name: an object with a card and a way to run.",
+        examples=["replan_local:data_analyst", "replan_local:writer"],
     )
     effects: Effects | None = Field(
         default=None,

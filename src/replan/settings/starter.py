@@ -1,8 +1,11 @@
 """The team file that a new user begins with."""
 
 from importlib.resources import files
+from pathlib import Path
 
 SCHEMA_NAME = "team.schema.json"
+DEFAULT_TEAM = Path(__file__).with_name("default_team.yaml")
+"""The team where none is named."""
 
 
 def starter_team() -> str:

@@ -1,15 +1,10 @@
 """What stands around a team file: what its texts may name."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, LiteralString
+from typing import LiteralString
 
 from pydantic_core import PydanticCustomError
-
-if TYPE_CHECKING:
-    from replan.ports.specialist_port import SpecialistPort
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +14,7 @@ class Surroundings:
     Attributes:
         folder: The folder of the file; prompts and modules may stand there.
         workspace: The folder that specialists may read and write.
-        out: Where the local team leaves its reports; none: in the workspace.
+        out: The folder for the files that steps make; none: the workspace.
         models: The names under `models`.
         imports: Whether what the file names is imported, which runs its code.
     """
@@ -29,17 +24,6 @@ class Surroundings:
     out: Path | None = None
     models: frozenset[str] = frozenset()
     imports: bool = True
-
-    @cached_property
-    def local_team(self) -> Mapping[str, "SpecialistPort"]:
-        """The members of the built-in local team, by name.
-
-        Raises:
-            ConfigurationError: What they need is not installed.
-        """
-        from replan.specialists.local import local_specialists  # noqa: PLC0415 - only who asks pays
-
-        return {port.card.name: port for port in local_specialists(self.workspace, self.out)}
 
 
 def refused(code: LiteralString, reason: str, mend: str) -> PydanticCustomError:

@@ -70,7 +70,7 @@ def read_team_file(
         environment: Where the keys of models stand.
         directory: The folder that specialists may read and write, in the place of the file's own
             `workspace`.
-        out: The folder for reports of the local team; else the same.
+        out: The folder for the files that steps make; else the same.
         imports: False leaves the functions alone: the team can be looked at, but not run.
 
     Raises:

@@ -24,6 +24,7 @@ from replan.models.retries import with_retries
 from replan.models.transcript import Transcript
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.ask_user import Asker, Waiting
+from replan.ports.folders import within
 from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.budget import within_budget
@@ -248,7 +249,7 @@ class Tries:
         meter, asker = self._meter(), self.questions.asker()
         started = time.monotonic()
         try:
-            with asker:
+            with asker, within(self.services.folders):
                 result = await self._within_limits(meter)
         except Waiting:
             result = None

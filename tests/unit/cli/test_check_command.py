@@ -22,7 +22,7 @@ PLAN = """\
 TEAM = """\
 host: {tool_calling_model: offline}
 specialists:
-  - local: calculator
+  - use: replan_local:calculator
   - {name: editor, intended_use: Edits texts., chat_model: offline}
 limits: {max_steps: 4, step_retries: 0, max_model_calls: 90}
 allow_dynamic_update: false

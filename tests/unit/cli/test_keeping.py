@@ -12,7 +12,7 @@ from replan.cli.holding import holding, is_held
 from replan.cli.keeping import Place, found, opened, place_of
 from replan.errors import ConfigurationError, InputError
 from replan.ports.run_book import RunRecord
-from replan.specialists.local.writing.files import write_whole
+from replan_local.report import write_whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOLD = """\

@@ -23,7 +23,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("REPLAN_STORAGE", str(tmp_path / "runs.db"))
-    (tmp_path / "plan.md").write_text("- [ ] 1. 1 + 1 @calculator\n")
+    (tmp_path / "plan.md").write_text("- [ ] 1. calculate 1 + 1 @calculator\n")
     return tmp_path
 
 

@@ -54,7 +54,7 @@ def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
         run_id="a" * 32,
         thread_id="a" * 32,
         title="Do\x1b[2J it",
-        order={"task": "2 + 2"},
+        order={"task": "calculate 2 + 2"},
         started_at=NOON,
         updated_at=NOON,
     )

@@ -65,11 +65,11 @@ def test_without_tracing_nothing_is_said_of_it(replan):
 
 
 def test_a_task_is_planned_done_and_accounted_for(replan, tmp_path):
-    result = replan("Total km by city from trips.csv, then write a report", "--out", tmp_path / "o")
+    result = replan("Total km by city from trips.csv; write a report", "--out", tmp_path / "o")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0].startswith("Offline model:")
-    assert "- [ ] 2. Write a report @writer (after 1)" in lines
+    assert "- [ ] 2. write a report @writer (after 1)" in lines
     assert "-> step 1 data_analyst: Total km by city from trips.csv" in lines
     assert "| Rome | 7 |" in lines
     (report,) = (tmp_path / "o").glob("*.md")
@@ -157,7 +157,9 @@ def test_a_log_tells_of_events_and_not_of_their_texts(replan, tmp_path):
 
 def test_a_team_file_says_who_works(replan, tmp_path, monkeypatch):
     team = tmp_path / "team.yaml"
-    team.write_text("host: {tool_calling_model: offline}\nspecialists: [{local: data_analyst}]\n")
+    team.write_text(
+        "host: {tool_calling_model: offline}\nspecialists: [{use: 'replan_local:data_analyst'}]\n"
+    )
     # What the shell sets does not stand above the file; the command line does.
     monkeypatch.setenv("REPLAN_MODEL", "openai:any")
     result = replan("Total km by city from trips.csv", "--team", team)
@@ -188,7 +190,7 @@ def test_a_question_that_nobody_can_answer_exits_with_3(replan, tmp_path):
 
 
 def test_quiet_prints_the_answer_alone(replan):
-    assert replan("2 + 2", "--quiet").stdout == "2 + 2 = 4\n"
+    assert replan("calculate 2 + 2", "--quiet").stdout == "2 + 2 = 4\n"
 
 
 def test_work_that_failed_for_good_exits_with_1(replan):

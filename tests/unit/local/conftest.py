@@ -1,23 +1,20 @@
-"""What the tests of the offline model and the local team share."""
+"""What the tests of the keyless team share."""
 
 import csv
-from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import duckdb
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from replan.adapters.offline import OfflineModel
-from replan.plan.markdown.document import PlanDocument
-from replan.plan.model import PlanStep, TaskPlan
-from replan.prompts.sections import Call, Node, call_tag, section
-from replan.specialists.local import DataAnalyst, local_specialists
-from replan.state.results import ExecutionContext, SpecialistResult
-from replan.state.team import SpecialistCard
-
-Ask = Callable[..., Awaitable[SpecialistResult]]
-Reply = Callable[..., str]
+import replan_local
+from replan import ExecutionContext, PlanStep
+from replan.ports.folders import Folders, within
+from replan.prompts.sections import Call, call_tag, section
+from replan_local import OfflineModel
+from replan_local.grammar import parse
+from replan_local.refusals import CannotAnswerError
+from replan_local.specialists import doer_of
 
 BIRDS = [
     ("2023-05-01", "Lake", "heron", 3, 1.5),
@@ -27,6 +24,7 @@ BIRDS = [
     ("2024-06-21", "Lake", "finch", 9, 0.02),
     ("2024-07-01", "Meadow", "finch", 4, 0.03),
 ]
+TEAM = ("data_analyst", "librarian", "calculator", "writer")
 
 
 @pytest.fixture
@@ -34,7 +32,8 @@ def folder(tmp_path: Path) -> Path:
     """A folder with a CSV, a Parquet and a JSON table about birds."""
     directory = tmp_path / "tables"
     directory.mkdir()
-    write_csv(directory / "sightings.csv", ("day", "site", "bird", "seen", "body_mass"), BIRDS)
+    with (directory / "sightings.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("day", "site", "bird", "seen", "body mass"), *BIRDS])
     duckdb.sql(
         "FROM (VALUES ('Lake', 120.5), ('Forest', 300.0), ('Meadow', 80.0)) AS t(site, area)"
     ).write_parquet(str(directory / "sites.parquet"))
@@ -47,71 +46,39 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ask(folder: Path) -> Ask:
-    """Give the analyst a step in the folder of birds."""
+def ask(folder, tmp_path):
+    """Give a step to whoever of the team does such commands, in the folder of birds."""
 
-    async def run(
-        text: str,
-        *,
-        brief: str = "",
-        directory: Path = folder,
-        inputs: dict[int, str] | None = None,
-        **parameters: object,
-    ) -> SpecialistResult:
-        step = PlanStep(id=4, description=text, brief=brief)
+    async def run(text, *, who=None, inputs=None, key="k1", directory=folder, **parameters):
         context = ExecutionContext(
             task_description=text,
-            plan_step=step,
-            parameters=parameters,  # pyright: ignore[reportArgumentType] - checked by pydantic
+            plan_step=PlanStep(id=4, description=text),
+            parameters=parameters,
             inputs=inputs or {},
+            idempotency_key=key,
         )
-        return await DataAnalyst(directory).run(context, {})
+        specialist = getattr(replan_local, who or _doer(text, parameters))
+        with within(Folders(directory, tmp_path / "out")):
+            return await specialist.run(context, {})
 
     return run
 
 
-@pytest.fixture
-def team(tmp_path: Path) -> tuple[SpecialistCard, ...]:
-    """The cards of the local team."""
-    return tuple(specialist.card for specialist in local_specialists(tmp_path))
+def _doer(text, parameters):
+    try:
+        return "data_analyst" if parameters else doer_of(parse(text))
+    except CannotAnswerError:
+        return "data_analyst"
 
 
 @pytest.fixture
-def reply(team: tuple[SpecialistCard, ...]) -> Reply:
+def reply():
     """Ask the offline model as a node of the host does."""
 
-    def ask_node(
-        node: Node,
-        human: str,
-        *,
-        cards: Sequence[SpecialistCard] = team,
-        specialist: str | None = None,
-    ) -> str:
-        lines = [
-            f"- @{c.name}: {c.intended_use} Capabilities: {'; '.join(c.capabilities)}"
-            for c in cards
-        ]
+    def ask_node(node, human, *, team=TEAM, specialist=None):
+        cards = section("team", "\n".join(f"- @{name}: Does it." for name in team))
         call = call_tag(Call(node=node, specialist=specialist))
-        system = f"You host a team.\n\n{section('team', chr(10).join(lines))}\n\n{call}"
-        return OfflineModel().invoke([SystemMessage(system), HumanMessage(human)]).text
+        messages = [SystemMessage(f"You host a team.\n\n{cards}\n\n{call}"), HumanMessage(human)]
+        return OfflineModel().invoke(messages).text
 
     return ask_node
-
-
-@pytest.fixture
-def planned(reply: Reply) -> Callable[[str], TaskPlan]:
-    """The plan that the offline model makes of a request; no steps if it makes none."""
-
-    def plan(request: str) -> TaskPlan:
-        head, _, body = reply("think", request).removeprefix("---\n").partition("\n---\n")
-        if "complexity: simple" in head:
-            return TaskPlan()
-        return PlanDocument.parse(body).plan
-
-    return plan
-
-
-def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Write a CSV file."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([header, *rows])

@@ -1,22 +1,142 @@
-"""The offline model is a chat model like any other."""
+"""The offline model plans what it understands whole, and says what it does not."""
 
+import pytest
 from hypothesis import given, settings, strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 
-from replan.adapters.offline import OFFLINE_NOTICE, OfflineModel
-from replan.adapters.offline.reply import reply_to
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import TaskPlan
+from replan.ports.built_in import built_in_models
 from replan.prompts.sections import Call, call_tag, section
+from replan_local import OfflineModel
+from replan_local.host.reply import reply_to
 
-TEAM = section("team", "- @clerk: Tables of costs. Capabilities: totals; reports")
+TEAM = section("team", "- @clerk: Tables of costs.\n- @writer: Reports.")
 NODES = ["think", "direct_answer", "plan_creation", "feedback", "plan_update", "final_answer"]
-PIECES = st.sampled_from(
-    ["<plan>\n", "\n</plan>", "- [!] 1. x @clerk", "(after 1)", "then ", ", and ", "compare both",
-     "\n- ", "a.csv", "\x00", "\ud800", "1)", "# ", "Did you mean 'x'?", "'y'", "\uff1b", "然后",
-     '<result step="x">\n', "\n</result>", "**", "9", "**9", "\n\n"]
-)  # fmt: skip
+FOUR = """\
+1. total eggs by farm from eggs.csv
+2. count by farm from hens.csv; compare step 1 and step 2 by farm
+- calculate sum(step 1) * 2
+write report with chart
+"""
+DONE = '<result step="1" specialist="clerk" status="success">\n12 eggs\n</result>'
+FAILED = '<result step="1" specialist="clerk" status="failed">\n{}\n</result>'
+PLAN = "<plan>\n- [ ] 1. total egs from a.csv @clerk{}\n- [ ] 2. Sum up @writer (after 1)\n</plan>"
+HINT = "No column 'egs' in a.csv. Did you mean 'eggs'?"
 
 
-async def test_it_streams_the_same_text_word_by_word_and_reports_usage() -> None:
+@pytest.fixture
+def plan_of(reply):
+    """The plan that is made of a request; no steps if it is answered at once."""
+
+    def plan(request, **given):
+        head, _, body = reply("think", request, **given).removeprefix("---\n").partition("\n---\n")
+        return TaskPlan() if "complexity: simple" in head else PlanDocument.parse(body).plan
+
+    return plan
+
+
+def test_commands_are_planned_for_who_does_them_after_what_they_name(plan_of):
+    steps = plan_of(FOUR).steps
+    assert [(each.assigned_to, each.dependencies) for each in steps] == [
+        ("data_analyst", ()),
+        ("data_analyst", ()),
+        ("data_analyst", (1, 2)),
+        ("calculator", (1,)),
+        ("writer", (1, 2, 3, 4)),
+    ]
+    assert steps[3].description == "calculate sum(step 1) * 2"
+
+
+def test_a_step_for_somebody_by_name_is_planned_as_it_is_said(plan_of):
+    request = "Look at the roof @clerk; Weigh both @clerk (after 1; timeout 5s); write report"
+    steps = plan_of(request, team=("clerk", "writer")).steps
+    assert [each.description for each in steps] == [
+        "Look at the roof",
+        "Weigh both",
+        "write report",
+    ]
+    assert (steps[1].dependencies, steps[1].timeout) == ((1,), 5)
+    assert steps[2].dependencies == (1, 2)
+
+
+def test_a_plan_document_is_taken_as_it_is(reply):
+    document = "# Eggs\n\nOf May.\n\n- [ ] 1. Count @clerk\n- [ ] 2. Sell @shop (after 1)\n"
+    assert reply("think", document, team=("clerk", "shop")).endswith(document)
+
+
+def test_whoever_is_alone_is_given_the_request_as_it_stands(plan_of):
+    (step,) = plan_of("Please count\nthe eggs", team=("clerk",)).steps
+    assert (step.assigned_to, step.description) == ("clerk", "Please count the eggs")
+    assert step.brief == "Please count\nthe eggs"
+
+
+@pytest.mark.parametrize(
+    ("request_text", "told"),
+    [
+        ("hello", "'hello' is no command"),
+        ("Total the eggs by farm from a.csv", "Say: Total eggs by farm from a.csv"),
+        (
+            "total eggs from a.csv; compose a sonata",
+            "Part 2 of 2: 'compose a sonata' is no command",
+        ),
+        ("compare step 1 and step 2 by farm", "builds on step 1, which does not stand before it"),
+        ("calculate 1 / 0", "divides by zero"),
+        ("Sell the eggs (after 3) @clerk", "Step 1 waits for step 3"),
+        ("- [ ] 1. Count @a\n- [ ] 2. Sell @a (after 7)", "Line 2 of the plan: Step 2 waits for"),
+    ],
+)
+def test_what_is_not_understood_whole_is_not_planned_and_says_which_part(
+    reply, plan_of, request_text, told
+):
+    assert plan_of(request_text).steps == ()
+    answer = reply("think", request_text)
+    assert told in answer
+    assert "The offline model cannot do this." in answer
+
+
+def test_a_command_that_nobody_does_is_refused(reply):
+    told = reply("think", "write report", team=("clerk", "cook"))
+    assert "is a command for 'writer', who is not on the team" in told
+
+
+@pytest.mark.parametrize("node", ["think", "direct_answer"])
+def test_a_calculation_is_answered_at_once(reply, node):
+    assert reply(node, "calculate 12.5 % of 80").rstrip().endswith("12.5 % of 80 = 10")
+
+
+def test_a_name_that_the_error_proposes_is_put_in_once(reply):
+    told = PLAN.format("") + FAILED.format(HINT)
+    judged = reply("feedback", told)
+    assert "verdict: continue" in judged
+    assert "- [ ] 1. total eggs from a.csv @clerk\n\n  Revised: eggs for egs.\n" in judged
+    again = PLAN.format("\n\n  Revised: egs for eg.\n") + FAILED.format(HINT)
+    assert "verdict: complete" in reply("feedback", again)
+
+
+def test_an_error_that_proposes_nothing_is_left_alone(reply):
+    judged = reply("feedback", PLAN.format("") + FAILED.format("The disk is full."))
+    assert "verdict: complete" in judged
+    assert "Failed for good: step 1." in judged
+
+
+def test_a_run_that_must_end_is_not_revised(reply):
+    told = PLAN.format("") + FAILED.format(HINT) + "<missing>\nmax_rounds\n</missing>"
+    assert "verdict: complete" in reply("feedback", told)
+
+
+def test_results_are_joined_in_the_order_of_the_plan(reply):
+    joined = reply("final_answer", PLAN.format("") + DONE)
+    assert joined.startswith("1 of 2 steps are done, by clerk.\n\n## 1. total egs from a.csv\n\n12")
+
+
+def test_a_step_of_a_specialist_on_this_model_fails_and_says_why(reply):
+    told = reply("specialist", "Write a poem", specialist="poet")
+    assert "status: failed" in told
+    assert "The specialist 'poet' needs a language model" in told
+
+
+async def test_it_streams_the_same_text_word_by_word_and_reports_usage():
     messages = [SystemMessage(TEAM + call_tag(Call(node="think"))), HumanMessage("Totals by team")]
     chunks = [chunk async for chunk in OfflineModel().astream(messages)]
     whole = await OfflineModel().ainvoke(messages)
@@ -27,35 +147,36 @@ async def test_it_streams_the_same_text_word_by_word_and_reports_usage() -> None
     assert whole.usage_metadata["output_tokens"] > 0
 
 
-def test_the_synchronous_stream_is_the_same() -> None:
-    assert "".join(c.text for c in OfflineModel().stream("1 + 1")) == "1 + 1 = 2"
-
-
-def test_tools_are_accepted_and_never_called() -> None:
+def test_tools_are_accepted_and_never_called():
     def add(a: int, b: int) -> int:
         """Add."""
         return a + b
 
-    reply = OfflineModel().bind_tools([add]).invoke("add 1 and 2")
-    assert isinstance(reply, AIMessage)
-    assert reply.tool_calls == []
+    assert OfflineModel().bind_tools([add]).invoke("add 1 and 2").tool_calls == []
 
 
-def test_the_notice_is_one_line_that_says_how_to_get_a_real_model() -> None:
-    assert "\n" not in OFFLINE_NOTICE
-    assert "--model" in OFFLINE_NOTICE
-    assert "OPENAI_API_KEY" in OFFLINE_NOTICE
+def test_the_notice_is_one_line_that_says_how_to_get_a_real_model():
+    notice = built_in_models()["offline"].notice
+    assert "\n" not in notice
+    assert "--model" in notice
+    assert "OPENAI_API_KEY" in notice
 
 
-def test_it_survives_a_caller_that_it_does_not_know() -> None:
-    messages = [SystemMessage('<call node="poet"/>'), HumanMessage("hi")]
-    assert "Offline model" in reply_to(messages)
+def test_it_survives_a_caller_that_it_does_not_know():
+    assert "cannot do this" in reply_to([SystemMessage('<call node="poet"/>'), HumanMessage("hi")])
     assert "cannot do this" in reply_to([])
 
 
-@settings(max_examples=200, deadline=None)
+PIECES = st.sampled_from(
+    ["<plan>\n", "\n</plan>", "- [!] 1. x @clerk", "(after 1)", "; ", "compare step 1 and step 2",
+     "\n- ", "a.csv", "\x00", "\ud800", "1)", "# ", "Did you mean 'x'?", "'y'", "calculate 9^",
+     '<result step="x">\n', "\n</result>", "**", "9", "write report", '"', "\n\n"]
+)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(NODES), st.lists(st.one_of(PIECES, st.text(max_size=12)), max_size=25))
-def test_no_prompt_breaks_it_and_the_same_prompt_gives_the_same_reply(node, pieces) -> None:
+def test_no_prompt_breaks_it_and_the_same_prompt_gives_the_same_reply(node, pieces):
     messages = [
         SystemMessage(f"{TEAM}\n{call_tag(Call(node=node))}"),
         HumanMessage("".join(pieces)),

@@ -1,7 +1,5 @@
 """Every mistake of a team file is told, with its place, its value and its mend."""
 
-import sys
-
 import pytest
 
 from replan.errors import TeamFileError
@@ -117,11 +115,13 @@ SPECIALISTS = [
     ("name: b, intended_use: x", "no_way", ""),
     ("name: b, intended_use: x, chat_model: offline, run: 'os:getcwd'", "two_ways", "run"),
     ("name: b, intended_use: x, run: 'os:getcwd', tools: []", "unused_field", "tools"),
-    ("local: writer, system_prompt: x", "unused_field", "system_prompt"),
+    ("use: 'replan_local:writer', system_prompt: x", "unused_field", "system_prompt"),
     ("name: b, intended_use: x, chat_model: offline, tools: x", "wrong_type", "tools"),
     ("name: b, intended_use: x, chat_model: offline, tools: ['os:sep']", "no_function", "tools[0]"),
-    ("local: riter", "unknown_local", "local"),
-    ("local: 3", "wrong_type", "local"),
+    ("use: 'replan_local:riter'", "no_function", "use"),
+    ("use: 'os:getcwd'", "no_specialist", "use"),
+    ("local: writer", "unknown_field", "local"),
+    ("use: 3", "wrong_type", "use"),
     ("name: b, intended_use: x, run: 3", "wrong_type", "run"),
     ("name: b, intended_use: x, run: 'os:sep'", "no_function", "run"),
     ("name: b, intended_use: x, invokable: 'os:sep'", "no_function", "invokable"),
@@ -210,12 +210,11 @@ def test_what_the_configuration_itself_refuses_is_told_at_its_place(mistakes, mo
     assert mistake.reason == "It cannot be called."
 
 
-def test_a_local_team_that_is_not_installed_is_told_where_it_is_named(mistakes, monkeypatch):
-    monkeypatch.setitem(sys.modules, "duckdb", None)
+def test_a_field_of_former_team_files_is_told_with_what_to_write_instead(mistakes):
     (mistake,) = mistakes(f"{HOST}specialists:\n  - local: data_analyst\n")
 
-    assert (mistake.line, mistake.code) == (3, "local_team")
-    assert "replan[local]" in mistake.mend
+    assert (mistake.line, mistake.code) == (3, "unknown_field")
+    assert mistake.mend == "Write use: replan_local:NAME in its place."
 
 
 def test_a_long_value_is_shown_short(mistakes):

@@ -138,11 +138,11 @@ def test_a_field_without_a_value_is_as_if_it_were_not_there(read, minimal):
 
 
 def test_team_files_have_the_fields_of_the_python_configuration():
-    only_python, only_files = {"callbacks", "hook_timeout"}, {"models"}
+    only_python, only_files = {"callbacks", "hook_timeout", "out"}, {"models"}
 
     assert names_of(MultiAgentConfig) - only_python == set(TeamSection.model_fields) - only_files
     assert names_of(Host) == set(HostSection.model_fields)
-    assert names_of(Specialist) == set(SpecialistSection.model_fields) - {"local"}
+    assert names_of(Specialist) == set(SpecialistSection.model_fields) - {"use"}
 
 
 @pytest.mark.parametrize(
@@ -205,14 +205,14 @@ def test_a_directory_goes_before_the_workspace_of_the_file(read, minimal, tmp_pa
     assert read(f"{minimal}workspace: nowhere\n", directory=other).config.workspace == other
 
 
-def test_a_member_of_the_local_team_brings_its_card(read, minimal):
-    local = "  - local: writer\n  - {local: data_analyst, name: numbers, intended_use: Sums.}\n"
-    _, writer, analyst = read(minimal + local).config.specialists
+def test_a_ready_specialist_brings_its_card(read, minimal):
+    ready = "  - use: replan_local:writer\n  - {use: 'replan_local:data_analyst', name: numbers}\n"
+    _, writer, analyst = read(minimal + ready).config.specialists
 
     assert writer.name == "writer"
     assert writer.capabilities
     assert writer.run is not None
-    assert (analyst.name, analyst.intended_use) == ("numbers", "Sums.")
+    assert analyst.name == "numbers"
     assert analyst.capabilities
 
 

@@ -12,12 +12,12 @@ GOOD = [
     "limits: {max_rounds: 3, step_timeout: 0.5}\n",
     "models: {a: {model: 'openai:x', api_key_env: KEY_A, temperature: 0}}\n",
     "plan_template: {file: a.md}\n",
-    "specialists: [{local: writer}, {name: a, intended_use: A., run: 'json:dumps'}]\n",
+    "specialists: [{use: 'replan_local:writer'}, {name: a, intended_use: A., run: 'json:dumps'}]\n",
     "specialists: [{name: a, intended_use: A., chat_model: offline, tools: ['json:dumps']}]\n",
     "host: {tool_calling_model: offline, tools: [{type: web_search}]}\n",
     "limits: {max_tokens: 5, max_cost: 0.5, max_seconds: 9, per_step: {max_cost: 1}}\n",
     "prices: {offline: {input: 0, output: 0.5}}\n",
-    "specialists: [{local: writer, limits: {max_seconds: 0.5, max_model_calls: 3}}]\n",
+    "specialists: [{use: 'replan_local:writer', limits: {max_seconds: 0.5, max_model_calls: 3}}]\n",
 ]
 BAD = [
     "naem: x\n",
@@ -32,7 +32,7 @@ BAD = [
     "prices: {offline: {input: 1}}\n",
     "prices: {offline: {input: 1, output: -1}}\n",
     "prices: {offline: 3}\n",
-    "specialists: [{local: writer, limits: {max_steps: 1}}]\n",
+    "specialists: [{use: 'replan_local:writer', limits: {max_steps: 1}}]\n",
     "host: {}\n",
     "host: {tool_calling_model: 3}\n",
     "models: {a: {}}\n",
@@ -43,7 +43,7 @@ BAD = [
     "specialists: []\n",
     "specialists: [{name: a, intended_use: A.}]\n",
     "specialists: [{name: a, chat_model: offline}]\n",
-    "specialists: [{local: writer, run: 'json:dumps'}]\n",
+    "specialists: [{use: 'replan_local:writer', run: 'json:dumps'}]\n",
     "specialists: [{name: a, intended_use: A., run: dumps}]\n",
 ]
 BASE = {

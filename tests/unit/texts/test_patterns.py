@@ -5,6 +5,7 @@ import time
 import pytest
 
 import replan
+import replan_local
 from pumping import Found, patterns_of, pumped
 from replan.texts.bounds import STEP_LINE
 
@@ -26,16 +27,16 @@ _READS = {
     "replan.replies.forms.thoughts._KINDS[3][0]": (STEP_LINE, ("match",)),
     "replan.replies.forms.thoughts._KINDS[4][0]": (STEP_LINE, ("match",)),
     "replan.replies.forms.thoughts._KINDS[5][0]": (STEP_LINE, ("match",)),
-    "replan.adapters.offline.revision._DID_YOU_MEAN": (1_000, ("search",)),
-    "replan.adapters.offline.team._MEANINGS": (STEP_LINE, ("search",)),
-    "replan.arithmetic.": (240, None),
+    "replan_local.host.revision._DID_YOU_MEAN": (1_000, ("search",)),
+    "replan_local.expressions.": (500, None),
 }
 # What reads only texts that we wrote ourselves: our prompts, the pictures of pygal.
-_OWN = ("replan.prompts.sections._SECTION", "replan.specialists.local.writing.drawing._DEAD")
-# What reads texts with one blank between words.
-_COLLAPSED = "replan.arithmetic.questions."
+_OWN = ("replan.prompts.sections._SECTION", "replan_local.chart._DEAD")
 _FOUND = [
-    found for found in patterns_of(replan, without="replan.testing") if found.where not in _OWN
+    found
+    for package in (replan, replan_local)
+    for found in patterns_of(package, without="replan.testing")
+    if found.where not in _OWN
 ]
 
 
@@ -89,10 +90,7 @@ def _slow_at(found: Found, method: str, length: int) -> list[tuple[str, str]]:
 
 
 def _pumped(found: Found, length: int) -> list[str]:
-    texts = pumped(found.pattern, length)
-    if found.where.startswith(_COLLAPSED):
-        return [" ".join(text.split()) for text in texts]
-    return list(texts)
+    return list(pumped(found.pattern, length))
 
 
 def _reads(found: Found) -> tuple[int, tuple[str, ...]]:

@@ -1,6 +1,0 @@
-"""Exact arithmetic, also in words: no floating point, no evaluation of code, bounded in time."""
-
-from replan.arithmetic.numbers import written
-from replan.arithmetic.questions import Computation, Figures, compute, relates
-
-__all__ = ["Computation", "Figures", "compute", "relates", "written"]

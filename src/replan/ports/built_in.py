@@ -1,0 +1,41 @@
+"""The models that come with Replan, as a file of data names them."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+
+from pydantic import TypeAdapter
+
+from replan.plan.model import Value
+
+
+class BuiltIn(Value):
+    """A model that comes with Replan: it runs in this process, and nobody is paid for it.
+
+    Attributes:
+        model: Its class, as `module:class`.
+        notice: What it is, in one line.
+    """
+
+    model: str
+    notice: str
+
+
+@cache
+def built_in_models() -> Mapping[str, BuiltIn]:
+    """The built-in models by name."""
+    text = files("replan.ports").joinpath("built_in.toml").read_text("utf-8")
+    found = tomllib.loads(text)["models"]
+    return TypeAdapter(Mapping[str, BuiltIn]).validate_python(found)
+
+
+def is_built_in(names: Iterable[object]) -> bool:
+    """Whether one of a model's names is that of a built-in one."""
+    return any(name in built_in_models() for name in names if isinstance(name, str))
+
+
+def comes_with_replan(reference: str) -> bool:
+    """Whether `module:name` leads into a package that comes with Replan."""
+    tops = {each.model.partition(":")[0] for each in built_in_models().values()}
+    return reference.partition(":")[0].partition(".")[0] in tops

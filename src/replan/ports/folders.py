@@ -1,0 +1,39 @@
+"""The folders of the step that is being done, for tools, which are called without its context."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where the work of a step reads and writes.
+
+    Attributes:
+        workspace: The folder that it may read and write.
+        out: The folder for the files that it makes.
+    """
+
+    workspace: Path
+    out: Path
+
+
+_HERE = Folders(Path(), Path())
+_folders: ContextVar[Folders] = ContextVar("folders", default=_HERE)
+
+
+def folders_of_step() -> Folders:
+    """Give the folders of the step that is being done; outside of one, the working directory."""
+    return _folders.get()
+
+
+@contextmanager
+def within(folders: Folders) -> Generator[None]:
+    """Do what is inside in these folders."""
+    before = _folders.set(folders)
+    try:
+        yield
+    finally:
+        _folders.reset(before)

@@ -1,5 +1,0 @@
-"""The calculator: exact arithmetic on given numbers and on the figures of earlier steps."""
-
-from replan.specialists.local.calculation.calculator import Calculator
-
-__all__ = ["Calculator"]

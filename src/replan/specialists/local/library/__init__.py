@@ -1,5 +1,0 @@
-"""The librarian: passages of the texts of a folder, with file and line."""
-
-from replan.specialists.local.library.librarian import Librarian
-
-__all__ = ["Librarian"]

@@ -1,5 +1,0 @@
-"""The writer: one report of what the earlier steps found, with tables and a chart."""
-
-from replan.specialists.local.writing.report_writer import Clock, ReportWriter
-
-__all__ = ["Clock", "ReportWriter"]

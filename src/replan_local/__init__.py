@@ -1,0 +1,54 @@
+"""A team that works without a model, what it can do as tools, and a host of fixed rules.
+
+Team files name what is here as they name any module: `use: replan_local:data_analyst`,
+`tools: [replan_local:query_tables]`. In Python: `build_graph(local_team("data"))`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from replan_local.host.model import OfflineModel
+    from replan_local.specialists import (
+        calculator,
+        data_analyst,
+        librarian,
+        local_team,
+        writer,
+    )
+    from replan_local.tools import (
+        calculate,
+        local_tools,
+        query_tables,
+        search_notes,
+        write_report,
+    )
+
+__all__ = [
+    "OfflineModel",
+    "calculate",
+    "calculator",
+    "data_analyst",
+    "librarian",
+    "local_team",
+    "local_tools",
+    "query_tables",
+    "search_notes",
+    "write_report",
+    "writer",
+]
+
+_PLACES = {
+    "OfflineModel": "host.model",
+    **dict.fromkeys(
+        ("calculator", "data_analyst", "librarian", "local_team", "writer"), "specialists"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # A host of rules needs no table, so nothing is loaded that is not asked for.
+    if name not in __all__:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'tools')}"), name)

@@ -1,0 +1,1 @@
+"""The offline host: a chat model of fixed rules."""

@@ -1,0 +1,89 @@
+"""A chat model without a model: it plans, hands out and joins by rules, and says what it cannot do.
+
+It keeps the host's reply format, so that every graph runs without network, key or cost, always in
+the same way. It plans what it understands whole, and writes no prose of its own.
+"""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+
+from replan_local.host.reply import reply_to
+
+_WORD_AND_BLANKS = re.compile(r"\s*\S+\s*|\s+")
+_END = {"model_name": "offline", "finish_reason": "stop"}
+
+
+class OfflineModel(BaseChatModel):
+    """A deterministic chat model without network: the same messages give the same reply."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "offline"
+
+    @property
+    def model_name(self) -> str:
+        """What it is called where prices and limits stand."""
+        return "offline"
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Accept tools and never call one."""
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        text = reply_to(messages)
+        usage = _usage(messages, text)
+        message = AIMessage(content=text, usage_metadata=usage, response_metadata=dict(_END))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate(messages)
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        text = reply_to(messages)
+        pieces = [AIMessageChunk(content=word) for word in _WORD_AND_BLANKS.findall(text)]
+        end = AIMessageChunk(
+            content="",
+            usage_metadata=_usage(messages, text),
+            response_metadata=dict(_END),
+            chunk_position="last",
+        )
+        for piece in (*pieces, end):
+            chunk = ChatGenerationChunk(message=piece)
+            if run_manager is not None:
+                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+
+def _usage(messages: Sequence[BaseMessage], text: str) -> UsageMetadata:
+    read = count_tokens_approximately(messages)
+    written = count_tokens_approximately([AIMessage(content=text)])
+    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)

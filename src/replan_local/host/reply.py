@@ -1,0 +1,156 @@
+"""What the offline model says to each node of the host, written by rules."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import BaseMessage
+from pydantic import ValidationError
+
+from replan.plan.markdown.document import PlanDocument
+from replan.prompts.sections import Call, Node, call_of, sections_of
+from replan_local.commands import Calculate
+from replan_local.expressions import calculated, steps_in
+from replan_local.grammar import parse
+from replan_local.host.planning import planned
+from replan_local.host.progress import Progress, first_of, progress_in
+from replan_local.host.revision import revise
+from replan_local.refusals import CannotAnswerError
+
+_WITH_A_MODEL = (
+    "It plans commands, plan documents and steps for somebody by @name. For anything else, take a "
+    "model: `--model openai:NAME --base-url URL`, with the key in OPENAI_API_KEY."
+)
+_MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Prompt:
+    """What this model reads in the messages of a call."""
+
+    call: Call | None
+    human: str
+    team: tuple[str, ...]
+
+    @property
+    def request(self) -> str:
+        """The request: its own section, or else the whole last human message."""
+        return first_of(sections_of(self.human), "request") or self.human
+
+    @property
+    def progress(self) -> Progress:
+        """What the run has come to."""
+        return progress_in(self.human)
+
+
+def reply_to(messages: Sequence[BaseMessage]) -> str:
+    """Write the reply to a prompt of the host, or to any other prompt."""
+    texts = [(message.type, _HALF_CHARACTER.sub("\ufffd", message.text)) for message in messages]
+    system = "\n".join(text for kind, text in texts if kind == "system")
+    human = next((text for kind, text in reversed(texts) if kind == "human"), "")
+    sections = (*sections_of(system), *sections_of(human))
+    team = tuple(_MEMBER.findall(first_of(sections, "team")))
+    try:
+        call = call_of(messages)
+    except ValidationError:
+        call = None
+    return _WRITERS[call.node if call else "direct_answer"](
+        _Prompt(call=call, human=human, team=team)
+    )
+
+
+def _think(prompt: _Prompt) -> str:
+    """Answer a calculation or refuse at once, or plan the request."""
+    try:
+        answer = _calculation(prompt.request)
+        plan = "" if answer else planned(prompt.request, prompt.team)
+    except CannotAnswerError as refusal:
+        answer, plan = _refusal(refusal), ""
+    if not plan:
+        head = {"complexity": "simple", "score": 0.1, "next_action": "direct_answer"}
+        return _document(answer, **head, reasoning="This needs no plan, or has none.")
+    count = len(PlanDocument.recover(plan).plan.steps)
+    return _document(
+        plan,
+        complexity="complex" if count > 1 else "moderate",
+        score=0.8 if count > 1 else 0.6,
+        reasoning=f"The request has {count} {'parts' if count > 1 else 'part'} for the team.",
+        next_action="create_plan",
+    )
+
+
+def _answer(prompt: _Prompt) -> str:
+    return _calculation(prompt.request) or _plan(prompt)
+
+
+def _plan(prompt: _Prompt) -> str:
+    try:
+        return planned(prompt.request, prompt.team)
+    except CannotAnswerError as refusal:
+        return _refusal(refusal)
+
+
+def _feedback(prompt: _Prompt) -> str:
+    """Judge a round: revise once what failed, go on with what can run, or join what there is."""
+    progress = prompt.progress
+    # A run that has to end now gets its answer, whatever else could be tried.
+    revision = None if progress.missing else revise(progress)
+    if revision is not None:
+        return _document(
+            revision.document,
+            verdict="continue",
+            suggested_action="update_plan",
+            update=" ".join(revision.changes),
+            feedback="A step failed, and its error says which name it needs.",
+        )
+    if progress.can_go_on() and not progress.missing:
+        told = "There are open steps that can run."
+        return _document("", verdict="continue", suggested_action="execute_step", feedback=told)
+    failed = [str(step.id) for step in progress.unmet() if progress.state_of(step) == "failed"]
+    told = f"Failed for good: step {', '.join(failed)}." if failed else "Every step is done."
+    return _document(progress.joined(), verdict="complete", feedback=told)
+
+
+def _revised(prompt: _Prompt) -> str:
+    progress = prompt.progress
+    revision = revise(progress)
+    return revision.document if revision else progress.plan.content
+
+
+def _calculation(request: str) -> str:
+    """The answer to a calculation that needs no step; empty for anything else."""
+    try:
+        command = parse(request)
+    except CannotAnswerError:
+        return ""
+    if not isinstance(command, Calculate) or steps_in(command.expression):
+        return ""
+    return calculated(command.expression, {})
+
+
+def _refusal(refusal: CannotAnswerError) -> str:
+    return f"The offline model cannot do this. {refusal}\n\n{_WITH_A_MODEL}"
+
+
+def _refuse_step(prompt: _Prompt) -> str:
+    name = prompt.call.specialist if prompt.call else None
+    who = f"The specialist '{name}'" if name else "This specialist"
+    told = f"{who} needs a language model; the offline model cannot do its work. {_WITH_A_MODEL}"
+    return _document(told, status="failed", retry="no")
+
+
+def _document(body: str, **head: object) -> str:
+    lines = [f"{key}: {value}" for key, value in head.items()]
+    return "\n".join(["---", *lines, "---", body.rstrip("\n")]) + "\n"
+
+
+_WRITERS: Mapping[Node, Callable[[_Prompt], str]] = {
+    "think": _think,
+    "direct_answer": _answer,
+    "plan_creation": _plan,
+    "specialist": _refuse_step,
+    "feedback": _feedback,
+    "plan_update": _revised,
+    "final_answer": lambda prompt: prompt.progress.joined(),
+}

@@ -1,0 +1,173 @@
+"""A report of results: its text, and how it and its chart are written."""
+
+import hashlib
+import os
+import re
+import secrets
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from replan.plan.model import Value
+from replan.state.results import Artifact
+from replan_local.answer_table import tables_in
+from replan_local.chart import CANNOT_DRAW, NOTHING_TO_DRAW, can_draw, draw, table_to_draw
+from replan_local.commands import Chart
+from replan_local.passages import REPORT_MARK
+
+_TITLE_LINE = re.compile(r"^(?:#{1,6}\s+(?P<heading>.+)|\*\*(?P<bold>[^*\n]+)\*\*.*)$")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_LONGEST_TITLE, _LONGEST_SLUG = 90, 40
+
+
+class Section(Value):
+    """A part of a report.
+
+    Attributes:
+        title: What it is about.
+        text: Its text in Markdown.
+    """
+
+    title: str
+    text: str
+
+
+class Written(Value):
+    """A report that was written.
+
+    Attributes:
+        text: What is told of it.
+        artifacts: The report, and its chart if there is one.
+    """
+
+    text: str
+    artifacts: tuple[Artifact, ...]
+
+
+def sections_of(inputs: Mapping[int, str]) -> tuple[Section, ...]:
+    """Make a section of each result that has text."""
+    return tuple(
+        Section(title=_section_title(text, step), text=text)
+        for step, given in sorted(inputs.items())
+        if (text := given.strip())
+    )
+
+
+def write_report(  # noqa: PLR0913 - what a report is made of
+    title: str,
+    sections: Sequence[Section],
+    chart: Chart,
+    *,
+    out: Path,
+    key: str,
+    now: datetime,
+    workspace: Path | None = None,
+) -> Written:
+    """Write a report and its chart; with the same title and key, the same files again.
+
+    Args:
+        title: Its title; else it is made of the sections' titles.
+        sections: Its parts.
+        chart: The shape of a chart of the last table that can be drawn; empty for none.
+        out: The folder to write into.
+        key: What tells this work from any other.
+        now: The date of the report.
+        workspace: The folder that the artifacts' paths are relative to.
+    """
+    heading = one_line(title) or one_line(f"Report: {', '.join(each.title for each in sections)}")
+    # The name does not depend on the results: the same step writes the same file again.
+    path = out / f"{_stem(title, key)}.md"
+    tables = [table for each in sections for table in tables_in(each.text, each.title)]
+    table = table_to_draw(tables) if chart else None
+    missing = "" if table or not chart else NOTHING_TO_DRAW
+    made: list[Artifact] = []
+    picture = ""
+    if table and not can_draw():
+        table, missing = None, CANNOT_DRAW
+    if table:
+        # Before the report, which never shows a picture that is not there.
+        drawn = path.with_suffix(".svg")
+        write_whole(drawn, draw(table, chart))
+        label = f"Chart: {table.title}"
+        picture = f"![{_inert(label).replace('[', '(').replace(']', ')')}]({drawn.name})"
+        made.append(
+            Artifact(path=_place(drawn, workspace), title=label, media_type="image/svg+xml")
+        )
+    write_whole(path, _text(heading, sections, now, picture or missing))
+    report = Artifact(path=_place(path, workspace), title=heading, media_type="text/markdown")
+    count = f"{len(sections)} section{'s' if len(sections) > 1 else ''}"
+    told = f"**{heading}**: {count}, written to `{report.path}`"
+    told += f", with a chart in `{made[0].path}`." if made else "."
+    return Written(text=f"{told}\n\n{missing}".strip(), artifacts=(report, *made))
+
+
+def one_line(text: str) -> str:
+    """A title of a text: on one line, not too long."""
+    line = " ".join(text.replace("#", " ").split())
+    if len(line) <= _LONGEST_TITLE:
+        return line
+    return line[: _LONGEST_TITLE - 1].rsplit(" ", 1)[0] + "\u2026"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put the whole file in its place at once; whoever reads meanwhile sees the old one or this."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Opened like any file, so that the umask says who may read it.
+    temporary = path.with_name(f".report-{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _text(title: str, sections: Sequence[Section], now: datetime, chart: str) -> str:
+    names = [f"{at}. {_inert(part.title)}" for at, part in enumerate(sections, start=1)]
+    parts = [f"# {_inert(title)}", f"{now:%Y-%m-%d}", chart, "## Contents", "\n".join(names)]
+    for name, part in zip(names, sections, strict=True):
+        parts += [f"## {name}", _below(_inert(part.text))]
+    return "\n\n".join(part for part in (*parts, REPORT_MARK) if part) + "\n"
+
+
+def _inert(text: str) -> str:
+    """Give a text whose HTML is shown, and which loads no picture from anywhere.
+
+    Entities, since a sign that is escaped by a backslash is not where one stands before it.
+    """
+    return _TAG.sub("&lt;", text).replace("![", "&#33;[")
+
+
+def _section_title(text: str, step: int) -> str:
+    found = _TITLE_LINE.match(text.splitlines()[0].strip())
+    title = (found["heading"] or found["bold"]) if found else ""
+    return one_line(title) or f"Result of step {step}"
+
+
+def _below(text: str) -> str:
+    """Push the headings of a result below those of the report; code keeps its signs."""
+    lines: list[str] = []
+    in_code = False
+    for line in text.splitlines():
+        in_code ^= line.lstrip().startswith("```")
+        deeper = re.match(r"#{1,4} ", line) and not in_code
+        lines.append(f"##{line}" if deeper else line)
+    return "\n".join(lines)
+
+
+def _stem(title: str, key: str) -> str:
+    """A name of our own letters; its end is the work's own, so that no run meets another's file."""
+    ascii_title = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+    slug = "-".join(re.findall(r"[a-z0-9]+", ascii_title.lower()))[:_LONGEST_SLUG].strip("-")
+    return f"{slug or 'report'}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+
+
+def _place(path: Path, workspace: Path | None) -> str:
+    """The file relative to the workspace, or its whole path where it lies outside."""
+    full = path.resolve()
+    root = workspace.resolve() if workspace else None
+    inside = root is not None and full.is_relative_to(root)
+    return full.relative_to(root).as_posix() if inside and root else str(full)

@@ -1,0 +1,126 @@
+"""Find the passages of the notes that have the words of a text, with SQLite's full text search."""
+
+import re
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from replan_local.commands import Search
+from replan_local.folder import FolderFile, find_file
+from replan_local.passages import KINDS, Passage, bounds_met, note_files, passages_of
+from replan_local.refusals import CannotAnswerError, did_you_mean
+
+_USUAL, _MOST, _MOST_PASSAGES, _MOST_WORDS = 3, 20, 50_000, 12
+_NEAR_WORD = 0.78
+_WORD = re.compile(r"[^\W_]+")
+# Scripts that set no blanks between words; each sign is a word of the index.
+_UNDIVIDED = re.compile(
+    r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+)
+
+
+class Searching:
+    """A search in the notes of a folder; may be stopped from another thread.
+
+    The index is made anew for each search, in memory, so that it shows the files as they are.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """End the work at the next file."""
+        self._stopped.set()
+
+    def answer(self, search: Search) -> str:
+        """Quote the best passages in Markdown: those with the most, and the rarest, of the words.
+
+        Raises:
+            CannotAnswerError: Nothing is found; the message says why.
+        """
+        files = note_files(self._directory)
+        if not files:
+            message = f"There is nothing to read in the folder: no file ends in {', '.join(KINDS)}."
+            raise CannotAnswerError(message)
+        files = (find_file(search.file, files, "text"),) if search.file else files
+        words = tuple(dict.fromkeys(_WORD.findall(search.query.casefold())))
+        if not 0 < len(words) <= _MOST_WORDS:
+            count = f"{len(words)} words to look for, not 1 to {_MOST_WORDS}"
+            message = f"'{search.query}' has {count}."
+            raise CannotAnswerError(message)
+        passages = self._read(files)
+        found = _found(passages, words)
+        if not found:
+            raise _nothing(words, files, passages)
+        shown = found[: min(search.top or _USUAL, _MOST)]
+        return _quoted(search.query, shown, len(found), bounds_met(files))
+
+    def _read(self, files: Sequence[FolderFile]) -> list[Passage]:
+        passages: list[Passage] = []
+        for file in files:
+            if self._stopped.is_set() or len(passages) >= _MOST_PASSAGES:
+                break
+            passages += passages_of(file)
+        return passages[:_MOST_PASSAGES]
+
+
+def _found(passages: Sequence[Passage], words: Sequence[str]) -> list[Passage]:
+    """The passages with any of the words, the best first."""
+    index = sqlite3.connect(":memory:")
+    try:
+        index.execute(
+            "CREATE VIRTUAL TABLE passages USING fts5"
+            "(heading, body, tokenize = 'porter unicode61 remove_diacritics 2')"
+        )
+        rows = (
+            (number, _divided(f"{each.file} {each.heading}"), _divided(each.text))
+            for number, each in enumerate(passages)
+        )
+        index.executemany("INSERT INTO passages (rowid, heading, body) VALUES (?, ?, ?)", rows)
+        wanted = " OR ".join(f'"{_divided(word)}"' for word in words)
+        ranked = index.execute(
+            "SELECT rowid FROM passages WHERE passages MATCH ? ORDER BY bm25(passages, 0.6, 1.0)",
+            (wanted,),
+        )
+        return [passages[number] for (number,) in ranked]
+    except sqlite3.OperationalError as error:
+        message = f"This Python's SQLite has no full text search (FTS5): {error}."
+        raise CannotAnswerError(message) from error
+    finally:
+        index.close()
+
+
+def _divided(text: str) -> str:
+    return _UNDIVIDED.sub(r" \g<0> ", text)
+
+
+def _quoted(query: str, shown: Sequence[Passage], found: int, notes: Sequence[str]) -> str:
+    parts = [f"**Passages on {query}** ({len(shown)} of {found})", *map(_quote, shown)]
+    parts += ["\n".join(f"- {note}" for note in notes)] if notes else []
+    return "\n\n".join(parts)
+
+
+def _quote(passage: Passage) -> str:
+    """A passage as a block quote that ends in its place."""
+    under = f", under: {passage.heading}" if passage.heading else ""
+    place = f"(`{passage.file}:{passage.line}`{under})"
+    return "\n".join(f"> {line}".rstrip() for line in (*passage.text.splitlines(), "", place))
+
+
+def _nothing(
+    words: Sequence[str], files: Sequence[FolderFile], passages: Sequence[Passage]
+) -> CannotAnswerError:
+    known = sorted(
+        {
+            word
+            for each in passages
+            for word in _WORD.findall(f"{each.heading} {each.text}".casefold())
+        }
+    )
+    where = files[0].name if len(files) == 1 else f"the {len(files)} texts of the folder"
+    if len(words) == 1:
+        hint = did_you_mean(words[0], known, near=_NEAR_WORD)
+        return CannotAnswerError(f"No passage in {where} has '{words[0]}'.{hint}")
+    return CannotAnswerError(f"No passage in {where} has any of these words: {', '.join(words)}.")

@@ -1,0 +1,95 @@
+"""What the keyless team can do, as tools that a model calls.
+
+`query_tables`, `search_notes`, `calculate` and `write_report` work in the folders of the step in
+whose name they are called; `local_tools` gives the same four for folders of one's own.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langchain_core.tools import BaseTool, StructuredTool
+
+from replan.ports.folders import Folders, folders_of_step
+from replan_local.commands import Chart, ListTables, Search, Sql
+from replan_local.expressions import calculated
+from replan_local.querying import Querying
+from replan_local.refusals import CannotAnswerError
+from replan_local.report import Section, write_report as written
+from replan_local.searching import Searching
+
+
+def local_tools(directory: Path | str, out: Path | str | None = None) -> tuple[BaseTool, ...]:
+    """Give the four tools for a folder.
+
+    Args:
+        directory: The folder whose tables and notes may be read.
+        out: Where reports are written; without it, in the folder.
+    """
+    folders = Folders(Path(directory), Path(out or directory))
+    return _tools(lambda: folders)
+
+
+def now() -> datetime:
+    """The date of a report."""
+    return datetime.fromtimestamp(time.time(), tz=UTC)
+
+
+def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
+    def query_tables(sql: str = "") -> str:
+        """Query the CSV, Parquet and JSON files of the folder with one SELECT of DuckDB's SQL.
+
+        Args:
+            sql: The query; without it, the tables, their columns and their names in SQL are told.
+        """
+        return Querying(folders().workspace).answer(Sql(sql=sql) if sql.strip() else ListTables())
+
+    def search_notes(query: str, file: str = "", top: int = 3) -> str:
+        """Find passages in the notes of the folder (txt, md, rst), quoted with file and line.
+
+        Args:
+            query: The words to look for; a passage with more of them comes first.
+            file: Only in this file.
+            top: At most so many passages.
+        """
+        return Searching(folders().workspace).answer(Search(query=query, file=file, top=top))
+
+    def calculate(expression: str) -> str:
+        """Compute exactly.
+
+        Args:
+            expression: Numbers with + - * / ^ ( ), `12.5 % of 80`, and sum, average, median, min
+                or max of several.
+        """
+        return calculated(expression, {})
+
+    def write_report(title: str, text: str, chart: Chart = "", *, idempotency_key: str = "") -> str:
+        """Write a report file, with a chart of its last table if one is wished for.
+
+        Args:
+            title: Its title.
+            text: Its text in Markdown.
+            chart: bar, line, or nothing.
+            idempotency_key: What tells this call from any other.
+        """
+        if not text.strip():
+            raise CannotAnswerError("There is nothing to report: the text is empty.")
+        place, section = folders(), Section(title=title, text=text)
+        key = idempotency_key or text
+        made = written(
+            title, [section], chart, out=place.out, key=key, now=now(), workspace=place.workspace
+        )
+        return made.text
+
+    make: Any = partial(StructuredTool.from_function, parse_docstring=True, handle_tool_error=True)
+    pure = {"effects": "pure"}
+    return (
+        *(make(each, metadata=pure) for each in (query_tables, search_notes, calculate)),
+        make(write_report),
+    )
+
+
+query_tables, search_notes, calculate, write_report = _tools(folders_of_step)

@@ -1,0 +1,153 @@
+"""Figures are what the rows say, to the last digit that is shown."""
+
+from statistics import median
+
+import pytest
+
+from replan import ExecutionStatus
+from replan_local.answer_table import tables_in
+
+SEEN = {"Lake": [3, 12, 9], "Forest": [1, 7], "Meadow": [4]}
+MONTHS = {"2023-05": 15, "2023-06": 8, "2024-06": 9, "2024-07": 4}
+
+
+def rows(result):
+    assert result.status is ExecutionStatus.SUCCESS, result.error
+    (table,) = tables_in(result.text, "")
+    return [tuple(row) for row in table.cells]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "compute"),
+    [
+        ("total", sum),
+        ("average", lambda numbers: round(sum(numbers) / len(numbers), 2)),
+        ("median", median),
+        ("smallest", min),
+        ("largest", max),
+        ("distinct", lambda numbers: len(set(numbers))),
+    ],
+)
+async def test_each_aggregate_is_computed_for_each_group(ask, aggregate, compute):
+    found = rows(await ask(f"{aggregate} seen by site from sightings.csv"))
+    assert dict(found) == {site: compute(numbers) for site, numbers in SEEN.items()}
+    assert [number for _, number in found] == sorted((n for _, n in found), reverse=True)
+
+
+async def test_rows_are_counted(ask):
+    assert rows(await ask("count from sightings.csv")) == [(6,)]
+    assert dict(rows(await ask("count by bird from sightings")))["finch"] == 3
+
+
+async def test_periods_stand_in_their_order(ask):
+    found = rows(await ask("total seen by month of day from sightings.csv"))
+    assert found == [*MONTHS.items()]
+    by_year = rows(await ask("total seen by year of day, site from sightings.csv"))
+    assert by_year[0] == (2023, "Forest", 8) or by_year[0] == ("2023", "Forest", 8)
+
+
+@pytest.mark.parametrize(
+    ("where", "total"),
+    [
+        ("site is lake", 24),
+        ("site is not Lake", 12),
+        ("site is Lake and bird is finch", 9),
+        ("seen >= 7", 28),
+        ("seen < 3", 1),
+        ('"body mass" > 0.5', 15),
+        ("day >= 2024-01-01", 13),
+        ("day is 2024-07-01", 4),
+        ("bird != finch", 16),
+    ],
+)
+async def test_only_rows_that_fulfil_all_conditions_count(ask, where, total):
+    result = await ask(f"total seen from sightings.csv where {where}")
+    assert rows(result) == [(total,)]
+
+
+@pytest.mark.parametrize(
+    ("end", "sites"), [("top", ["Lake", "Forest"]), ("bottom", ["Meadow", "Forest"])]
+)
+async def test_the_top_and_the_bottom_are_cut_at_their_number(ask, end, sites):
+    found = rows(await ask(f"total seen by site from sightings.csv {end} 2"))
+    assert [site for site, _ in found] == sites
+
+
+async def test_parameters_are_the_parts_of_the_sentence(ask):
+    said = await ask("total seen, count by site from sightings.csv where seen > 3 top 2")
+    given = {"measures": ["total seen", "count"], "by": "site", "where": "seen > 3", "top": 2}
+    assert (await ask("Any title", table="sightings.csv", **given)).text == said.text
+
+
+async def test_a_table_alone_is_described(ask):
+    described = await ask("x", table="sightings.csv")
+    assert described.text == (await ask("describe sightings.csv")).text
+    assert "| seen | bigint | 1 | 12 | 6.0 | 0 |" in described.text
+    assert "**Columns of sightings.csv** (6 rows)" in described.text
+
+
+async def test_the_source_and_the_ends_are_told(ask):
+    text = (await ask("total seen by site from sightings.csv where seen > 1")).text
+    assert "**Total seen by site** (sightings.csv, 5 rows; seen > 1)" in text
+    assert "- Largest: Lake with 24.\n- Smallest: Meadow with 4." in text
+
+
+async def test_two_tables_are_compared_by_their_groups(ask):
+    text = (
+        await ask(
+            "compare total seen from sightings.csv and largest area from sites.parquet by site"
+        )
+    ).text
+    assert "| site | total seen | largest area | ratio |" in text
+    assert "| Lake | 24 | 120.5 | 5.02 |" in text
+
+
+async def test_two_results_are_compared_and_what_one_lacks_is_told(ask):
+    one = (await ask("total seen by site from sightings.csv")).text
+    other = (await ask("count by site from rings.json")).text
+    text = (await ask("compare step 1 and step 3 by site", inputs={1: one, 3: other})).text
+    assert "| Lake | 24 | 2 | 0.08333 |" in text
+    assert "- Without a row in Count by site: Meadow." in text
+    same = (await ask("compare step 1 and step 2 by site", inputs={1: one, 2: one})).text
+    assert "| total seen (Total seen by site) |" in same
+
+
+@pytest.mark.parametrize(
+    ("said", "given", "told"),
+    [
+        ("total sene from sightings.csv", {}, "No column 'sene' in sightings.csv. It has: day,"),
+        ("total sene from sightings.csv", {}, "Did you mean 'seen'?"),
+        ("total seen from sighting.csv", {}, "Did you mean 'sightings.csv'?"),
+        ("total bird from sightings.csv", {}, "VARCHAR"),
+        ("total seen from sightings.csv where seen > many", {}, "many"),
+        ("count by month of bird from sightings.csv", {}, "heron"),
+        ("total seen, total seen from sightings.csv", {}, "asks for the same thing twice"),
+        ("compare step 1 and step 2 by site", {}, "Step 1 is none of the steps"),
+        ("search notes for owls", {}, "is a command for @librarian"),
+        ("Total the seen by site", {}, "is no command"),
+        ("x", {"table": "sightings.csv", "mesures": "count"}, "Did you mean 'measures'?"),
+        ("x", {"table": "sightings.csv", "measures": "seen"}, "'measures': 'seen' is no command"),
+        ("x", {"table": "sightings.csv", "top": "3"}, "The parameter 'top' cannot be '3'"),
+        ("x", {"table": "sightings.csv", "by": 3}, "'by' must be a text or a list of texts"),
+        ("x", {"measures": "count"}, "The parameter 'table' cannot be"),
+        ("x", {"sql": "SELECT 1", "table": "sightings.csv"}, "'sql' stands alone"),
+    ],
+)
+async def test_what_cannot_be_computed_fails_for_good_and_says_what_there_is(
+    ask, said, given, told
+):
+    result = await ask(said, who="data_analyst", **given)
+    assert result.status is ExecutionStatus.FAILED
+    assert not result.retry
+    assert told in result.error
+
+
+async def test_a_cut_table_is_neither_compared_nor_counted_with(ask, folder):
+    lines = "".join(f"{at},{at}\n" for at in range(40))
+    (folder / "many.csv").write_text(f"name,size\n{lines}")
+    text = (await ask("total size by name from many.csv")).text
+    assert "(10 more rows are not shown.)" in text
+    compared = await ask("compare step 1 and step 1 by name", inputs={1: text})
+    assert "shows only a part of its rows" in compared.error
+    summed = await ask("calculate sum(step 1)", inputs={1: text})
+    assert "shows only a part of its rows" in summed.error

@@ -1,0 +1,234 @@
+"""A sentence of the language means exactly one thing; any other one is refused."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, strategies as st
+
+from replan_local.commands import (
+    AGGREGATES,
+    PERIODS,
+    Calculate,
+    CompareSteps,
+    CompareTables,
+    Condition,
+    Describe,
+    Figures,
+    Key,
+    ListTables,
+    Measure,
+    Report,
+    Search,
+)
+from replan_local.grammar import RESERVED, parse
+from replan_local.refusals import CannotAnswerError
+
+# A part of a sentence: how it is said, and what it means.
+BARE = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True).filter(
+    lambda word: word not in RESERVED | {*PERIODS, "step"}
+)
+QUOTED = st.text(alphabet="ab .,;<=é和'", min_size=1, max_size=8).filter(str.strip)
+NAME = BARE.map(lambda word: (word, word)) | QUOTED.map(lambda text: (f'"{text}"', text))
+COUNT = st.integers(1, 999)
+TABLE = BARE.map(lambda word: (f"data/{word}.csv", f"data/{word}.csv"))
+OPERATORS = {"is": "is", "is not": "is not", "=": "is", "!=": "is not", ">": ">", "<=": "<="}
+
+
+@st.composite
+def measures(draw):
+    aggregate = draw(st.sampled_from(AGGREGATES))
+    if aggregate == "count":
+        return "count", Measure(aggregate="count")
+    said, column = draw(NAME)
+    return f"{aggregate} {said}", Measure(aggregate=aggregate, column=column)
+
+
+@st.composite
+def keys(draw):
+    said, column = draw(NAME)
+    if not draw(st.booleans()):
+        return said, Key(column=column)
+    period = draw(st.sampled_from(PERIODS))
+    return f"{period} of {said}", Key(column=column, period=period)
+
+
+@st.composite
+def conditions(draw):
+    said, column = draw(NAME)
+    operator = draw(st.sampled_from([*OPERATORS]))
+    numbers = st.integers(-99, 99) | st.sampled_from([0.5, -2.25])
+    shown, value = draw(NAME | numbers.map(lambda number: (str(number), number)))
+    meant = Condition(column=column, operator=OPERATORS[operator], value=value)
+    return f"{said} {operator} {shown}", meant
+
+
+@st.composite
+def figures(draw):
+    asked = draw(st.lists(measures(), min_size=1, max_size=3))
+    by = draw(st.lists(keys(), max_size=2))
+    where = draw(st.lists(conditions(), max_size=2))
+    table, name = draw(TABLE)
+    end = draw(st.sampled_from(["", "top", "bottom"]))
+    most = draw(COUNT)
+    said = draw(st.sampled_from([", ", " and "])).join(text for text, _ in asked)
+    said += f" by {', '.join(text for text, _ in by)}" if by else ""
+    said += f" from {table}"
+    said += f" where {' and '.join(text for text, _ in where)}" if where else ""
+    said += f" {end} {most}" if end else ""
+    meant = Figures(
+        table=name,
+        measures=tuple(each for _, each in asked),
+        by=tuple(each for _, each in by),
+        where=tuple(each for _, each in where),
+        **({end: most} if end else {}),
+    )
+    return said, meant
+
+
+@st.composite
+def others(draw):
+    (column, meant), (file, path), one, other = draw(NAME), draw(TABLE), draw(COUNT), draw(COUNT)
+    (first, left), (second, right), (key, by) = draw(measures()), draw(measures()), draw(keys())
+    text = draw(QUOTED)
+    return draw(
+        st.sampled_from(
+            [
+                ("list tables", ListTables()),
+                (f"describe {file}", Describe(table=path)),
+                (
+                    f"compare step {one} and step {other} by {column}",
+                    CompareSteps(steps=(one, other), by=meant),
+                ),
+                (
+                    f"compare {first} from {file} and {second} from {file} by {key}",
+                    CompareTables(measures=(left, right), tables=(path, path), by=by),
+                ),
+                (f"search notes for {column}", Search(query=meant)),
+                (
+                    f'search notes for "{text}" in {file} top {one}',
+                    Search(query=text, file=path, top=one),
+                ),
+                (f"calculate {one} + {other}", Calculate(expression=f"{one} + {other}")),
+                (f'write report "{text}"', Report(title=text)),
+                ("write report with line chart", Report(chart="line")),
+            ]
+        )
+    )
+
+
+SENTENCES = figures() | others()
+# Words that people write and the language does not have: each turns a meaning, or seems to.
+FOREIGN = ["excluding", "except", "only", "without", "roughly", "not", "or", "then", "the", "per"]
+
+
+@given(SENTENCES, st.sampled_from(["{}", "{}.", "  {} ", "{}\n"]))
+def test_a_sentence_of_the_language_means_what_it_says(sentence, around):
+    said, meant = sentence
+    assert parse(around.format(said)) == meant
+
+
+@given(SENTENCES, st.data())
+def test_a_word_more_less_or_other_is_refused_or_means_what_is_then_said(sentence, data):
+    said, meant = sentence
+    words = said.split(" ")
+    at = data.draw(st.integers(0, len(words) - 1))
+    foreign = data.draw(st.sampled_from(FOREIGN))
+    change = data.draw(st.sampled_from(["put in", "put instead", "left out"]))
+    rest = words[at:] if change == "put in" else words[at + 1 :]
+    near = " ".join([*words[:at], *([] if change == "left out" else [foreign]), *rest])
+    if near == said:
+        return
+    try:
+        found = parse(near)
+    except CannotAnswerError:
+        return
+    # What is understood holds every word that stands there: nothing was passed over.
+    assert _words_of(found) == _said_words(near), (near, found, meant)
+
+
+def _said_words(text):
+    """The words of a sentence that mean something, whatever their order."""
+    return sorted(_bare(text))
+
+
+def _words_of(command):  # noqa: C901 - a case for each command
+    """The words that a command was said in, told from its fields alone."""
+    match command:
+        case Figures():
+            parts = [*map(_of_measure, command.measures), *map(_of_key, command.by)]
+            parts += ["by"] if command.by else []
+            parts += ["from", command.table, *(["where"] if command.where else [])]
+            parts += [f"{c.column} {c.operator} {c.value}" for c in command.where]
+            parts += [f"top {command.top}"] if command.top else []
+            parts += [f"bottom {command.bottom}"] if command.bottom else []
+        case ListTables():
+            parts = ["list tables"]
+        case Describe():
+            parts = ["describe", command.table]
+        case CompareSteps():
+            one, other = command.steps
+            parts = [f"compare step {one} step {other} by {command.by}"]
+        case CompareTables():
+            parts = ["compare from from by", *map(_of_measure, command.measures)]
+            parts += [*command.tables, _of_key(command.by)]
+        case Search():
+            parts = ["search notes for", command.query]
+            parts += ["in", command.file] if command.file else []
+            parts += [f"top {command.top}"] if command.top else []
+        case Calculate():
+            parts = ["calculate", command.expression]
+        case Report():
+            parts = ["write report", command.title, "with" if command.chart else ""]
+            parts += [command.chart, "chart"] if command.chart else []
+    return sorted(_bare(" ".join(parts)))
+
+
+def _of_measure(measure):
+    return f"{measure.aggregate} {measure.column}"
+
+
+def _of_key(key):
+    return f"{key.period} of {key.column}" if key.period else key.column
+
+
+def _bare(text):
+    """Words without the signs that only divide them, and with one spelling for each operator."""
+    for sign, word in (("!=", " is not "), (">=", " >= "), ("<=", " <= ")):
+        text = text.replace(sign, word)
+    for sign in "\",'":
+        text = text.replace(sign, " ")
+    words = [{"=": "is"}.get(word, word) for word in text.split()]
+    # Between parts "and" divides like a comma; "bar" is what a chart is unless it says otherwise.
+    return [word for word in words if word not in ("and", "a", "bar")]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("total revenue excluding East from sales.csv", "after 'total revenue' should stand from"),
+        ("total revenue by region excluding East from a.csv", "should stand from, not 'excluding'"),
+        ("total revenue form a.csv", "not 'form'. Did you mean 'from'?"),
+        ("Totl revenue from a.csv", "Did you mean 'total'?"),
+        ("Total the revenue by region from a.csv", "Say: Total revenue by region from a.csv"),
+        ("search notes for late returns", "should stand the end, not 'returns'"),
+        ("search notes for late returns", 'The form is: search notes for "WORDS"'),
+        ("total revenue from a.csv top 0", "should stand a whole number from 1, not '0'"),
+        ("total revenue from a.csv where region is", "should stand a value, not nothing"),
+        ("total by from a.csv", "should stand a column, not 'by'"),
+        ('total "revenue from a.csv', "cannot stand there"),
+        ("compare step 1 and 2 by region", "should stand step, not '2'"),
+        ("Write a poem about the sea", "should stand report, not 'poem'"),
+        ("", "at its beginning should stand count, total"),
+        ("x" * 3_000, "at most 2,000 are read"),
+    ],
+)
+def test_what_is_no_sentence_is_refused_where_it_leaves_the_language(said, told):
+    with pytest.raises(CannotAnswerError) as refusal:
+        parse(said)
+    assert told in str(refusal.value)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(text):
+    with suppress(CannotAnswerError):
+        assert parse(text)

@@ -1,0 +1,83 @@
+"""The keyless team does whole jobs on any folder, as the demo does on the sample data."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from replan import build_graph, run
+from replan_local import local_team
+
+ROOT = Path(__file__).parents[3]
+FARM = (
+    "total eggs by farm from eggs.csv; average hens by frm from hens.csv\n"
+    "search notes for feeding\ncompare step 1 and step 2 by farm\nwrite report with chart"
+)
+
+
+@pytest.fixture
+def job(tmp_path):
+    async def do(request, directory):
+        return await run(build_graph(local_team(directory, tmp_path / "out")), request)
+
+    return do
+
+
+@pytest.fixture
+def farm(tmp_path):
+    directory = tmp_path / "farm"
+    (directory / "papers").mkdir(parents=True)
+    (directory / "eggs.csv").write_text("farm,eggs\nHill,60\nDale,20\nHill,3\n")
+    (directory / "hens.csv").write_text("farm,hens\nHill,6\nDale,4\n")
+    (directory / "papers" / "care.txt").write_text("Feeding is at six.\n\nDoors shut at nine.\n")
+    return directory
+
+
+def demo_task():
+    return re.search(r"^DEMO_TASK := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+
+
+@pytest.mark.parametrize("given", ["sample", "farm"])
+async def test_a_job_runs_in_parallel_is_revised_and_ends_with_a_report_and_a_chart(
+    job, farm, tmp_path, given
+):
+    samples = ROOT / "examples" / "data"
+    request, directory = (demo_task(), samples) if given == "sample" else (FARM, farm)
+    state = await job(request, directory)
+    plan = state["current_plan"]
+    assert state["outcome"] == "completed"
+    assert [step.id for step in plan.steps if not step.dependencies] == [1, 2, 3]
+    assert [step.id for step in plan.steps if step.brief.startswith("Revised: ")] == [2]
+    assert plan.version > 1
+    assert plan.steps[3].dependencies == (1, 2)
+    (report,) = (tmp_path / "out").glob("*.md")
+    assert f"]({report.stem}.svg)" in report.read_text()
+    assert (tmp_path / "out" / f"{report.stem}.svg").exists()
+
+
+async def test_a_word_that_no_note_has_is_corrected_like_a_column(job, farm):
+    state = await job("search notes for feding; write report", farm)
+    assert state["outcome"] == "completed"
+    assert state["current_plan"].steps[0].description == "search notes for feeding"
+    assert "care.txt:1" in state["final_answer"].text
+
+
+async def test_a_calculation_takes_its_figures_from_the_step_before(job, farm):
+    state = await job("total eggs from eggs.csv\ncalculate 10 % of step 1\nwrite report", farm)
+    assert state["outcome"] == "completed"
+    assert "10 % of step 1 = 8.3" in state["final_answer"].text
+
+
+@pytest.mark.parametrize("request_text", ["hello", "calculate 2 + 2", "Who won the match?"])
+async def test_what_needs_no_plan_or_cannot_be_done_is_answered_at_once(job, farm, request_text):
+    state = await job(request_text, farm)
+    assert state["outcome"] == "answered"
+    assert state.get("current_plan") is None
+
+
+async def test_what_was_not_done_is_told_once(job, farm):
+    state = await job("total miles by farm from eggs.csv; write report", farm)
+    answer = state["final_answer"].text
+    assert state["outcome"] == "failed"
+    assert answer.count("No column 'miles'") == 1
+    assert answer.count("write report") == 1

@@ -1,0 +1,292 @@
+"""The data analyst reads the folder it was given, and nothing else on the machine."""
+
+import asyncio
+import sys
+import time
+
+import duckdb
+import pytest
+
+from replan.errors import ConfigurationError
+from replan.plan.model import PlanStep
+from replan.ports.folders import Folders, within
+from replan.state.results import ExecutionContext, ExecutionStatus
+from replan_local import data_analyst
+from replan_local.tables import table_files
+
+ATTACKS = [
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM read_blob('{secret}')",
+    "SELECT * FROM '{secret}'",
+    "SELECT * FROM glob('/etc/*')",
+    "SELECT * FROM sniff_csv('{secret}')",
+    "SELECT * FROM read_parquet('{secret}')",
+    "SELECT * FROM parquet_metadata('{secret}')",
+    "SELECT * FROM query('SELECT * FROM read_text(''{secret}'')')",
+    "FROM read_csv('{folder}/../secret.csv')",
+    "SELECT * FROM duckdb_secrets()",
+    "COPY sightings TO '{folder}/copy.csv'",
+    "COPY (SELECT 1) TO '{folder}/sightings.csv' (USE_TMP_FILE false)",
+    "EXPORT DATABASE '{folder}/out'",
+    "ATTACH '{folder}/x.db'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "PRAGMA database_list",
+    "CALL pragma_version()",
+    "SET enable_external_access = true",
+    "RESET enable_external_access",
+    "SELECT 1; SELECT 2",
+    "SELECT 1; COPY sightings TO '{folder}/copy.csv'",
+    "CREATE TABLE t AS SELECT 1",
+    "INSERT INTO sightings VALUES (1)",
+    "DROP VIEW sightings",
+    "EXPLAIN SELECT 1",
+    "",
+    "not sql",
+]
+
+
+@pytest.fixture
+def secret(folder):
+    path = folder.parent / "secret.csv"
+    path.write_text("word\nswordfish\n")
+    return path
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_a_query_can_neither_read_nor_write_anything_else(ask, folder, secret, attack):
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    sql = attack.format(folder=folder, secret=secret)
+    result = await ask("x", sql=sql)
+    assert result.status is ExecutionStatus.FAILED, result.text
+    assert not result.retry
+    assert "swordfish" not in result.error
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "1=1) UNION SELECT * FROM read_text('/etc/passwd') --",
+        "seen > (SELECT count(*) FROM glob('/*'))",
+        "seen > 1 OR 1 = 1",
+        "seen > 1 top 1",
+    ],
+)
+async def test_a_condition_is_no_sql(ask, condition):
+    result = await ask("x", table="sightings.csv", by="site", where=condition)
+    assert result.status is ExecutionStatus.FAILED
+    assert "is no command" in result.error
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT site, sum(seen) FROM sightings GROUP BY 1 ORDER BY 1;",
+        "WITH s AS (FROM sightings) SELECT site, sum(seen) FROM s GROUP BY 1 ORDER BY 1 -- done",
+    ],
+)
+async def test_an_honest_query_runs(ask, sql):
+    result = await ask("x", sql=sql)
+    assert "| Forest | 8 |\n| Lake | 24 |" in result.text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT site FROM sightings LIMIT 1; -- done",
+        "SELECT 1 AS a, 2 AS a",
+        "SUMMARIZE sightings",
+        "DESCRIBE sightings",
+        "VALUES (1)",
+        "SELECT [1, 2] AS l, {'a': 1} AS s, NULL AS n, true AS b, 1.5::DECIMAL(4, 2) AS d",
+    ],
+)
+async def test_every_form_of_a_query_runs(ask, sql):
+    result = await ask("x", sql=sql)
+    assert result.status is ExecutionStatus.SUCCESS, result.error
+
+
+def self_joined(levels: int) -> str:
+    parts = (f"a{i} AS (FROM a{i - 1}, a{i - 1} b{i})" for i in range(1, levels))
+    return f"WITH a0 AS (FROM sightings), {', '.join(parts)} FROM a{levels - 1}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        (f"SELECT {'1 + ' * 6_000}1", "at most 20,000"),
+        ("SELECT * FROM " + "(SELECT * FROM " * 1_200 + "sightings" + ")" * 1_200, "at most 24"),
+        (self_joined(30), "at most 24"),
+        ("FROM duckdb_settings()", "duckdb_settings"),
+        ("FROM duckdb_views", "duckdb_views"),
+        ('SELECT * FROM "duckdb_views"()', "duckdb_views"),
+        ("FROM query('FROM duckdb_' || 'settings()')", "query"),
+        ("SELECT sql FROM sqlite_master", "sqlite_master"),
+        ("SELECT view_definition FROM information_schema.views", "information_schema"),
+        ("SELECT definition FROM pg_views", "pg_views"),
+        ("SELECT current_setting('allowed_paths')", "current_setting"),
+    ],
+)
+async def test_sql_of_a_step_is_small_and_looks_at_the_tables_only(ask, folder, sql, reason):
+    result = await ask("x", sql=sql)
+    assert result.status is ExecutionStatus.FAILED
+    assert reason in result.error
+    assert str(folder) not in result.error
+
+
+async def test_a_cell_is_cut_in_the_database(ask, folder):
+    duckdb.sql("SELECT repeat('x', 100_000) AS word, range AS n FROM range(500)").write_parquet(
+        str(folder / "bomb.parquet")
+    )
+    assert (folder / "bomb.parquet").stat().st_size < 500_000
+    result = await ask("x", sql="SELECT * FROM bomb")
+    assert result.status is ExecutionStatus.SUCCESS, result.error
+    assert "x" * 501 not in result.text
+
+
+async def test_a_query_takes_no_more_than_its_memory(ask):
+    result = await ask("x", sql="SELECT list(r) FROM range(300_000_000) t(r)")
+    assert result.status is ExecutionStatus.FAILED
+    assert "Out of Memory" in result.error
+
+
+async def test_a_join_of_two_files_in_one_query_runs(ask):
+    sql = "SELECT area FROM sites JOIN rings USING (site) ORDER BY ring_id"
+    assert "| 120.5 |\n| 120.5 |\n| 300 |" in (await ask("x", sql=sql)).text
+
+
+async def test_times_with_a_zone_need_no_other_package(ask):
+    sql = 'SELECT "at"::TIMESTAMPTZ AS moment FROM rings LIMIT 1'
+    assert "2024-01-05 10:00:00+00" in (await ask("x", sql=sql)).text
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.csv", "link.csv", "linked/secret.csv", "/etc/hosts.csv"]
+)
+async def test_no_file_name_leads_out_of_the_folder(ask, folder, secret, name):
+    (folder / "link.csv").symlink_to(secret)
+    (folder / "linked").symlink_to(secret.parent, target_is_directory=True)
+    for result in (await ask(f"describe {name}"), await ask("x", table=name)):
+        assert result.status is ExecutionStatus.FAILED
+        assert "swordfish" not in result.error
+
+
+def test_only_tables_inside_the_folder_are_found(folder, secret):
+    (folder / "link.csv").symlink_to(secret)
+    (folder / "inner.csv").symlink_to(folder / "sightings.csv")
+    (folder / ".hidden.csv").write_text("a\n1\n")
+    (folder / "notes.txt").write_text("a\n1\n")
+    deep = folder / "a" / "b" / "c" / "d"
+    deep.mkdir(parents=True)
+    (deep / "deep.csv").write_text("a\n1\n")
+    (folder / "a" / "sites.csv").write_text("a\n1\n")
+    files = table_files(folder)
+    assert [file.name for file in files] == [
+        "a/sites.csv",
+        "inner.csv",
+        "rings.json",
+        "sightings.csv",
+        "sites.parquet",
+    ]
+    assert len({file.view for file in files}) == len(files)
+
+
+async def test_a_name_that_two_folders_have_must_be_told_apart(ask, folder):
+    for sub in ("a", "b"):
+        (folder / sub).mkdir()
+        (folder / sub / "same.csv").write_text("team,cost\nx,1\n")
+    assert "Name one with its folder" in (await ask("total cost by team from same.csv")).error
+    assert "| x | 1 |" in (await ask("total cost by team from b/same.csv")).text
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00\x01,\n", b'{"a": [1, 2'])
+async def test_a_broken_file_is_a_failure_with_its_name(ask, folder, content):
+    (folder / "broken.json").write_bytes(content)
+    result = await ask("describe broken.json")
+    assert "broken.json cannot be read as a table" in result.error
+
+
+BROKEN = {
+    "broken.json": b'{"a": [1, 2',
+    "broken.parquet": b"PAR1 and no more",
+    "broken.csv": b"",
+}
+
+
+@pytest.fixture(params=sorted(BROKEN))
+def broken(request, folder):
+    (folder / request.param).write_bytes(BROKEN[request.param])
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("command", "parameters"),
+    [
+        ("total seen by site from sightings.csv", {}),
+        ("compare count from sightings.csv and count from rings.json by site", {}),
+        ("x", {"sql": "SELECT sum(seen) AS seen FROM sightings"}),
+    ],
+)
+async def test_what_names_other_files_has_nothing_to_do_with_a_broken_one(
+    ask, broken, command, parameters
+):
+    result = await ask(command, **parameters)
+    assert result.status is ExecutionStatus.SUCCESS, result.error
+
+
+async def test_the_list_of_tables_says_which_one_cannot_be_read(ask, broken):
+    text = (await ask("list tables")).text
+    assert f"- {broken} cannot be read as a table" in text
+    assert "- sites.parquet, in SQL sites: site (text), area (number)" in text
+
+
+@pytest.mark.parametrize(
+    ("command", "parameters"),
+    [
+        ("describe {name}", {}),
+        ("total seen by site from broken", {}),
+        ("compare count from sightings.csv and count from {name} by site", {}),
+        ("x", {"sql": "SELECT * FROM broken"}),
+        ("x", {"table": "{name}"}),
+    ],
+)
+async def test_a_broken_file_that_was_asked_for_is_the_failure(ask, broken, command, parameters):
+    given = {name: value.format(name=broken) for name, value in parameters.items()}
+    result = await ask(command.format(name=broken), **given)
+    assert result.status is ExecutionStatus.FAILED, result.text
+    assert f"{broken} cannot be read as a table" in result.error
+
+
+@pytest.mark.parametrize("name", ["Sales 2024.csv", "north, south.csv", "q (final).csv"])
+@pytest.mark.parametrize("place", ["", "a folder/"])
+async def test_a_name_with_blanks_or_signs_is_found_as_it_stands(ask, folder, place, name):
+    (folder / place).mkdir(exist_ok=True)
+    (folder / place / name).write_text("team,cost\nx,1\nx,2\n")
+    for result in (
+        await ask(f'total cost by team from "{place}{name.upper()}"'),
+        await ask("x", table=name, measures="total cost", by=["team"]),
+    ):
+        assert "| x | 3 |" in result.text, result.error
+
+
+async def test_a_file_that_is_not_utf8_says_so(ask, folder):
+    (folder / "german.csv").write_bytes("Straße;Menge\nNebenweg;2\n".encode("latin-1"))
+    assert "not utf-8" in (await ask("describe german.csv")).error
+
+
+async def test_a_cancelled_step_stops_its_query_at_once(folder):
+    sql = "SELECT count(*) FROM range(10000000000) a, range(100000) b"
+    step = PlanStep(id=1, description="x", parameters={"sql": sql})
+    context = ExecutionContext(task_description="x", plan_step=step, parameters=step.parameters)
+    started = time.monotonic()
+    with pytest.raises(TimeoutError), within(Folders(folder, folder)):
+        await asyncio.wait_for(data_analyst.run(context, {}), timeout=0.3)
+    assert time.monotonic() - started < 3
+
+
+async def test_without_duckdb_the_step_says_what_to_install(ask, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ConfigurationError, match=r'pip install "replan\[local\]"'):
+        await ask("list tables")
