@@ -221,7 +221,7 @@ def start_at_once(places):
 
 
 def test_many_processes_start_on_one_fresh_file(tmp_path):
-    start_at_once(str(tmp_path / f"{number}.sqlite") for number in range(25))
+    start_at_once(str(tmp_path / f"{number}.sqlite") for number in range(12))
 
 
 def test_many_processes_start_on_one_fresh_database(postgres_dsn):
