@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from replan.app import build_graph
     from replan.errors import (
         ConfigurationError,
-        DeserializationError,
         InputError,
         LimitReachedError,
         ModelCallError,
@@ -60,7 +59,6 @@ _PLACES = {
     "replan.app": ("build_graph",),
     "replan.errors": (
         "ConfigurationError",
-        "DeserializationError",
         "InputError",
         "LimitReachedError",
         "ModelCallError",
@@ -112,7 +110,6 @@ __all__ = [
     "CollectedResults",
     "ConfigurationError",
     "Decision",
-    "DeserializationError",
     "EnhancedState",
     "ExecutionContext",
     "ExecutionRecord",

@@ -13,7 +13,6 @@ ReplanError
 ├── PlanError                    the plan algebra refuses
 │   ├── UnknownStepError         no step has this id
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
-├── DeserializationError         a text is not the value it should be
 ├── StorageError                 what is recorded of runs cannot be read or written
 │   └── ThreadLostError          another run has taken the thread meanwhile
 ├── ModelCallError               a model could not be reached or refused the call
@@ -198,14 +197,6 @@ class PlanChangeError(PlanError):
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         self.refusals = tuple(refusals)
         super().__init__("\n".join(str(refusal) for refusal in self.refusals))
-
-
-class DeserializationError(ReplanError, ValueError):
-    """A text cannot be read back as the value that it should hold."""
-
-    def __init__(self, kind: str, problem: str) -> None:
-        self.kind = kind
-        super().__init__(f"This text is not a {kind}: {problem}")
 
 
 class StorageError(ReplanError):

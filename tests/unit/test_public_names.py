@@ -16,7 +16,6 @@ NAMES = [
     "CollectedResults",
     "ConfigurationError",
     "Decision",
-    "DeserializationError",
     "EnhancedState",
     "ExecutionContext",
     "ExecutionRecord",

@@ -9,26 +9,17 @@ from replan.plan.changes import (
     RemoveStep,
     ReorderSteps,
     compare,
-    extract_plan_changes,
     update_type,
 )
 from replan.plan.conflicts import WriteConflict, write_conflicts
 from replan.plan.dependencies import (
     Readiness,
     blocked_steps,
-    find_next_executable_step,
     readiness,
     ready_steps,
     settle_conditions,
     skippable_steps,
     unmet_steps,
-)
-from replan.plan.feedback import (
-    PlanFeedback,
-    create_step_from_feedback,
-    modify_existing_step,
-    reorder_steps,
-    update_plan_dynamically,
 )
 from replan.plan.history import replay
 from replan.plan.markdown.document import (
@@ -55,7 +46,7 @@ from replan.plan.order import critical_length, critical_path, find_cycle, run_or
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.revision import next_free_id
-from replan.plan.statuses import excerpt, step_outcome, update_step_status, with_statuses
+from replan.plan.statuses import excerpt, step_outcome, with_statuses
 from replan.plan.width import width
 
 __all__ = [
@@ -66,7 +57,6 @@ __all__ = [
     "ModifyStep",
     "PlanChange",
     "PlanDocument",
-    "PlanFeedback",
     "PlanStep",
     "PlanUpdate",
     "PlanUpdateType",
@@ -83,18 +73,14 @@ __all__ = [
     "as_new_plan",
     "blocked_steps",
     "compare",
-    "create_step_from_feedback",
     "critical_length",
     "critical_path",
     "excerpt",
-    "extract_plan_changes",
     "find_cycle",
-    "find_next_executable_step",
     "fingerprint",
     "looks_like_plan",
     "made_progress",
     "merge_revision",
-    "modify_existing_step",
     "next_free_id",
     "normalised",
     "normalised_step",
@@ -105,7 +91,6 @@ __all__ = [
     "render",
     "render_for_model",
     "reopened",
-    "reorder_steps",
     "repeats_revision",
     "replay",
     "rerun_reasons",
@@ -116,8 +101,6 @@ __all__ = [
     "step_outcome",
     "unmet_steps",
     "unsealed",
-    "update_plan_dynamically",
-    "update_step_status",
     "update_type",
     "width",
     "with_statuses",

@@ -203,16 +203,6 @@ def from_record(record: Mapping[str, JsonValue]) -> tuple[PlanChange, ...]:
     return tuple(_CHANGES.validate_python(found))
 
 
-def extract_plan_changes(old: TaskPlan, new: TaskPlan) -> dict[str, JsonValue]:
-    """Tell what changed between two versions of a plan, as JSON.
-
-    Returns:
-        A mapping with those of these keys that apply: `added` (a list of index and step),
-        `removed` (ids), `modified` (new values of fields by id), `reordered` (all ids), `title`.
-    """
-    return to_record(difference(old, new))
-
-
 def _changed_fields(old: PlanStep, new: PlanStep) -> dict[str, JsonValue]:
     before = old.model_dump(mode="json", include=set(STRUCTURAL))
     after = new.model_dump(mode="json", include=set(STRUCTURAL))

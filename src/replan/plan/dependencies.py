@@ -43,11 +43,6 @@ def ready_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
     return tuple(sorted(ready, key=lambda step: (-step.priority, step.id)))
 
 
-def find_next_executable_step(plan: TaskPlan) -> PlanStep | None:
-    """Give the first of the ready steps, if there is one."""
-    return next(iter(ready_steps(plan)), None)
-
-
 def blocked_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
     """Give the open steps that can never run without a revision, in the plan's order.
 

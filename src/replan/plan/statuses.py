@@ -20,43 +20,6 @@ def excerpt(text: str, limit: int = EXCERPT) -> str:
     return (shorter if len(shorter) > limit * 2 // 3 else cut.rstrip()) + "…"
 
 
-def update_step_status(  # noqa: PLR0913 - one name for each thing that a result says
-    plan: TaskPlan,
-    step_id: int,
-    *,
-    succeeded: bool,
-    result: str,
-    error: str,
-    duration: float,
-    retry_count: int,
-    at: datetime,
-) -> TaskPlan:
-    """Write a step's outcome into the plan: completed or failed, result, reason, duration.
-
-    Args:
-        plan: The plan.
-        step_id: The step.
-        succeeded: Whether at least one of its specialists succeeded.
-        result: The result; the plan keeps an excerpt.
-        error: Why it failed; empty if it did not.
-        duration: Seconds that it took.
-        retry_count: Tries beside the first that were used.
-        at: The time of the outcome.
-
-    Raises:
-        UnknownStepError: No step has this id.
-    """
-    step = step_outcome(
-        plan.step(step_id),
-        succeeded=succeeded,
-        result=result,
-        error=error,
-        duration=duration,
-        retry_count=retry_count,
-    )
-    return with_statuses(plan, [step], at)
-
-
 def step_outcome(
     step: PlanStep, *, succeeded: bool, result: str, error: str, duration: float, retry_count: int
 ) -> PlanStep:

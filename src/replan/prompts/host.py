@@ -180,16 +180,6 @@ def build_final_answer_prompt(
     return [system, _data(state, feedback=feedback_result, missing=missing, budget=budget)]
 
 
-def build_result_collector_prompt(
-    collected_results: CollectedResults, state: EnhancedState, host: HostPrompts
-) -> list[BaseMessage]:
-    """Ask for a summary of a round's results; the graph writes its own without a model."""
-    system = _system("result_collector", host, load("result_collector"), _told(state))
-    parts = request_sections(conversation_of(state))
-    parts += [_result(result) for result in collected_results.results.values()]
-    return [system, HumanMessage("\n\n".join(parts))]
-
-
 def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
     """The messages of this run's request: all after the last answer."""
     messages = state.get("messages", [])

@@ -20,7 +20,6 @@ Node = Literal[
     "feedback",
     "plan_update",
     "final_answer",
-    "result_collector",
 ]
 """Who calls a model."""
 

@@ -25,8 +25,3 @@ def render(template: str, **values: object) -> str:
         return str(values[name]) if name in values else found[0]
 
     return _PLACEHOLDER.sub(value_of, template)
-
-
-def placeholders(template: str) -> frozenset[str]:
-    """The names of a template's placeholders."""
-    return frozenset(found[1] or found[2] for found in _PLACEHOLDER.finditer(template))

@@ -23,14 +23,13 @@ from replan.plan import (
     as_new_plan,
     compare,
     excerpt,
-    extract_plan_changes,
     made_progress,
     merge_revision,
     next_free_id,
     parse_plan_from_markdown,
     repeats_revision,
     replay,
-    update_step_status,
+    step_outcome,
     with_statuses,
 )
 
@@ -228,12 +227,6 @@ def test_a_modification_has_only_fields_and_values_that_fit(fields: dict[str, ob
         ModifyStep.model_validate({"step_id": 3, "fields": fields})
 
 
-def test_the_difference_of_two_versions_is_json(plan: TaskPlan) -> None:
-    new = plan.with_steps(plan.step(3).replace(priority=2)).replace(title="EVs")
-    assert extract_plan_changes(plan, new) == {"modified": {"3": {"priority": 2}}, "title": "EVs"}
-    assert extract_plan_changes(plan, plan) == {}
-
-
 def test_a_revised_document_keeps_what_is_finished(plan: TaskPlan) -> None:
     new = revised("- [ ] 3. Compare both @analyst (after 1)\n- [x] 5. Send it (after 3)\n", plan)
     assert [step.id for step in new.steps] == [1, 3, 5]
@@ -283,15 +276,15 @@ def test_a_history_replays_to_the_present_structure(plan: TaskPlan) -> None:
 
 
 def test_an_outcome_is_written_into_plan_and_document(plan: TaskPlan) -> None:
-    after = update_step_status(
-        *(plan, 3),
+    ended = step_outcome(
+        plan.step(3),
         succeeded=True,
         result="word " * 999,
         error="",
         duration=2.5,
         retry_count=1,
-        at=NOON,
     )
+    after = with_statuses(plan, [ended], NOON)
     step = after.step(3)
     assert step.status is StepStatus.COMPLETED
     assert len(step.result) <= 600
@@ -300,9 +293,10 @@ def test_an_outcome_is_written_into_plan_and_document(plan: TaskPlan) -> None:
     assert after.completed_steps == (1, 3)
     assert after.version == plan.version
     assert PlanDocument.parse(after.content).plan.step(3).result == step.result
-    failed = update_step_status(
-        *(plan, 3), succeeded=False, result="", error="No.", duration=1, retry_count=0, at=NOON
+    ended = step_outcome(
+        plan.step(3), succeeded=False, result="", error="No.", duration=1, retry_count=0
     )
+    failed = with_statuses(plan, [ended], NOON)
     assert (failed.step(3).status, failed.step(3).feedback) == (StepStatus.FAILED, "No.")
     assert "[!] 3." in failed.content
 

@@ -16,7 +16,6 @@ from replan.plan import (
     critical_length,
     critical_path,
     find_cycle,
-    find_next_executable_step,
     parse_plan_from_markdown,
     readiness,
     ready_steps,
@@ -90,12 +89,6 @@ def test_ready_steps_come_by_priority_then_number() -> None:
         "[ ] 4. d", "[~] 3. c (priority 2)", "[ ] 2. b (priority 2)", "[x] 1. a (priority 9)"
     )
     assert ids(ready_steps(made)) == [2, 3, 4]
-    assert find_next_executable_step(made) == made.step(2)
-
-
-def test_nothing_can_be_executed_when_everything_is_done_or_blocked() -> None:
-    assert find_next_executable_step(plan("[x] 1. a", "[-] 2. b")) is None
-    assert find_next_executable_step(plan("[!] 1. a", "[ ] 2. b (after 1)")) is None
 
 
 def test_what_waits_for_a_blocked_step_is_blocked_too() -> None:

@@ -3,10 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
 
-from replan.errors import DeserializationError
-from replan.replies.parsing import parse_feedback_result, parse_thinking_result
 from replan.replies.readings import (
     Complaint,
     read_feedback,
@@ -126,45 +123,6 @@ def test_an_update_that_says_nothing_is_none(update: str) -> None:
     reading = read_feedback(f"---\nverdict: continue\nupdate: {update}\n---")
     assert not isinstance(reading, Complaint)
     assert reading.update == ""
-
-
-def test_a_thinking_result_is_parsed_from_a_message() -> None:
-    request = (HumanMessage("Hello"),)
-    message = AIMessage("---\ncomplexity: simple\nscore: 0.1\nreasoning: a greeting\n---\nHi.")
-    result = parse_thinking_result(message, at=NOON, original_messages=request)
-    assert (result.thought, result.complexity, result.score) == ("Hi.", "simple", 0.1)
-    assert (result.reasoning, result.timestamp) == ("a greeting", NOON)
-    assert result.original_messages == request
-
-
-def test_thinking_blocks_of_a_message_are_not_its_text() -> None:
-    message = AIMessage(
-        [
-            {"type": "reasoning", "reasoning": "complexity: complex"},
-            {"type": "text", "text": "complexity: simple\n\nHi."},
-        ]
-    )
-    assert parse_thinking_result(message, at=NOON).thought == "Hi."
-
-
-def test_a_message_that_cannot_be_read_is_an_error_and_no_default() -> None:
-    with pytest.raises(DeserializationError, match="thinking result"):
-        parse_thinking_result(AIMessage(""), at=NOON)
-    with pytest.raises(DeserializationError, match="feedback result"):
-        parse_feedback_result(AIMessage("Hm."))
-
-
-def test_a_feedback_result_is_parsed_from_a_message() -> None:
-    done = parse_feedback_result(AIMessage("---\nverdict: complete\nfeedback: fine\n---\nLima."))
-    assert not done.should_continue
-    assert done.final_answer is not None
-    assert (done.final_answer.text, done.feedback, done.revised_plan) == ("Lima.", "fine", "")
-    more = parse_feedback_result(
-        AIMessage(f"---\nverdict: continue\nupdate: look again\n---\n{PLAN}")
-    )
-    assert more.should_continue
-    assert more.final_answer is None
-    assert (more.revised_plan, more.plan_update_suggestion) == (PLAN, "look again")
 
 
 def test_a_specialist_keeps_every_line_that_is_not_front_matter() -> None:

@@ -106,12 +106,6 @@ def read_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(decode(name) for name in names))
 
 
-def step_numbers(text: str) -> tuple[int, ...]:
-    """Read the numbers in "step 3", "steps 1, 2 and 4" or "步骤 2", wherever they stand."""
-    lists = _NAMED_STEPS.findall(text)
-    return tuple(dict.fromkeys(number for found in lists for number in _numbers(found) or ()))
-
-
 def _phrase_at(text: str, at: int) -> Phrase:
     for pattern, reader in _ATTRIBUTES:
         match = pattern.match(text, at)
@@ -291,7 +285,6 @@ _KEY_LINE = re.compile(
 _AT = re.compile(rf"@({words.NAME})")
 _NAME = re.compile(words.NAME)
 _BETWEEN_NAMES = re.compile(r"[,，、&+]|\s(?:and|und|et|y|和|与)\s", re.IGNORECASE)
-_NAMED_STEPS = re.compile(rf"(?:{words.STEP})\s*+({_STEP_LIST})", re.IGNORECASE)
 _ONE_RESOURCE = re.compile(rf"(?:{_BETWEEN_RESOURCES})?({_RESOURCE})", re.IGNORECASE)
 _ONE_OR_RANGE = re.compile(
     r"(\d+)(?:\s*+(?:步)?\s*+(?:-|–|to|through|bis|至|到)\s*+\D{0,8}?(\d+))?"
