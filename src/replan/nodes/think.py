@@ -17,6 +17,7 @@ from replan.nodes.host_call import HostCall, host_call
 from replan.nodes.new_settings import asked_in, refused_in
 from replan.nodes.repair import ask_readable
 from replan.nodes.run_start import start_run
+from replan.ports.reply_end import refusal_in, refused
 from replan.ports.services import Services
 from replan.prompts.conversation import request_text
 from replan.prompts.host import build_thinking_prompt, request_messages
@@ -60,7 +61,7 @@ async def think(
         reading, answer, unreadable = await _judged(start.view, call)
     if start.plan is not None:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
-    cut = await call.tell_cut() if answer is not None else ""
+    cut = await call.tell_cut() if answer is not None and not refusal_in(answer) else ""
     thinking = ThinkingResult(
         thought=reading.body,
         complexity=reading.complexity or TaskComplexity.SIMPLE,
@@ -113,6 +114,8 @@ async def _judged(
         return ThinkReading(complexity=TaskComplexity.SIMPLE), None, unreadable
     is_simple = (reading.complexity or TaskComplexity.SIMPLE) is TaskComplexity.SIMPLE
     answer = shown.finish(reading.body) if shown and is_simple and reading.body else None
+    if answer is not None and call.end.words:
+        answer = refused(answer, call.end.words)
     return reading, answer, unreadable
 
 

@@ -20,7 +20,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from replan.adapters.offline.reply import reply_to
+from replan.adapters.offline.reply import refusal_of, reply_to
 
 _WORD_AND_BLANKS = re.compile(r"\s*\S+\s*|\s+")
 
@@ -56,6 +56,7 @@ class OfflineModel(BaseChatModel):
         text = reply_to(messages)
         message = AIMessage(
             content=text,
+            additional_kwargs=_refusal(text),
             usage_metadata=_usage(messages, text),
             response_metadata={"model_name": "offline", "finish_reason": "stop"},
         )
@@ -101,11 +102,17 @@ def _chunks(messages: Sequence[BaseMessage]) -> Iterator[ChatGenerationChunk]:
         yield ChatGenerationChunk(message=AIMessageChunk(content=word))
     end = AIMessageChunk(
         content="",
+        additional_kwargs=_refusal(text),
         usage_metadata=_usage(messages, text),
         response_metadata={"model_name": "offline", "finish_reason": "stop"},
         chunk_position="last",
     )
     yield ChatGenerationChunk(message=end)
+
+
+def _refusal(text: str) -> dict[str, str]:
+    words = refusal_of(text)
+    return {"refusal": words} if words else {}
 
 
 def _usage(messages: Sequence[BaseMessage], text: str) -> UsageMetadata:

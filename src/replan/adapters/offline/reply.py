@@ -40,6 +40,7 @@ _ABOUT = re.compile(
     r"|how\s+do\s+you\s+work|你是谁|你能做什么)\W*$",
     re.IGNORECASE,
 )
+_CANNOT = "The offline model cannot do this"
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
@@ -69,6 +70,12 @@ def reply_to(messages: Sequence[BaseMessage]) -> str:
     prompt = _read(messages)
     node = prompt.call.node if prompt.call else "direct_answer"
     return _WRITERS[node](prompt)
+
+
+def refusal_of(reply: str) -> str:
+    """The words of a reply that refuses the request; empty for any other reply."""
+    body = reply.rpartition("---\n")[2]
+    return body.strip() if body.startswith(_CANNOT) else ""
 
 
 def _read(messages: Sequence[BaseMessage]) -> _Prompt:
@@ -175,10 +182,7 @@ def _self_description(team: Sequence[SpecialistCard]) -> str:
 def _refusal(prompt: _Prompt) -> str:
     names = ", ".join(card.name for card in prompt.team)
     team = f"nobody in its team ({names}) does what the request asks" if names else "it has no team"
-    return (
-        f"The offline model cannot do this: it has no language model behind it, and {team}. "
-        f"{HOW_TO_CONFIGURE}"
-    )
+    return f"{_CANNOT}: it has no language model behind it, and {team}. {HOW_TO_CONFIGURE}"
 
 
 def _refuse_step(prompt: _Prompt) -> str:
