@@ -220,7 +220,7 @@ def run(
             settings=settings_of_run(limit or [], approve),
         )
         if preview:
-            from replan.cli.previewing import previewed
+            from replan.cli.preview import previewed
 
             text, code = previewed(order, os.environ, as_json=as_json)
             typer.echo(text, nl=False)
@@ -299,7 +299,7 @@ def runs(
     """List the runs that are kept, the newest first."""
 
     def listed() -> int:
-        from replan.cli.listing import list_runs
+        from replan.cli.runs import list_runs
 
         return list_runs(most, _place(storage), sys.stdout, as_json=as_json)
 
@@ -316,7 +316,7 @@ def show(
     """Show a run: its plan with marks, who changed it, tries, events, what it used, its answer."""
 
     def shown() -> int:
-        from replan.cli.showing import show_run
+        from replan.cli.show import show_run
 
         return show_run(run_id, _place(storage), sys.stdout, as_json=as_json)
 
@@ -333,7 +333,7 @@ def rm(
     """Remove runs with all that is kept of them. A run that is not over cannot go on then."""
 
     def removed() -> int:
-        from replan.cli.removing import remove_runs
+        from replan.cli.rm import remove_runs
 
         return remove_runs(run_ids, _place(storage), yes=yes)
 
@@ -364,7 +364,7 @@ def check(
     """
 
     def checked() -> int:
-        from replan.cli.checking import check_plan
+        from replan.cli.bounds import check_plan
 
         text, code = check_plan(plan, team, os.environ, as_json=as_json, imports=imports)
         typer.echo(text, nl=False)
@@ -384,7 +384,7 @@ def graph(
     """Draw the graph of a team."""
 
     def drawn() -> int:
-        from replan.cli.drawing import draw
+        from replan.cli.graph import draw
 
         typer.echo(draw(team, os.environ, ascii_art=drawing is DrawingFormat.ASCII))
         return 0
@@ -403,7 +403,7 @@ def init(
     """Write a starter team: team.yaml, its JSON schema for editors, and a plan to run."""
 
     def written() -> int:
-        from replan.cli.starting import write_starter
+        from replan.cli.init import write_starter
 
         typer.echo(write_starter(directory, force=force), nl=False)
         return 0
@@ -416,7 +416,7 @@ def schema() -> None:
     """Print the JSON schema of team files."""
 
     def printed() -> int:
-        from replan.cli.starting import schema_text
+        from replan.cli.init import schema_text
 
         typer.echo(schema_text(), nl=False)
         return 0

@@ -8,10 +8,10 @@ from pydantic import JsonValue
 
 from replan.app import local_config
 from replan.cli.cells import harmless
-from replan.cli.checking import team_of
 from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.orders import Order
 from replan.cli.outlook import Team, outlook, outlook_lines
+from replan.cli.bounds import team_of
 from replan.plan.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.settings.team_file import read_team_file

@@ -10,9 +10,9 @@ from pydantic import JsonValue
 
 from replan.cli.cells import counted, harmless, one_line
 from replan.cli.keeping import Place, found, opened
-from replan.cli.listing import when
 from replan.cli.looking import Seen, seen, viewer
 from replan.cli.questions import told
+from replan.cli.runs import when
 from replan.plan.model import PlanUpdate
 from replan.ports.journal import LedgerEntry, Spending
 from replan.state.results import Artifact
