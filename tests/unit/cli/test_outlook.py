@@ -3,8 +3,8 @@
 import pytest
 
 from replan import Host, Limits, MultiAgentConfig, Price, Specialist
-from replan.cli.outlook import Team, outlook, outlook_lines
 from replan.cli.bounds import dearest_token
+from replan.cli.outlook import Team, outlook, outlook_lines
 from replan.plan import PlanDocument
 from replan.testing import ScriptedModel
 
