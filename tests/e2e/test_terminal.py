@@ -88,14 +88,14 @@ def test_a_plan_lives_on_a_terminal_of_60_columns(terminal, tmp_path):
     last = shown.text[shown.text.rindex("Compare two policies 比較") :].splitlines()
     assert last[0] == "Compare two policies 比較 with [bold]markup[/bold] in the…"
     assert [line[:3] for line in last[1:4]] == ["✓ 1", "✓ 2", "✓ 3"]
-    assert last[4:10] == [
+    assert last[4:9] == [
         "",
-        "The EU sets **targets**, the US leans on",
-        "[red]credits[/red].",
+        "The EU sets targets, the US leans on [red]credits[/red].",
         "",
-        "- one",
-        "- two",
+        " • one",
+        " • two",
     ]
+    assert "\x1b[1mtargets\x1b[0m" in shown.raw
     assert re.fullmatch(r"completed: 5 model calls, \d+ tokens, [\d.]+ s", last[-1])
     drawn = re.split(r"[\r\n]+", CONTROL.sub("", shown.raw))
     assert all(cell_len(line) < COLUMNS for line in drawn)
@@ -103,7 +103,7 @@ def test_a_plan_lives_on_a_terminal_of_60_columns(terminal, tmp_path):
 
 
 def test_the_notice_of_the_offline_model_is_broken_between_words(terminal):
-    shown = terminal("run", "hello", replies={}, own_team=False)
+    shown = terminal("run", "2 + 2", replies={}, own_team=False)
     assert shown.end() == 0
     lines = shown.text.splitlines()[1:]
     assert lines[0].startswith("Offline model: plans commands and plan documents by fixed")
@@ -123,6 +123,28 @@ def test_a_dumb_terminal_gets_lines(terminal):
     assert shown.end() == 0
     assert "\x1b" not in shown.raw
     assert "[x] step 3 analyst" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("option", "answer"),
+    [("--quiet", "The EU sets targets, the US"), ("--plain", "The EU sets **targets**, the US")],
+)
+def test_an_answer_is_shown_as_markdown_unless_plain_lines_are_wanted(terminal, option, answer):
+    shown = terminal("run", "Compare.", option)
+    assert shown.end() == 0
+    assert answer in shown.text
+    assert ("\x1b" in shown.raw) is (option == "--quiet")
+    assert ("[x] step 3 analyst" in shown.text) is (option == "--plain")
+
+
+def test_a_kept_answer_is_shown_as_markdown(terminal):
+    assert terminal("run", "Compare.").end() == 0
+    shown = terminal("show", "last", replies={}, own_team=False)
+    assert shown.end() == 0
+    assert "answer:\n  The EU sets targets, the US leans on" in shown.text
+    plain = terminal("show", "last", "--plain", replies={}, own_team=False)
+    assert plain.end() == 0
+    assert "answer:\n  The EU sets **targets**" in plain.text
 
 
 def test_json_on_a_terminal_is_json_and_nothing_else(terminal):

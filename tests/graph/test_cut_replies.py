@@ -105,6 +105,27 @@ async def test_a_refusal_is_told_in_its_own_words(team):
     assert "I cannot help with that" in state["unreadable_replies"][0].complaint
 
 
+@pytest.mark.parametrize("calls", ["merged", "separate"])
+async def test_an_answer_that_is_a_refusal_fails_with_its_own_words_and_no_limit(team, calls):
+    words = "I cannot help with that."
+    merged, alone = f"---\ncomplexity: simple\n---\n{words}", Reply(words, refusal=words)
+    script = {"think": Reply(merged, refusal=words), "direct_answer": alone}
+    if calls == "separate":
+        script["think"] = "---\ncomplexity: simple\n---\n"
+    with ScriptedModel({key: always(reply) for key, reply in script.items()}) as model:
+        events = await events_of(team(model, calls=calls))
+        state = await run(team(model, calls=calls), "Do harm.")
+    assert (state["outcome"], state["final_answer"].text) == ("failed", words)
+    assert (events[-1].outcome, told(events), state["limit_reached"]) == ("failed", [], "")
+
+
+async def test_a_reply_that_ends_for_refusal_fails(team):
+    half = Reply("---\ncomplexity: simple\n---\nI will not", finish_reason="refusal")
+    with ScriptedModel({"think": half}) as model:
+        state = await run(team(model), "Do harm.")
+    assert (state["outcome"], state["final_answer"].text) == ("failed", "I will not")
+
+
 async def test_a_final_answer_of_the_judgement_that_was_cut_off_is_marked(team):
     script = {"think": THINK, **STEPS, "feedback": cut("---\nverdict: complete\n---\nThe ans")}
     with ScriptedModel(script) as model:

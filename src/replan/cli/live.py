@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
@@ -13,6 +13,7 @@ from replan.cli.account import account, files, warnings
 from replan.cli.cells import wrapped
 from replan.cli.course import Course, Row
 from replan.cli.frame import ASCII, UNICODE, Window, frame, whole_plan
+from replan.cli.markdown import columns_of, console_on, print_markdown
 from replan.cli.notices import notice, verbose_notice
 from replan.events.types import Event, SpecialistCompleted, TaskCompleted
 from replan.plan.model import StepStatus
@@ -48,8 +49,7 @@ class LiveTeller:
         self._verbose = verbose
         self._course = Course(started=clock())
         self._artifacts = {each.path: each for each in made}
-        # What models and files say is text, never markup.
-        self._console = Console(file=output, highlight=False, markup=False, emoji=False)
+        self._console = console_on(output)
         self._live = self._new_live()
 
     def say(self, text: str) -> None:
@@ -117,7 +117,7 @@ class LiveTeller:
         self._output.write(f"\n{files(self._artifacts.values(), self._workspace)}")
         for line in warnings(event):
             self._print(list(wrapped(line, self._width)))
-        self._output.write(account(event, seconds))
+        self._print(list(wrapped(account(event, seconds).rstrip("\n"), self._width)))
         self._output.flush()
 
     def _show(self, course: Course) -> None:
@@ -127,8 +127,9 @@ class LiveTeller:
                 self._console.print(line, soft_wrap=True)
         answer = course.answer.strip("\n")
         if answer.strip():
-            apart = [""] if course.rows else []
-            self._print([*apart, *wrapped(answer, self._width)])
+            if course.rows:
+                self._print([""])
+            print_markdown(self._console, answer)
 
     def _print(self, lines: list[str], style: str = "") -> None:
         self._console.print(Text("\n".join(lines), style), soft_wrap=True)
@@ -141,8 +142,7 @@ class LiveTeller:
 
     @property
     def _width(self) -> int:
-        # Some terminals break a line already when its last column is written.
-        return max(1, self._console.width - 1)
+        return columns_of(self._console)
 
     @property
     def _window(self) -> Window:

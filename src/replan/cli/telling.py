@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError
 from replan.cli.course import Course
 from replan.cli.lines import Lines
 from replan.cli.questions import Ask
-from replan.events.types import Event
+from replan.events.types import Event, TaskCompleted
 from replan.state.results import Artifact
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -54,9 +54,10 @@ class Teller(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Manner:
-    """How to tell: JSON goes before quiet, quiet before verbose."""
+    """How to tell: JSON goes before quiet, quiet before verbose; plain is as into a pipe."""
 
     as_json: bool = False
+    plain: bool = False
     quiet: bool = False
     verbose: bool = False
 
@@ -84,7 +85,8 @@ def teller(
     """
     if manner.as_json:
         return JsonTeller(output)
-    if output.isatty() and not manner.quiet and terminal not in _POOR_TERMINALS:
+    is_rich = output.isatty() and not manner.plain and terminal not in _POOR_TERMINALS
+    if is_rich and not manner.quiet:
         from replan.cli.live import LiveTeller  # noqa: PLC0415 - only a terminal needs it
 
         return LiveTeller(
@@ -93,7 +95,7 @@ def teller(
     lines = Lines(
         workspace=workspace, clock=clock, quiet=manner.quiet, verbose=manner.verbose, made=made
     )
-    return LineTeller(lines, output, errors)
+    return (AnswerTeller if is_rich else LineTeller)(lines, output, errors)
 
 
 @dataclass
@@ -162,6 +164,17 @@ class LineTeller:
         """End the line that was begun."""
         self.output.write(self.lines.broken_off())
         self.output.flush()
+
+
+class AnswerTeller(LineTeller):
+    """Writes the answer alone, on a terminal, when it is whole."""
+
+    def tell(self, event: Event, course: Course) -> None:
+        """Write the answer."""
+        from replan.cli.markdown import console_on, print_markdown  # noqa: PLC0415 - as above
+
+        if isinstance(event, TaskCompleted):
+            print_markdown(console_on(self.output), event.answer.text)
 
 
 def json_line(event: Event) -> str:

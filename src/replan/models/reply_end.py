@@ -24,6 +24,7 @@ _BROKEN = (
     *("error", "failed", "abort", "aborted", "cancelled", "interrupted"),
     *("network_error", "insufficient_system_resource"),
 )
+_REFUSAL = "refusal"
 _REPEATED = re.compile(r"(.+?)\1*")
 _LONGEST_WORDS, _LONGEST_NAME = 500, 200
 
@@ -54,7 +55,7 @@ def end_of(message: BaseMessage) -> ReplyEnd:
     Of a server's reply without any reason, its structure tells whether it broke off. Any other
     message that says nothing known of its end is whole.
     """
-    if words := _refusal_in(message):
+    if words := refusal_in(message):
         return ReplyEnd(CONTENT_FILTER, words, _tokens_of(message))
     reasons = set(_reasons(message.response_metadata))
     if reasons & _FILTER_NAMES:
@@ -66,6 +67,25 @@ def end_of(message: BaseMessage) -> ReplyEnd:
 
 
 WHOLE = ReplyEnd()
+
+
+def refusal_in(message: BaseMessage) -> str:
+    """The words of a refusal, which stand beside the text of a reply; empty if it is none.
+
+    Where a server gives a refusal as the reason of the end, the text itself has the words.
+    """
+    blocks = message.content if isinstance(message.content, list) else []
+    found = [message.additional_kwargs.get(_REFUSAL)]
+    found += [block.get(_REFUSAL) for block in blocks if isinstance(block, dict)]
+    words = " ".join(each for each in found if isinstance(each, str))
+    if not words and _REFUSAL in _reasons(message.response_metadata):
+        words = message.text
+    return " ".join(words.split())[:_LONGEST_WORDS]
+
+
+def refused(answer: AIMessage, words: str) -> AIMessage:
+    """Mark an answer as a refusal, in the form in which providers do."""
+    return answer.model_copy(update={"additional_kwargs": {_REFUSAL: words}})
 
 
 def may_hide_refusal(message: AIMessage) -> bool:
@@ -147,15 +167,6 @@ def _name(value: object) -> str:
 _LENGTH_NAMES, _FILTER_NAMES, _BROKEN_NAMES = (
     frozenset(map(_name, names)) for names in (_LENGTH, _FILTER, _BROKEN)
 )
-
-
-def _refusal_in(message: BaseMessage) -> str:
-    """The words of a refusal, which stand beside the text of a reply."""
-    blocks = message.content if isinstance(message.content, list) else []
-    found = [message.additional_kwargs.get("refusal")]
-    found += [block.get("refusal") for block in blocks if isinstance(block, dict)]
-    words = " ".join(each for each in found if isinstance(each, str))
-    return " ".join(words.split())[:_LONGEST_WORDS]
 
 
 def _tokens_of(message: BaseMessage) -> int:

@@ -1,5 +1,6 @@
 """`direct_answer`: answer a simple request, with the answer that thinking brought if it did."""
 
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
@@ -7,8 +8,9 @@ from replan.errors import LimitReachedError
 from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream
-from replan.host.host_call import host_call
+from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
+from replan.models.reply_end import refusal_in, refused
 from replan.models.transcript import Transcript
 from replan.ports.folders import within
 from replan.prompts.host import build_direct_answer_prompt
@@ -17,7 +19,7 @@ from replan.services import Services
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-from replan.state.results import TaskComplexity, ThinkingResult
+from replan.state.results import Outcome, TaskComplexity, ThinkingResult
 
 
 @with_new_settings
@@ -38,26 +40,10 @@ async def direct_answer(
     )
     answer, outcome, limit = state.get("final_answer"), "answered", state.get("limit_reached", "")
     if answer is None:
-        thinking = state.get("current_thinking_result") or ThinkingResult(
-            thought="", complexity=TaskComplexity.SIMPLE, timestamp=services.clock()
-        )
-        prompt = build_direct_answer_prompt(thinking, state, services.prompts)
-        shown = AnswerStream(call.emitter, None)
-        run_id = state.get("run_id", "")
-        record = Transcript(services.journal, run_id, f"direct_answer/{run_id}", "tell")
-        try:
-            with record.at_work(attempt=1), within(services.folders):
-                text = read_answer(await call.ask(services.models.direct, prompt, shown))
-            limit = await call.tell_cut()
-        except LimitReachedError as error:
-            outcome, text = "failed", f"There is no answer. {error}"
-            limit = error.limit
-            await call.tell_limit(limit, error.value)
-        if not text:
-            why = call.end.why or "the model gave an empty reply"
-            outcome, text = "failed", f"There is no answer: {why}."
-        answer = shown.finish(text)
-    if limit in CUTS and outcome == "answered":
+        answer, outcome, limit = await _answered(state, call)
+    if refusal_in(answer):
+        outcome = "failed"
+    elif limit in CUTS and outcome == "answered":
         outcome = "partial"
     usage = await call.usage(state)
     await call.close()
@@ -77,3 +63,27 @@ async def direct_answer(
         "warnings": new,
         "event_seq": call.emitter.counter.value,
     }
+
+
+async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, Outcome, str]:
+    """Ask for the answer; give it with the outcome of the run, and with what cut it off."""
+    services = call.services
+    thinking = state.get("current_thinking_result") or ThinkingResult(
+        thought="", complexity=TaskComplexity.SIMPLE, timestamp=services.clock()
+    )
+    prompt = build_direct_answer_prompt(thinking, state, services.prompts)
+    shown = AnswerStream(call.emitter, None)
+    record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
+    try:
+        with record.at_work(attempt=1), within(services.folders):
+            text = read_answer(await call.ask(services.models.direct, prompt, shown))
+    except LimitReachedError as error:
+        await call.tell_limit(error.limit, error.value)
+        return shown.finish(f"There is no answer. {error}"), "failed", error.limit
+    if text and call.end.words:
+        return refused(shown.finish(text), call.end.words), "failed", ""
+    limit = await call.tell_cut()
+    if text:
+        return shown.finish(text), "answered", limit
+    why = call.end.why or "the model gave an empty reply"
+    return shown.finish(f"There is no answer: {why}."), "failed", limit

@@ -16,6 +16,7 @@ from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
 from replan.host.readable_reply import ask_readable
 from replan.memory.conversation import conversation_of
+from replan.models.reply_end import refusal_in, refused
 from replan.nodes.begin import begin
 from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.messages import request_text
@@ -57,7 +58,7 @@ async def think(
         reading, answer, unreadable = await _judged(state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
-    cut = await call.tell_cut() if answer is not None else ""
+    cut = await call.tell_cut() if answer is not None and not refusal_in(answer) else ""
     thinking = ThinkingResult(
         thought=reading.body,
         complexity=reading.complexity or TaskComplexity.SIMPLE,
@@ -119,6 +120,8 @@ async def _judged(
         return ThinkReading(complexity=TaskComplexity.SIMPLE), None, unreadable
     is_simple = (reading.complexity or TaskComplexity.SIMPLE) is TaskComplexity.SIMPLE
     answer = shown.finish(reading.body) if shown and is_simple and reading.body else None
+    if answer is not None and call.end.words:
+        answer = refused(answer, call.end.words)
     return reading, answer, unreadable
 
 

@@ -16,7 +16,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 
-from replan_local.host.reply import reply_to
+from replan_local.host.reply import refusal_of, reply_to
 
 _WORD_AND_BLANKS = re.compile(r"\s*\S+\s*|\s+")
 _END = {"model_name": "offline", "finish_reason": "stop"}
@@ -48,8 +48,12 @@ class OfflineModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         text = reply_to(messages)
-        usage = _usage(messages, text)
-        message = AIMessage(content=text, usage_metadata=usage, response_metadata=dict(_END))
+        message = AIMessage(
+            content=text,
+            additional_kwargs=_refusal(text),
+            usage_metadata=_usage(messages, text),
+            response_metadata=dict(_END),
+        )
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(
@@ -72,6 +76,7 @@ class OfflineModel(BaseChatModel):
         pieces = [AIMessageChunk(content=word) for word in _WORD_AND_BLANKS.findall(text)]
         end = AIMessageChunk(
             content="",
+            additional_kwargs=_refusal(text),
             usage_metadata=_usage(messages, text),
             response_metadata=dict(_END),
             chunk_position="last",
@@ -81,6 +86,11 @@ class OfflineModel(BaseChatModel):
             if run_manager is not None:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
+
+
+def _refusal(text: str) -> dict[str, str]:
+    words = refusal_of(text)
+    return {"refusal": words} if words else {}
 
 
 def _usage(messages: Sequence[BaseMessage], text: str) -> UsageMetadata:

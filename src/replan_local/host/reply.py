@@ -22,6 +22,7 @@ _WITH_A_MODEL = (
     "model: `--model openai:NAME --base-url URL`, with the key in OPENAI_API_KEY."
 )
 _MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
+_CANNOT = "The offline model cannot do this"
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
@@ -58,6 +59,12 @@ def reply_to(messages: Sequence[BaseMessage]) -> str:
     return _WRITERS[call.node if call else "direct_answer"](
         _Prompt(call=call, human=human, team=team)
     )
+
+
+def refusal_of(reply: str) -> str:
+    """The words of a reply that refuses the request; empty for any other reply."""
+    body = reply.rpartition("---\n")[2]
+    return body.strip() if body.startswith(_CANNOT) else ""
 
 
 def _think(prompt: _Prompt) -> str:
@@ -130,7 +137,7 @@ def _calculation(request: str) -> str:
 
 
 def _refusal(refusal: CannotAnswerError) -> str:
-    return f"The offline model cannot do this. {refusal}\n\n{_WITH_A_MODEL}"
+    return f"{_CANNOT}. {refusal}\n\n{_WITH_A_MODEL}"
 
 
 def _refuse_step(prompt: _Prompt) -> str:

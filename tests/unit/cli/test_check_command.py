@@ -257,3 +257,65 @@ def test_who_gets_a_step_that_names_nobody_is_told_and_nobody_is_refused(files):
     result = check(plan, "--team", team)
     assert result.exit_code == 2
     assert "refused: Step 1 (line 1) names nobody, and no card fits it." in result.stdout
+
+
+def test_a_team_is_checked_alone(files):
+    result = check(files[1])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[:2] == [f"{files[1]}: no mistakes", "specialists: 2"]
+    assert lines[2].startswith("  @calculator  Exact arithmetic")
+    assert lines[3:5] == ["  @editor      Edits texts.", "model calls: at most 90"]
+    record = json.loads(check(files[1], "--json").stdout)
+    assert record["mistakes"] == []
+    assert [each["name"] for each in record["specialists"]] == ["calculator", "editor"]
+    assert record["limits"]["max_steps"] == 4
+
+
+def test_a_team_and_a_plan_are_checked_together_in_any_order(files):
+    both = check(*files)
+    assert check(*reversed(files)).stdout == both.stdout
+    assert both.stdout == check(files[0], "--team", files[1]).stdout
+    assert both.exit_code == 2
+    assert "refused: " in both.stdout
+
+
+def test_all_mistakes_of_a_team_are_told_with_those_of_the_plan(files):
+    plan, team = files
+    plan.write_text("- [ ] 1. Ask @editor (after 7)\n")
+    team.write_text("hosts: {}\nspecialists: [{local: writr}]\n")
+    result = check(plan, team)
+    assert result.exit_code == 2
+    assert "waits for step 7" in result.stdout
+    assert "hosts: There is no such field. Did you mean host?" in result.stderr
+    assert "writr" in result.stderr
+    told = json.loads(check(plan, team, "--json").stdout)["mistakes"]
+    assert [each.get("field") for each in told][:2] == [None, "host"]
+    assert told[1]["file"] == str(team)
+
+
+def test_a_team_that_names_a_model_that_nobody_has_is_told_with_the_place(files, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    files[1].write_text(
+        "host: {tool_calling_model: nobody:x}\n"
+        "specialists:\n"
+        "  - {name: a, intended_use: Asks., chat_model: 'openai:gpt'}\n"
+    )
+    result = check(files[1])
+    assert result.exit_code == 2
+    assert f"{files[1]}:1:" in result.stderr
+    assert f"{files[1]}:3:" in result.stderr
+    assert "OPENAI_API_KEY" in result.stderr
+
+
+def test_a_team_without_an_ending_is_known_by_its_content(files, tmp_path):
+    nameless = tmp_path / "team"
+    nameless.write_text(TEAM)
+    assert "specialists: 2" in check(nameless).stdout
+
+
+def test_more_than_one_plan_or_team_is_wrong_use(files):
+    for arguments in ([files[0], files[0]], [files[1], files[1]], [files[1], "-t", files[1]]):
+        result = check(*arguments)
+        assert result.exit_code == 2
+        assert "one" in result.stderr.casefold()

@@ -3,7 +3,7 @@
 import pytest
 
 from replan import Host, Limits, MultiAgentConfig, Price, Specialist
-from replan.cli.checking import dearest_token
+from replan.cli.bounds import dearest_token
 from replan.cli.outlook import Team, outlook, outlook_lines
 from replan.plan import PlanDocument
 from replan.testing import ScriptedModel

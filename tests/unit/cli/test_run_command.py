@@ -193,6 +193,12 @@ def test_quiet_prints_the_answer_alone(replan):
     assert replan("calculate 2 + 2", "--quiet").stdout == "2 + 2 = 4\n"
 
 
+def test_a_refusal_exits_with_1(replan):
+    result = replan("Write a poem about the sea", "--quiet")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("The offline model cannot do this")
+
+
 def test_work_that_failed_for_good_exits_with_1(replan):
     result = replan("Total miles by city from trips.csv")
     assert result.exit_code == 1

@@ -68,10 +68,15 @@ async def test_a_calculation_takes_its_figures_from_the_step_before(job, farm):
     assert "10 % of step 1 = 8.3" in state["final_answer"].text
 
 
-@pytest.mark.parametrize("request_text", ["hello", "calculate 2 + 2", "Who won the match?"])
-async def test_what_needs_no_plan_or_cannot_be_done_is_answered_at_once(job, farm, request_text):
+@pytest.mark.parametrize(
+    ("request_text", "outcome"),
+    [("hello", "failed"), ("calculate 2 + 2", "answered"), ("Who won the match?", "failed")],
+)
+async def test_what_needs_no_plan_or_cannot_be_done_is_over_at_once(
+    job, farm, request_text, outcome
+):
     state = await job(request_text, farm)
-    assert state["outcome"] == "answered"
+    assert (state["outcome"], state["limit_reached"]) == (outcome, "")
     assert state.get("current_plan") is None
 
 

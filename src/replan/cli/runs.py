@@ -1,16 +1,38 @@
-"""List the runs that are kept."""
+"""`replan runs`: list the runs that are kept."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
 
 import asyncio
 import json
 import shutil
+import sys
 from datetime import datetime
-from typing import TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
 
 from replan.cli.cells import cut, one_line, padded
-from replan.cli.keeping import Place, opened, short
-from replan.cli.looking import Seen, seen, viewer
+from replan.cli.options import StorageOption
+from replan.cli.process import end_with, place
+
+if TYPE_CHECKING:
+    from replan.cli.keeping import Place
+    from replan.cli.looking import Seen
 
 _NONE = "No run is kept here. `replan run` begins one.\n"
+
+
+def runs(
+    *,
+    most: Annotated[
+        int, typer.Option("--most", "-n", min=1, help="How many, the newest first.")
+    ] = 20,
+    storage: StorageOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each.")] = False,
+) -> None:
+    """List the runs that are kept, the newest first."""
+    end_with(lambda: list_runs(most, place(storage), sys.stdout, as_json=as_json))
 
 
 def list_runs(most: int, place: Place, output: TextIO, *, as_json: bool) -> int:
@@ -32,6 +54,9 @@ def list_runs(most: int, place: Place, output: TextIO, *, as_json: bool) -> int:
 
 
 async def _found(most: int, place: Place) -> list[Seen]:
+    from replan.cli.keeping import opened
+    from replan.cli.looking import seen, viewer
+
     async with opened(place) as storage:
         graph = viewer(storage)
         return [await seen(graph, storage, record) for record in await storage.runs.recent(most)]
@@ -52,6 +77,8 @@ def _record(run: Seen) -> dict[str, object]:
 
 
 def _table(runs: list[Seen], width: int | None) -> list[str]:
+    from replan.cli.keeping import short
+
     rows = [("run", "began", "outcome", "steps", "title")]
     rows += [
         (

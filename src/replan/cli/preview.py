@@ -3,10 +3,8 @@
 import json
 from collections.abc import Mapping
 
-from pydantic import JsonValue
-
+from replan.cli.bounds import bound_lines, bounds, team_of
 from replan.cli.cells import harmless
-from replan.cli.checking import team_of
 from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.orders import Order
 from replan.cli.outlook import Team, outlook, outlook_lines
@@ -14,6 +12,8 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.settings.starter import DEFAULT_TEAM
 from replan.settings.team_file import read_team_file
+
+_UNKNOWN = "The plan of a request is made when it runs; whatever it is, the run takes"
 
 
 def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) -> tuple[str, int]:
@@ -24,7 +24,7 @@ def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) ->
     """
     team = _team_of(order, environment)
     if order.plan is None:
-        text = json.dumps(_bounds(team)) if as_json else "\n".join(_request_lines(team))
+        text = json.dumps(bounds(team)) if as_json else "\n".join([_UNKNOWN, *bound_lines(team)])
         return f"{text}\n", GOOD
     whole = PlanDocument.parse(order.plan).plan
     reruns = rerun_reasons(whole)
@@ -40,32 +40,3 @@ def _team_of(order: Order, environment: Mapping[str, str]) -> Team:
     path = order.team or DEFAULT_TEAM
     team = read_team_file(path, environment, directory=order.folder)
     return team_of(team.config, order.settings, retries=team.models.retries)
-
-
-def _bounds(team: Team) -> dict[str, JsonValue]:
-    """What bounds a run whose plan nobody knows yet."""
-    limits = team.limits.model_dump(mode="json")
-    calls: JsonValue = {"worst": team.limits.max_model_calls}
-    return {"model_calls": calls, "limits": limits, "approval": team.approval}
-
-
-def _request_lines(team: Team) -> list[str]:
-    limits = team.limits
-    lines = [
-        "The plan of a request is made when it runs; whatever it is, the run takes",
-        f"model calls: at most {limits.max_model_calls}",
-        f"rounds: at most {limits.max_rounds}, of at most {limits.max_steps} steps in all",
-        f"steps at once: at most {limits.max_parallel_steps}",
-    ]
-    bounds = {
-        "tokens": limits.max_tokens,
-        "cost": limits.max_cost,
-        "seconds": limits.max_seconds,
-    }
-    lines += [
-        f"{name}: no limit" if bound is None else f"{name}: at most {bound:g}"
-        for name, bound in bounds.items()
-    ]
-    if team.approval != "never":
-        lines.append(f"approval: {team.approval}")
-    return lines

@@ -1,86 +1,17 @@
-"""Check a plan document before it runs, without any framework."""
+"""What an outlook needs to know of a team: its limits, and what bounds its model calls."""
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from replan.cli.cells import counted, harmless
-from replan.cli.exits import GOOD, WRONG_USE
-from replan.cli.outlook import Team, outlook, outlook_lines
-from replan.cli.reading import read_plan_text
-from replan.errors import Mistake
-from replan.plan.markdown.document import PlanDocument
+from replan.cli.outlook import Team
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
-from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
-from replan.state.limits import Limits, RunSettings
+from replan.state.limits import RunSettings
 
 if TYPE_CHECKING:
     from replan.graph.config import MultiAgentConfig, Specialist
-
-
-def check_plan(
-    path: Path,
-    team_file: Path | None,
-    environment: Mapping[str, str],
-    *,
-    as_json: bool,
-    imports: bool = False,
-) -> tuple[str, int]:
-    """Give what is to be said of a plan document, and the exit code.
-
-    Args:
-        path: The plan document.
-        team_file: The team, if there is one.
-        environment: Where the keys of models stand.
-        as_json: Whether to say it as JSON.
-        imports: Whether to import what the team file names, which runs its code.
-
-    Raises:
-        UsageError: A file cannot be used.
-    """
-    document = PlanDocument.recover(read_plan_text(path))
-    team = Team(limits=Limits())
-    if team_file is not None:
-        team = _team_of(team_file, environment, imports=imports)
-    mistakes, reruns = document.mistakes, rerun_reasons(document.plan)
-    plan = reopened(document.plan, reruns)
-    code = WRONG_USE if mistakes or team.refusals(plan) else GOOD
-    if as_json:
-        record: dict[str, JsonValue] = {"mistakes": [_record(mistake) for mistake in mistakes]}
-        record |= {} if mistakes else outlook(plan, team, reruns)
-        return json.dumps(record, ensure_ascii=True) + "\n", code
-    if mistakes:
-        lines = [f"{path}:{m.line}:{m.column}: {m.reason} {m.mend}" for m in mistakes]
-        lines.append(counted(len(mistakes), "mistake"))
-    else:
-        lines = outlook_lines(plan, team, reruns)
-    return "".join(f"{harmless(line)}\n" for line in lines), code
-
-
-def _record(mistake: Mistake) -> dict[str, JsonValue]:
-    return {
-        "line": mistake.line,
-        "column": mistake.column,
-        "code": mistake.code,
-        "reason": mistake.reason,
-        "mend": mistake.mend,
-    }
-
-
-def _team_of(path: Path, environment: Mapping[str, str], *, imports: bool) -> Team:
-    """Read a team file.
-
-    Raises:
-        UsageError: The file cannot be used.
-    """
-    from replan.settings.team_file import read_team_file  # noqa: PLC0415 - it loads LangChain
-
-    team = read_team_file(path, environment, imports=imports)
-    return team_of(team.config, retries=team.models.retries)
 
 
 def team_of(
@@ -101,7 +32,7 @@ def team_of(
     return Team(
         limits=settings.limits,
         per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
-        per_reply=max(_calls_of_reply(model, known) for model in _host_models(config)),
+        per_reply=max(_calls_of_reply(model, known) for model in host_models(config)),
         merged=_is_merged(config),
         cards=tuple(each.card for each in config.specialists),
         revisable=settings.allow_dynamic_update,
@@ -124,7 +55,7 @@ def dearest_token(config: "MultiAgentConfig") -> float | None:
     """What a token costs at most; none where a model has no price, or where nobody knows it."""
     from replan.spending.prices import price_of  # noqa: PLC0415 - the check without a team is light
 
-    models = [*_host_models(config), *(each.chat_model for each in config.specialists)]
+    models = [*host_models(config), *(each.chat_model for each in config.specialists)]
     dearest = 0.0
     for model in models:
         name = model if isinstance(model, str) else ""
@@ -136,7 +67,8 @@ def dearest_token(config: "MultiAgentConfig") -> float | None:
     return None if None in foreign else dearest / 1_000_000
 
 
-def _host_models(config: "MultiAgentConfig") -> list[Any]:
+def host_models(config: "MultiAgentConfig") -> list[Any]:
+    """The models that the host of a team asks."""
     host = config.host
     models = (host.tool_calling_model, host.thinking_model, host.planning_model)
     return [model for model in (*models, host.feedback_model) if model is not None]
@@ -156,3 +88,32 @@ def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int |
         return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
     # A function, or the object that it belongs to, may say how many model calls it makes.
     return getattr(getattr(specialist.run, "__self__", specialist.run), "model_calls", None)
+
+
+def bounds(team: Team) -> dict[str, JsonValue]:
+    """What bounds a run of a team whose plan nobody knows yet."""
+    limits = team.limits.model_dump(mode="json")
+    calls: JsonValue = {"worst": team.limits.max_model_calls}
+    return {"model_calls": calls, "limits": limits, "approval": team.approval}
+
+
+def bound_lines(team: Team) -> list[str]:
+    """What bounds a run of a team whose plan nobody knows yet, in lines; see `bounds`."""
+    limits = team.limits
+    lines = [
+        f"model calls: at most {limits.max_model_calls}",
+        f"rounds: at most {limits.max_rounds}, of at most {limits.max_steps} steps in all",
+        f"steps at once: at most {limits.max_parallel_steps}",
+    ]
+    bounds = {
+        "tokens": limits.max_tokens,
+        "cost": limits.max_cost,
+        "seconds": limits.max_seconds,
+    }
+    lines += [
+        f"{name}: no limit" if bound is None else f"{name}: at most {bound:g}"
+        for name, bound in bounds.items()
+    ]
+    if team.approval != "never":
+        lines.append(f"approval: {team.approval}")
+    return lines

@@ -1,15 +1,32 @@
-"""Remove runs that are kept."""
+"""`replan rm`: remove runs that are kept."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
 
 import asyncio
 import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from replan.cli.cells import one_line
-from replan.cli.holding import holding
-from replan.cli.keeping import Place, found, opened, short
+from replan.cli.options import StorageOption
+from replan.cli.process import end_with, place
 from replan.errors import InputError
-from replan.ports.run_book import RunRecord
+
+if TYPE_CHECKING:
+    from replan.cli.keeping import Place
+    from replan.ports.run_book import RunRecord
+
+
+def rm(
+    run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of runs.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    storage: StorageOption = None,
+) -> None:
+    """Remove runs with all that is kept of them. A run that is not over cannot go on then."""
+    end_with(lambda: remove_runs(run_ids, place(storage), yes=yes))
 
 
 def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:
@@ -23,6 +40,9 @@ def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:
 
 
 async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
+    from replan.cli.holding import holding
+    from replan.cli.keeping import found, opened, short
+
     async with opened(place) as storage:
         # All are found before the first is removed.
         records = {
@@ -42,6 +62,8 @@ async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
 def _agreed(records: list[RunRecord]) -> bool:
     if not sys.stdin.isatty():
         raise InputError("What is removed is gone. Say that you mean it with --yes.")
+    from replan.cli.keeping import short
+
     for record in records:
         typer.echo(f"{short(record.run_id)}  {record.outcome}  {one_line(record.title)}")
     what = "this run" if len(records) == 1 else f"these {len(records)} runs"

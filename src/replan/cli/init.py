@@ -1,12 +1,14 @@
-"""Write what a new user starts from: a team, its schema, and a plan that runs."""
+"""`replan init`: what a new user starts from: a team, its schema, and a plan that runs."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
 
-import json
 from pathlib import Path
+from typing import Annotated
 
-from replan.cli.plan_file import replace_file
+import typer
+
+from replan.cli.process import end_with
+from replan.cli.schema import schema_text
 from replan.errors import InputError
-from replan.settings.schema import team_schema
-from replan.settings.starter import SCHEMA_NAME, starter_team
 
 TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
 
@@ -23,12 +25,31 @@ one with `[x]` is done, and its result stands below it.
 """
 
 
+def init(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", file_okay=False, help="Where; here, if not given.")
+    ] = Path(),
+    *,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Write over what is there.")] = False,
+) -> None:
+    """Write a starter team: team.yaml, its JSON schema for editors, and a plan to run."""
+
+    def written() -> int:
+        typer.echo(write_starter(directory, force=force), nl=False)
+        return 0
+
+    end_with(written)
+
+
 def write_starter(directory: Path, *, force: bool) -> str:
     """Write the files and say so.
 
     Raises:
         InputError: A file is there already, or cannot be written.
     """
+    from replan.cli.plan_file import replace_file
+    from replan.settings.starter import SCHEMA_NAME, starter_team
+
     contents = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text(), PLAN_NAME: _PLAN}
     there = [name for name in contents if (directory / name).exists()]
     if there and not force:
@@ -45,8 +66,3 @@ def write_starter(directory: Path, *, force: bool) -> str:
     team, plan = directory / TEAM_NAME, directory / PLAN_NAME
     written = "".join(f"{directory / name}\n" for name in contents)
     return f"{written}Now try: replan run {plan} --team {team}\n"
-
-
-def schema_text() -> str:
-    """The JSON schema of team files."""
-    return json.dumps(team_schema(), indent=2, ensure_ascii=False) + "\n"

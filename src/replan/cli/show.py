@@ -1,22 +1,28 @@
-"""Show a kept run: its plan, who changed it and why, its tries, what it used, how it ended."""
+"""`replan show`: a kept run, with its plan, who changed it and why, its tries and its answer."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TextIO, cast
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, TextIO, cast
 
 from replan.cli.cells import counted, harmless, one_line
-from replan.cli.keeping import Place, found, opened
-from replan.cli.listing import when
-from replan.cli.looking import Seen, seen, viewer
-from replan.cli.questions import told
-from replan.plan.model import PlanUpdate
-from replan.ports.journal import LedgerEntry, Spending
-from replan.state.results import Artifact
-from replan.state.usage import Usage
+from replan.cli.options import JsonOption, PlainOption, RunArgument, StorageOption
+from replan.cli.process import end_with, place
+from replan.cli.runs import when
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from replan.cli.keeping import Place
+    from replan.cli.looking import Seen
+    from replan.plan.model import PlanUpdate
+    from replan.ports.journal import LedgerEntry, Spending
+    from replan.state.results import Artifact
 
 _TYPE_WIDTH = 21
 
@@ -46,7 +52,18 @@ class _Whole:
         return list({made.path: made for each in results for made in each.artifacts}.values())
 
 
-def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool) -> int:
+def show(
+    run_id: RunArgument,
+    *,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
+    plain: PlainOption = False,
+) -> None:
+    """Show a run: its plan with marks, who changed it, tries, events, what it used, its answer."""
+    end_with(lambda: show_run(run_id, place(storage), sys.stdout, as_json=as_json, plain=plain))
+
+
+def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool, plain: bool) -> int:
     """Write all that is kept of a run.
 
     Raises:
@@ -56,12 +73,28 @@ def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool) -> int
     whole = asyncio.run(_found(prefix, place))
     if as_json:
         output.write(f"{json.dumps(_record(whole), default=str)}\n")
-    else:
-        output.write(harmless("".join(f"{line}\n" for line in _lines(whole))))
+        return 0
+    output.write(harmless("".join(f"{line}\n" for line in _lines(whole))))
+    if whole.answer:
+        output.write("\nanswer:\n")
+        _write_answer(whole.answer, output, plain=plain or not output.isatty())
     return 0
 
 
+def _write_answer(text: str, output: TextIO, *, plain: bool) -> None:
+    if plain:
+        lines = (f"  {line}".rstrip() for line in text.strip().splitlines())
+        output.write(harmless("".join(f"{line}\n" for line in lines)))
+        return
+    from replan.cli.markdown import console_on, print_markdown
+
+    print_markdown(console_on(output), text, indent=2)
+
+
 async def _found(prefix: str, place: Place) -> _Whole:
+    from replan.cli.keeping import found, opened
+    from replan.cli.looking import seen, viewer
+
     async with opened(place) as storage:
         record = await found(storage.runs, prefix)
         return _Whole(
@@ -73,6 +106,8 @@ async def _found(prefix: str, place: Place) -> _Whole:
 
 
 def _record(whole: _Whole) -> dict[str, object]:
+    from replan.state.usage import Usage
+
     run, plan = whole.run, whole.run.plan
     record = run.record
     return {
@@ -100,6 +135,8 @@ def _record(whole: _Whole) -> dict[str, object]:
 
 
 def _lines(whole: _Whole) -> list[str]:
+    from replan.cli.questions import told
+
     record = whole.run.record
     began, heard = when(record.started_at), when(record.updated_at)
     lines = [
@@ -116,7 +153,6 @@ def _lines(whole: _Whole) -> list[str]:
         "used": _usage_lines(whole),
         "warnings": [one_line(each) for each in whole.run.state.get("warnings", [])],
         "files": [one_line(f"{made.path} {made.title}") for made in whole.artifacts],
-        "answer": whole.answer.strip().splitlines(),
     }
     for title, content in sections.items():
         if content:
@@ -169,6 +205,9 @@ def _event_line(event: JsonValue) -> str:
 
 
 def _usage_lines(whole: _Whole) -> list[str]:
+    from replan.ports.journal import Spending
+    from replan.state.usage import Usage
+
     usage, lines = whole.run.state.get("usage", Usage()), list[str]()
     if usage.calls:
         lines.append(_used("in all", usage.calls, usage.total_tokens, usage.cost))

@@ -1,0 +1,205 @@
+"""`replan check`: a plan or a team, before anything runs; without a team, without any framework."""
+# ruff: noqa: PLC0415 - only a team needs LangChain
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from replan.cli.cells import counted, harmless, one_line, padded
+from replan.cli.exits import GOOD, WRONG_USE
+from replan.cli.options import JsonOption
+from replan.cli.process import end_with
+from replan.cli.reading import read_plan_text
+from replan.errors import FieldMistake, InputError, TeamFileError
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from replan.cli.outlook import Team
+    from replan.settings.team_file import TeamFile
+
+_TEAM = re.compile(r"(?m)^specialists[ \t]*:")
+_WIDEST_NAME = 24
+
+
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="PLAN.md|TEAM.yaml...", help="A plan, a team file, or one of each."),
+    ],
+    *,
+    team: Annotated[
+        Path | None,
+        typer.Option(
+            "--team",
+            "-t",
+            dir_okay=False,
+            exists=True,
+            help="A team file, whose names and limits count.",
+        ),
+    ] = None,
+    imports: Annotated[
+        bool,
+        typer.Option(
+            "--import", help="Import what the team file names, as a run does: its code runs."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell the mistakes of a plan or a team file; or what a run does, and takes at worst.
+
+    A team file that is named beside the plan is checked as a whole, with its models and their keys.
+    Exit codes: 0 it can run, 2 it has mistakes, or a plan names specialists whom the team does not
+    have.
+    """
+
+    def checked() -> int:
+        plan, own = _told_apart(files)
+        if own is not None and team is not None:
+            raise InputError("There are two team files. Name one of them.")
+        found, refused = _team_in(own, team, imports=imports)
+        report = _Report() if plan is None else _of_plan(plan, found)
+        if refused is not None:
+            report = report.with_mistakes(refused)
+        elif plan is None and own is not None and found is not None:
+            report = _of_team(own, found)
+        typer.echo(report.json() if as_json else report.text(), nl=False)
+        if refused is not None and not as_json:
+            raise refused
+        return GOOD if report.is_good else WRONG_USE
+
+    end_with(checked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Report:
+    """What is said of a plan or a team.
+
+    Attributes:
+        mistakes: Its mistakes, as lines for people.
+        lines: What is ahead where it has none.
+        record: All of it for programs; its mistakes stand under `mistakes`.
+        is_good: Whether it can run.
+    """
+
+    mistakes: Sequence[str] = ()
+    lines: Sequence[str] = ()
+    record: Mapping[str, JsonValue] = field(default_factory=lambda: {"mistakes": []})
+    is_good: bool = True
+
+    def with_mistakes(self, error: TeamFileError) -> _Report:
+        """Add the mistakes of a team; nothing can be said of what is ahead then."""
+        of_plan = cast("list[JsonValue]", self.record["mistakes"])
+        of_team = [{"file": str(error.path), **asdict(each)} for each in error.mistakes]
+        record: dict[str, JsonValue] = {"mistakes": [*of_plan, *of_team]}
+        return _Report(mistakes=self.mistakes, record=record, is_good=False)
+
+    def json(self) -> str:
+        return json.dumps(self.record) + "\n"
+
+    def text(self) -> str:
+        lines = [*self.mistakes, *self.lines]
+        if self.mistakes:
+            lines.append(counted(len(self.mistakes), "mistake"))
+        return "".join(f"{harmless(line)}\n" for line in lines)
+
+
+def _told_apart(files: Sequence[Path]) -> tuple[Path | None, Path | None]:
+    """Give the plan and the team among files."""
+    teams = [path for path in files if _is_team(path)]
+    plans = [path for path in files if path not in teams]
+    if len(plans) > 1 or len(teams) > 1:
+        raise InputError("Check one plan and one team at a time: replan check PLAN.md TEAM.yaml.")
+    return next(iter(plans), None), next(iter(teams), None)
+
+
+def _is_team(path: Path) -> bool:
+    """Whether a file is a team: by its ending, and by its content where that says nothing."""
+    if path.suffix.casefold() in (".yaml", ".yml", ".md"):
+        return path.suffix.casefold() != ".md"
+    return path.is_file() and _TEAM.search(read_plan_text(path)) is not None
+
+
+def _team_in(
+    own: Path | None, beside: Path | None, *, imports: bool
+) -> tuple[Team | None, TeamFileError | None]:
+    """Read the team; the models of one that is checked for its own sake are built, too."""
+    path = own or beside
+    if path is None:
+        return None, None
+    from replan.cli.bounds import team_of
+    from replan.settings.team_file import read_team_file
+
+    try:
+        team = read_team_file(path, os.environ, imports=imports)
+        if own is not None:
+            _check_models(team)
+    except TeamFileError as error:
+        return None, error
+    return team_of(team.config, retries=team.models.retries), None
+
+
+def _check_models(team: TeamFile) -> None:
+    """Build each model that a team asks.
+
+    Raises:
+        TeamFileError: Some cannot be built, or their keys are missing.
+    """
+    from replan.cli.bounds import host_models
+
+    given = [*host_models(team.config), *(each.chat_model for each in team.config.specialists)]
+    mistakes: list[FieldMistake] = []
+    for name in dict.fromkeys(each for each in given if isinstance(each, str)):
+        try:
+            team.models.chat_model(name)
+        except TeamFileError as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise TeamFileError(team.path, mistakes)
+
+
+def _of_plan(path: Path, team: Team | None) -> _Report:
+    from replan.cli.outlook import Team, outlook, outlook_lines
+    from replan.plan.markdown.document import PlanDocument
+    from replan.plan.rerun import reopened, rerun_reasons
+    from replan.state.limits import Limits
+
+    document = PlanDocument.recover(read_plan_text(path))
+    if document.mistakes:
+        return _Report(
+            mistakes=[
+                f"{path}:{m.line}:{m.column}: {m.reason} {m.mend}" for m in document.mistakes
+            ],
+            record={"mistakes": [asdict(mistake) for mistake in document.mistakes]},
+            is_good=False,
+        )
+    team = team or Team(limits=Limits())
+    reruns = rerun_reasons(document.plan)
+    plan = reopened(document.plan, reruns)
+    return _Report(
+        lines=outlook_lines(plan, team, reruns),
+        record={"mistakes": [], **outlook(plan, team, reruns)},
+        is_good=not team.refusals(plan),
+    )
+
+
+def _of_team(path: Path, team: Team) -> _Report:
+    from replan.cli.bounds import bound_lines, bounds
+
+    cards = team.cards or ()
+    width = min(_WIDEST_NAME, max(len(card.name) for card in cards))
+    rows = [f"  @{padded(card.name, width)}  {one_line(card.intended_use)}" for card in cards]
+    head = [f"{path}: no mistakes", f"specialists: {len(cards)}"]
+    record: dict[str, JsonValue] = {
+        "mistakes": [],
+        "specialists": [card.model_dump(mode="json") for card in cards],
+    }
+    return _Report(lines=[*head, *rows, *bound_lines(team)], record=record | bounds(team))

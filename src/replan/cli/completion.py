@@ -1,0 +1,34 @@
+"""`replan completion`: the script with which a shell completes commands and options."""
+
+import os
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+_VARIABLE = "_REPLAN_COMPLETE"
+
+
+class Shell(StrEnum):
+    """The shells that can complete."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(
+    context: typer.Context,
+    shell: Annotated[Shell, typer.Argument(help="Your shell.")],
+) -> None:
+    """Print the script that completes commands and options in your shell.
+
+    bash: eval "$(replan completion bash)" in ~/.bashrc
+
+    zsh: eval "$(replan completion zsh)" in ~/.zshrc, after compinit
+
+    fish: replan completion fish > ~/.config/fish/completions/replan.fish
+    """
+    # Typer prints the script when the program is asked for it in this way, as each TAB asks.
+    os.environ[_VARIABLE] = f"source_{shell}"
+    context.find_root().command.main(prog_name="replan", complete_var=_VARIABLE)

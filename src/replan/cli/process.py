@@ -1,0 +1,106 @@
+"""What every command does with its process: errors become messages, an outcome an exit code."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from replan.cli.exits import INCOMPLETE, INTERRUPTED, TERMINATED, WRONG_USE
+
+if TYPE_CHECKING:
+    from replan.cli.keeping import Place
+    from replan.cli.session import Site
+
+
+def end_with(command: Callable[[], int]) -> None:
+    """Do what a command does, and end with its exit code; a wrong use is one message.
+
+    Raises:
+        Exit: Always.
+    """
+    # A checkpoint that somebody tampered with must not run code; LangGraph reads this on import.
+    os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+    from replan.cli.cells import harmless
+    from replan.cli.logs import off_the_screen
+    from replan.errors import ReplanError, UsageError
+    from replan.secrets.sources import learn_environment
+
+    learn_environment(os.environ)
+    try:
+        with off_the_screen():
+            code = command()
+    except ReplanError as error:
+        typer.echo(f"replan: {harmless(str(error))}", err=True)
+        code = WRONG_USE if isinstance(error, UsageError) else INCOMPLETE
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        code = INTERRUPTED
+    if code in (INTERRUPTED, TERMINATED):
+        # All is written; who presses it again does not want to wait for what is left behind.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise typer.Exit(code)
+
+
+def place(storage: str | None) -> Place:
+    """Where this process finds its runs."""
+    from replan.cli.keeping import place_of
+
+    return place_of(storage, os.environ)
+
+
+def site(
+    *,
+    storage: str | None,
+    grace: float,
+    as_json: bool,
+    plain: bool,
+    quiet: bool,
+    verbose: bool,
+    log_file: Path | None,
+) -> Site:
+    """Where and how this process tells a run."""
+    from replan.cli.session import Site
+    from replan.cli.telling import Manner
+
+    return Site(
+        environment=os.environ,
+        input=sys.stdin,
+        output=sys.stdout,
+        errors=sys.stderr,
+        place=place(storage),
+        manner=Manner(as_json=as_json, plain=plain, quiet=quiet, verbose=verbose),
+        log_file=log_file,
+        grace=grace,
+    )
+
+
+def leave(code: int) -> None:
+    """End the process without keeping anybody waiting, and without a second message."""
+    if code:
+        _drop_what_cannot_be_written()
+    own_loop = sys.modules.get("replan.own_loop")
+    if own_loop is None or not own_loop.is_work_left():
+        return
+    # The interpreter is not taken down under work that is still in foreign code.
+    logging.shutdown()
+    with suppress(OSError):  # whoever read it may have gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Keep Python from trying again at its end: that would change the exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,95 @@
+"""`replan resume`: go on with a run that is kept."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replan.cli.options import (
+    DirectoryOption,
+    GraceOption,
+    JsonLinesOption,
+    LimitOption,
+    LogFileOption,
+    OutOption,
+    PlainOption,
+    PlanOutOption,
+    QuietOption,
+    RunArgument,
+    StorageOption,
+    TeamFileOption,
+    VerboseOption,
+)
+from replan.cli.process import end_with, site
+
+
+def resume(
+    run_id: RunArgument,
+    *,
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--answer",
+            "-a",
+            metavar="[KEY=]TEXT",
+            help="The answer to what the run asks; of several questions, with the question's key.",
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, exists=True, help="The plan, changed, that waits for you."),
+    ] = None,
+    limit: LimitOption = None,
+    team: TeamFileOption = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Another model for the host.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="Another server for models.")] = None,
+    directory: DirectoryOption = None,
+    out: OutOption = None,
+    plan_out: PlanOutOption = None,
+    grace: GraceOption = 10.0,
+    storage: StorageOption = None,
+    as_json: JsonLinesOption = False,
+    plain: PlainOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    log_file: LogFileOption = None,
+) -> None:
+    """Go on with a run that was stopped, killed, waits for an answer or was ended by a limit.
+
+    What is finished stays finished. Exit codes are those of `replan run`.
+    """
+
+    def resumed() -> int:
+        from replan.cli.orders import limits_of
+        from replan.cli.resuming import Wish, carry_on
+
+        others = {
+            "team": team,
+            "model": model,
+            "base_url": base_url,
+            "directory": directory,
+            "out": out,
+            "plan_out": plan_out,
+        }
+        wish = Wish(
+            run=run_id,
+            answers=answer or [],
+            plan=plan,
+            limits=limits_of(limit or []),
+            changes={name: value for name, value in others.items() if value is not None},
+        )
+        told = site(
+            storage=storage,
+            grace=grace,
+            as_json=as_json,
+            plain=plain,
+            quiet=quiet,
+            verbose=verbose,
+            log_file=log_file,
+        )
+        return carry_on(wish, told)
+
+    end_with(resumed)

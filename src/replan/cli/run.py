@@ -1,0 +1,136 @@
+"""`replan run`: do a task, or carry out a plan document."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from replan.cli.options import (
+    DirectoryOption,
+    GraceOption,
+    JsonLinesOption,
+    LimitOption,
+    LogFileOption,
+    OutOption,
+    PlainOption,
+    PlanOutOption,
+    QuietOption,
+    StorageOption,
+    TeamFileOption,
+    VerboseOption,
+)
+from replan.cli.process import end_with, site
+
+
+class Approve(StrEnum):
+    """Which plans wait for a person's word."""
+
+    NEVER = "never"
+    PLAN = "plan"
+    REVISIONS = "revisions"
+    ALWAYS = "always"
+
+
+class RunCommand(TyperCommand):
+    """`replan run`, whose `--approve` may stand without a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; a word that names no kind of approval is not the option's value."""
+        kinds = {each.value for each in Approve}
+        following = [*args, ""][1:]
+        args = [
+            "--approve=plan" if arg in ("--approve", "-a") and after not in kinds else arg
+            for arg, after in zip(args, following, strict=True)
+        ]
+        return super().parse_args(ctx, args)
+
+
+def run(
+    context: typer.Context,
+    task: Annotated[str, typer.Argument(metavar="TASK|PLAN.md", help="What to do, or a plan.")],
+    *,
+    team: TeamFileOption = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            envvar="REPLAN_MODEL",
+            help="The host's model: offline, openai:NAME, provider:NAME; else the team file's.",
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(envvar="REPLAN_BASE_URL", help="A server that speaks the OpenAI protocol."),
+    ] = None,
+    directory: DirectoryOption = None,
+    out: OutOption = None,
+    plan_out: PlanOutOption = None,
+    approve: Annotated[
+        Approve | None,
+        typer.Option(
+            "--approve", "-a", help="Which plans wait for your word; --approve alone means plan."
+        ),
+    ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Print what it takes at worst, and do nothing.")
+    ] = False,
+    limit: LimitOption = None,
+    grace: GraceOption = 10.0,
+    storage: StorageOption = None,
+    as_json: JsonLinesOption = False,
+    plain: PlainOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    log_file: LogFileOption = None,
+) -> None:
+    """Do a task, or carry out a plan document.
+
+    Exit codes: 0 answered or completed, 1 partial, failed or rejected, 2 wrong use,
+    3 waiting for an answer, 130 interrupted, 143 terminated.
+    """
+    chosen = _chosen_model(context, model, team)
+
+    def ran() -> int:
+        from replan.cli.orders import order_of, settings_of_run
+        from replan.cli.running import carry_out
+
+        order = order_of(
+            task,
+            team=team,
+            model=chosen,
+            base_url=base_url,
+            directory=directory,
+            out=out,
+            plan_out=plan_out,
+            settings=settings_of_run(limit or [], approve),
+        )
+        if preview:
+            from replan.cli.preview import previewed
+
+            text, code = previewed(order, os.environ, as_json=as_json)
+            typer.echo(text, nl=False)
+            return code
+        told = site(
+            storage=storage,
+            grace=grace,
+            as_json=as_json,
+            plain=plain,
+            quiet=quiet,
+            verbose=verbose,
+            log_file=log_file,
+        )
+        return carry_out(order, told)
+
+    end_with(ran)
+
+
+def _chosen_model(context: typer.Context, model: str | None, team: Path | None) -> str | None:
+    """The host's model: that of the command line, then the team file's, then the environment's."""
+    is_set = context.get_parameter_source("model")
+    from_shell = is_set is not None and is_set.name == "ENVIRONMENT"
+    return None if team is not None and from_shell else model
