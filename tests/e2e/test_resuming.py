@@ -171,7 +171,7 @@ def test_a_killed_run_goes_on_and_does_nothing_twice(workshop):
 
 def test_runs_are_kept_where_the_shell_says(workshop, postgres_database):
     place = {"REPLAN_STORAGE": postgres_database}
-    assert workshop.do("run", "2 + 2", **place).exit_code == 0
+    assert workshop.do("run", "calculate 2 + 2", **place).exit_code == 0
     (listed,) = workshop.do("runs", "--json", **place).stdout.splitlines()
     assert json.loads(listed)["outcome"] == "answered"
     assert not (workshop.folder / "data" / "replan" / "runs.db").exists()
@@ -543,8 +543,8 @@ def test_a_damaged_file_is_one_message_and_stays_as_it_is(workshop, command):
 def test_a_newer_file_and_a_wrong_key_are_said(workshop):
     path = workshop.folder / "runs.db"
     named = {"REPLAN_STORAGE": str(path), "REPLAN_STORAGE_KEY": "one"}
-    assert workshop.do("run", "2 + 2", **named).exit_code == 0
-    assert b"2 + 2" not in path.read_bytes()
+    assert workshop.do("run", "calculate 2 + 2", **named).exit_code == 0
+    assert b"calculate 2 + 2" not in path.read_bytes()
     wrong = workshop.do("runs", REPLAN_STORAGE=str(path), REPLAN_STORAGE_KEY="two")
     assert wrong.exit_code == 2
     assert "key" in wrong.stderr
@@ -557,10 +557,10 @@ def test_a_newer_file_and_a_wrong_key_are_said(workshop):
 
 
 def test_runs_are_listed_shown_and_removed(workshop):
-    for task in ("1 + 1", "2 + 2"):
+    for task in ("calculate 1 + 1", "calculate 2 + 2"):
         assert workshop.do("run", task).exit_code == 0
     newest, oldest = workshop.listed()
-    assert (newest["title"], oldest["title"]) == ("2 + 2", "1 + 1")
+    assert (newest["title"], oldest["title"]) == ("calculate 2 + 2", "calculate 1 + 1")
     table = workshop.do("runs").stdout.splitlines()
     assert table[0].split() == ["run", "began", "outcome", "steps", "title"]
     assert table[1].startswith(newest["run_id"][:8])
@@ -579,7 +579,7 @@ def test_runs_are_listed_shown_and_removed(workshop):
 
 
 def test_removing_asks_on_a_terminal(workshop):
-    assert workshop.do("run", "2 + 2").exit_code == 0
+    assert workshop.do("run", "calculate 2 + 2").exit_code == 0
     run_id = workshop.run_id
     for answer, left in (("n", 1), ("y", 0)):
         asked = workshop.start("rm", run_id, kind=Terminal)

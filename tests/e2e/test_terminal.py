@@ -103,7 +103,7 @@ def test_a_plan_lives_on_a_terminal_of_60_columns(terminal, tmp_path):
 
 
 def test_the_notice_of_the_offline_model_is_broken_between_words(terminal):
-    shown = terminal("run", "2 + 2", replies={}, own_team=False)
+    shown = terminal("run", "calculate 2 + 2", replies={}, own_team=False)
     assert shown.end() == 0
     lines = shown.text.splitlines()[1:]
     assert lines[0].startswith("Offline model: plans commands and plan documents by fixed")

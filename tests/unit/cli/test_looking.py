@@ -40,7 +40,7 @@ def change(place, work):
 
 @pytest.mark.parametrize("written", ["running", "interrupted"])
 def test_a_run_that_ended_is_over_though_nobody_wrote_so(replan, place, written):
-    replan("run", "2 + 2")
+    replan("run", "calculate 2 + 2")
     (listed,) = replan("runs", "--json").splitlines()
     run_id = json.loads(listed)["run_id"]
     change(place, lambda storage: storage.runs.update(run_id, written, NOON))
@@ -108,7 +108,7 @@ def test_what_another_program_began_is_shown_and_cannot_be_resumed(place, replan
 
 
 def test_answers_to_a_run_that_asks_nothing_are_refused(place, replan, tmp_path):
-    replan("run", "2 + 2")
+    replan("run", "calculate 2 + 2")
     (tmp_path / "plan.md").write_text("- [ ] 1. Go\n")
     for words in (["--answer", "yes"], ["--plan", str(tmp_path / "plan.md")]):
         refused = CliRunner().invoke(app, ["resume", "last", *words, "--storage", place])

@@ -87,7 +87,7 @@ def test_a_plan_document_is_carried_out(replan, tmp_path):
 
 
 def test_json_gives_one_event_a_line_and_nothing_else(replan):
-    result = replan("2 + 2", "--json")
+    result = replan("calculate 2 + 2", "--json")
     events = [json.loads(line) for line in result.stdout.splitlines()]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert events[0]["type"] == "run_started"
@@ -95,7 +95,7 @@ def test_json_gives_one_event_a_line_and_nothing_else(replan):
 
 
 def test_verbose_tells_what_the_host_thinks(replan):
-    assert "judged simple: " in replan("2 + 2", "--verbose").stdout
+    assert "judged simple: " in replan("calculate 2 + 2", "--verbose").stdout
 
 
 def test_a_plan_is_carried_out_from_its_marks_and_written_where_asked(replan, tmp_path):
