@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.questions import ask_user
     from replan.ports.storage import Storage
-    from replan.running import raise_limits, run, run_sync, stream
+    from replan.runs.running import raise_limits, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.questions import Approval, Decision, Question
@@ -100,7 +100,7 @@ _PLACES = {
     ),
     "replan.state.usage": ("Usage",),
     "replan.state.waiting": ("waiting_for",),
-    "replan.running": ("raise_limits", "run", "run_sync", "stream"),
+    "replan.runs.running": ("raise_limits", "run", "run_sync", "stream"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 

@@ -28,7 +28,7 @@ from replan.nodes.step_questions import ANSWERS
 from replan.plan.model import TaskPlan
 from replan.plan.seal import origin_of
 from replan.ports.runs import RunRecord
-from replan.running import raise_limits
+from replan.runs.running import raise_limits
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings

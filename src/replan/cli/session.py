@@ -30,7 +30,7 @@ from replan.nodes.step_questions import ANSWERS
 from replan.plan.model import StepStatus
 from replan.ports.runs import RunOutcome
 from replan.ports.storage import Storage
-from replan.running import stream
+from replan.runs.running import stream
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from replan.ports.ownership import as_owner
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
-from replan.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
+from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 
 _END = object()
 
