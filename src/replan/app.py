@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
@@ -241,6 +241,14 @@ def local_config(
     return MultiAgentConfig(
         host=Host(tool_calling_model=model), specialists=team, workspace=directory
     )
+
+
+def viewer(storage: Storage) -> Graph:
+    """Give a graph that can read every run's state, and run none: it takes no team and no key."""
+    nobody = Specialist(name="nobody", intended_use="None.", run=lambda _: "")
+    model = FakeListChatModel(responses=[])
+    team = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[nobody])
+    return build_graph(team, storage=storage)
 
 
 def models_from_environment(

@@ -6,9 +6,10 @@ import shutil
 from datetime import datetime
 from typing import TextIO
 
+from replan.app import viewer
 from replan.cli.cells import cut, one_line, padded
-from replan.cli.keeping import Place, opened, short
-from replan.cli.looking import Seen, seen, viewer
+from replan.cli.keeping import Place, now, opened, short
+from replan.runs.looking import Seen, seen
 
 _NONE = "No run is kept here. `replan run` begins one.\n"
 
@@ -34,7 +35,9 @@ def list_runs(most: int, place: Place, output: TextIO, *, as_json: bool) -> int:
 async def _found(most: int, place: Place) -> list[Seen]:
     async with opened(place) as storage:
         graph = viewer(storage)
-        return [await seen(graph, storage, record) for record in await storage.runs.recent(most)]
+        return [
+            await seen(graph, storage, record, now()) for record in await storage.runs.recent(most)
+        ]
 
 
 def _record(run: Seen) -> dict[str, object]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.cli.asking import Desk
@@ -20,7 +19,7 @@ from replan.cli.keeping import Place, now, short
 from replan.cli.keyboard import Keyboard
 from replan.cli.orders import Order, Prepared
 from replan.cli.plan_file import PlanFile
-from replan.cli.questions import Ask, ask_of, asks_of, resumption, waiting_lines
+from replan.cli.questions import waiting_lines
 from replan.cli.recording import Recorder
 from replan.cli.stopping import Stop, heard
 from replan.cli.telling import Manner, Teller, rest_line, seconds
@@ -30,6 +29,8 @@ from replan.nodes.step_questions import ANSWERS
 from replan.plan.model import StepStatus
 from replan.ports.runs import RunOutcome
 from replan.ports.storage import Storage
+from replan.runs.asks import Ask, ask_of, asks_of, resumption
+from replan.runs.looking import config_of
 from replan.runs.running import stream
 
 logger = logging.getLogger(__name__)
@@ -317,11 +318,6 @@ class Session:
         path = self._plan_file.path
         where = f"; the plan so far is in {path}" if path else ""
         return f"interrupted: {done} of {counted(total, 'step')} done{where}"
-
-
-def config_of(run_id: str) -> RunnableConfig:
-    """What LangGraph is told of a run: its thread."""
-    return {"configurable": {"thread_id": run_id}}
 
 
 def _log(event: BaseEvent) -> None:

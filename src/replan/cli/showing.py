@@ -8,13 +8,14 @@ from typing import TextIO, cast
 
 from pydantic import JsonValue
 
+from replan.app import viewer
 from replan.cli.cells import counted, harmless, one_line
-from replan.cli.keeping import Place, found, opened
+from replan.cli.keeping import Place, found, now, opened
 from replan.cli.listing import when
-from replan.cli.looking import Seen, seen, viewer
 from replan.cli.questions import told
 from replan.plan.model import PlanUpdate
 from replan.ports.journal import LedgerEntry, Spending
+from replan.runs.looking import Seen, seen
 from replan.state.results import Artifact
 from replan.state.usage import Usage
 
@@ -65,7 +66,7 @@ async def _found(prefix: str, place: Place) -> _Whole:
     async with opened(place) as storage:
         record = await found(storage.runs, prefix)
         return _Whole(
-            run=await seen(viewer(storage), storage, record),
+            run=await seen(viewer(storage), storage, record, now()),
             ledger=await storage.journal.ledger(record.run_id),
             spent=await storage.journal.spent(record.run_id),
             events=await storage.runs.events(record.run_id),

@@ -18,10 +18,10 @@ from replan.nodes.rules import limit_value
 from replan.own_loop import completed
 from replan.ports.listening import without_tokens
 from replan.ports.ownership import as_owner
+from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
-from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 
 _END = object()
 

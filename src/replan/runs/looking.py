@@ -1,19 +1,18 @@
 """Look at kept runs without what it takes to run them: no team file, no model, no key."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 
-from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from replan.app import Graph, build_graph
-from replan.cli.holding import is_held
-from replan.cli.past import plan_as_it_is, results_on_record
-from replan.cli.questions import Ask, open_asks
-from replan.graph.config import Host, MultiAgentConfig, Specialist
+from replan.calling import Graph
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.runs import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.asks import Ask, open_asks
+from replan.runs.past import plan_as_it_is, results_on_record
 from replan.state.enhanced import EnhancedState
 
 _SETTLED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
@@ -28,21 +27,23 @@ class Seen:
         state: Its state; empty if it was killed before it had one.
         plan: Its plan, with the marks of all that is finished, and its history.
         asks: What it waits for.
+        is_held: Whether somebody works on it now.
     """
 
     record: RunRecord
     state: EnhancedState
     plan: TaskPlan | None = None
     asks: tuple[Ask, ...] = ()
+    is_held: bool = False
 
     @property
     def outcome(self) -> str:
         """How it stands; a process that was killed at the wrong moment could not say so."""
         if self.state.get("is_completed") and (ended := self.state.get("outcome")):
             return ended
-        if self.record.outcome != "running":
+        if self.record.outcome != "running" or self.is_held:
             return self.record.outcome
-        return "running" if is_held(self.record.run_id) else "interrupted"
+        return "waiting" if self.asks else "interrupted"
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -51,38 +52,41 @@ class Seen:
         return sum(step.status in _SETTLED for step in steps), len(steps)
 
 
-def viewer(storage: Storage) -> Graph:
-    """Give a graph that can read every run's state, and run none."""
-    return build_graph(_NOBODY, storage=storage)
-
-
-async def seen(graph: Graph, storage: Storage, record: RunRecord) -> Seen:
+async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> Seen:
     """Look at a run.
 
     Args:
-        graph: From `viewer`.
+        graph: Any graph of a team with this storage: it reads, and runs nothing.
         storage: Where it is kept.
         record: Its entry in the book.
+        at: The time.
 
     Raises:
         StorageError: What is kept cannot be read.
     """
-    config = {"configurable": {"thread_id": record.thread_id}}
-    snapshot: StateSnapshot = await cast("Any", graph).aget_state(config)
+    snapshot = await snapshot_of(graph, record)
     state = cast("EnhancedState", snapshot.values)
     # A run that is over has everything in its state.
     is_over = state.get("is_completed")
     results = [] if is_over else await results_on_record(state, storage.journal)
-    plan = plan_as_it_is(state, results)
+    plan = plan_as_it_is(state, results, at)
     asks = () if is_over else await open_asks(snapshot, storage.journal)
-    return Seen(record=record, state=state, plan=plan, asks=asks)
+    is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
+    return Seen(record=record, state=state, plan=plan, asks=asks, is_held=is_held)
 
 
-def _nothing(_: object) -> str:
-    return ""
+async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
+    """The newest state of a run, also where its thread has begun another one since."""
+    reads, config = cast("Any", graph), config_of(record.thread_id)
+    newest: StateSnapshot = await reads.aget_state(config)
+    if newest.values.get("run_id", record.run_id) == record.run_id:
+        return newest
+    own = reads.aget_state_history(config, filter={"run_id": record.run_id}, limit=1)
+    async for found in own:
+        return found
+    return newest._replace(values={}, next=(), tasks=(), interrupts=())
 
 
-_NOBODY = MultiAgentConfig(
-    host=Host(tool_calling_model=FakeListChatModel(responses=[])),
-    specialists=[Specialist(name="nobody", intended_use="None.", run=_nothing)],
-)
+def config_of(thread_id: str) -> RunnableConfig:
+    """What LangGraph is told of a run: its thread."""
+    return {"configurable": {"thread_id": thread_id}}
