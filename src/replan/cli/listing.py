@@ -9,7 +9,7 @@ from typing import TextIO
 from replan.app import viewer
 from replan.cli.cells import cut, one_line, padded
 from replan.cli.keeping import Place, now, opened, short
-from replan.runs.looking import Seen, seen
+from replan.runs.looking import RunView, seen
 
 _NONE = "No run is kept here. `replan run` begins one.\n"
 
@@ -32,7 +32,7 @@ def list_runs(most: int, place: Place, output: TextIO, *, as_json: bool) -> int:
     return 0
 
 
-async def _found(most: int, place: Place) -> list[Seen]:
+async def _found(most: int, place: Place) -> list[RunView]:
     async with opened(place) as storage:
         graph = viewer(storage)
         return [
@@ -40,7 +40,7 @@ async def _found(most: int, place: Place) -> list[Seen]:
         ]
 
 
-def _record(run: Seen) -> dict[str, object]:
+def _record(run: RunView) -> dict[str, object]:
     done, total = run.progress
     record = run.record
     return {
@@ -54,7 +54,7 @@ def _record(run: Seen) -> dict[str, object]:
     }
 
 
-def _table(runs: list[Seen], width: int | None) -> list[str]:
+def _table(runs: list[RunView], width: int | None) -> list[str]:
     rows = [("run", "began", "outcome", "steps", "title")]
     rows += [
         (

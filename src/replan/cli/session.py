@@ -20,7 +20,6 @@ from replan.cli.keyboard import Keyboard
 from replan.cli.orders import Order, Prepared
 from replan.cli.plan_file import PlanFile
 from replan.cli.questions import waiting_lines
-from replan.cli.recording import Recorder
 from replan.cli.stopping import Stop, heard
 from replan.cli.telling import Manner, Teller, rest_line, seconds
 from replan.errors import StorageError, ThreadLostError
@@ -30,6 +29,7 @@ from replan.plan.model import StepStatus
 from replan.ports.runs import RunOutcome
 from replan.ports.storage import Storage
 from replan.runs.asks import Ask, ask_of, asks_of, resumption
+from replan.runs.event_log import EventLog
 from replan.runs.looking import config_of
 from replan.runs.running import stream
 
@@ -119,7 +119,7 @@ class Session:
         self._plan_file = case.plan_file
         self._teller = teller
         self._course = Course(started=seconds())
-        self._recorder = Recorder(case.storage.runs, case.run_id)
+        self._log = EventLog(case.storage.runs, case.run_id, now)
         self._asks: tuple[Ask, ...] = ()
         self._interview: Interview | None = None
         self._held_back: list[tuple[Event, Course]] = []
@@ -153,7 +153,7 @@ class Session:
         stop = Stop(asked, begin=lambda: self._wind_down(work), finish=work.cancel)
         if self._site.asks:
             self._interview = self._opened_interview(stop)
-        writer = asyncio.create_task(self._recorder.write())
+        writer = asyncio.create_task(self._log.write())
         # To the very end: who presses Ctrl-C once more still reads how to go on.
         with heard(stop):
             try:
@@ -221,7 +221,7 @@ class Session:
     def _take(self, event: Event) -> None:
         self._course = after(self._course, event, seconds())
         _log(event)
-        self._recorder.take(event)
+        self._log.take(event)
         self._plan_file.follow(event)
         if self._interview is not None and isinstance(event, InputRequested):
             self._interview.add(ask_of(event.question))
@@ -274,7 +274,7 @@ class Session:
     async def _closed(self, *tasks: "asyncio.Task[None]") -> None:
         """Leave nothing running, nothing unsaid, and what is known on disk."""
         async with AsyncExitStack() as last:
-            last.push_async_callback(self._recorder.flush)
+            last.push_async_callback(self._log.flush)
             last.callback(self._plan_file.write)
             last.callback(self._teller.close)
             if self._interview is not None:

@@ -15,7 +15,8 @@ from replan.cli.listing import when
 from replan.cli.questions import told
 from replan.plan.model import PlanUpdate
 from replan.ports.journal import LedgerEntry, Spending
-from replan.runs.looking import Seen, seen
+from replan.ports.runs import LoggedEvent
+from replan.runs.looking import RunView, seen
 from replan.state.results import Artifact
 from replan.state.usage import Usage
 
@@ -26,10 +27,10 @@ _TYPE_WIDTH = 21
 class _Whole:
     """A run with all that is kept of it."""
 
-    run: Seen
+    run: RunView
     ledger: Sequence[LedgerEntry]
     spent: Mapping[str, Spending]
-    events: Sequence[JsonValue]
+    events: Sequence[LoggedEvent]
 
     @property
     def history(self) -> tuple[PlanUpdate, ...]:
@@ -88,13 +89,13 @@ def _record(whole: _Whole) -> dict[str, object]:
         "plan": None if plan is None else {"version": plan.version, "markdown": plan.content},
         "questions": [
             {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details}
-            for ask in run.asks
+            for ask in run.waiting
         ],
         "history": [update.model_dump(mode="json") for update in whole.history],
         "ledger": [entry.model_dump(mode="json", exclude={"run_id"}) for entry in whole.ledger],
         "usage": run.state.get("usage", Usage()).model_dump(mode="json"),
         "spent": {scope: spent.model_dump() for scope, spent in whole.spent.items()},
-        "events": list(whole.events),
+        "events": [{**_fields_of(logged), "seq": logged.seq} for logged in whole.events],
         "artifacts": [artifact.model_dump(mode="json") for artifact in whole.artifacts],
         "answer": whole.answer,
     }
@@ -110,7 +111,7 @@ def _lines(whole: _Whole) -> list[str]:
     ]
     sections = {
         "plan": _plan_lines(whole),
-        "waits for": [f"{ask.key}: {told(ask)}" for ask in whole.run.asks],
+        "waits for": [f"{ask.key}: {told(ask)}" for ask in whole.run.waiting],
         "history": [line for update in whole.history for line in _update_lines(update)],
         "tries": [_try_line(entry) for entry in whole.ledger],
         "events": [_event_line(event) for event in whole.events],
@@ -158,9 +159,13 @@ def _seconds(entry: LedgerEntry) -> float:
     return (ended - entry.started_at).total_seconds()
 
 
-def _event_line(event: JsonValue) -> str:
+def _fields_of(logged: LoggedEvent) -> Mapping[str, JsonValue]:
+    return cast("Mapping[str, JsonValue]", logged.event)
+
+
+def _event_line(logged: LoggedEvent) -> str:
     """An event in one line: when, what, and the rest as `name=value`."""
-    fields = dict(cast("Mapping[str, JsonValue]", event))
+    fields = dict(_fields_of(logged))
     moment, kind = str(fields.pop("at", ""))[11:19], str(fields.pop("type", ""))
     fields.pop("seq", None)
     rest = [

@@ -128,15 +128,51 @@ async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...
 
 def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command[Any]:
     """Give what goes on with a run whose open questions got these answers by key."""
+    known = [ask for ask in asks if ask.key in answers]
+    return bound_resumption(known, {ask.key: ask.bound(answers[ask.key]) for ask in known})
+
+
+def bound_resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command[Any]:
+    """Give what goes on with a run; each answer says already what it is about."""
     values: dict[str, Any] = {}
     for ask in asks:
         if ask.key not in answers:
             continue
         if ask.is_keyed:
-            values.setdefault(ask.interrupt, {})[ask.key] = ask.bound(answers[ask.key])
+            values.setdefault(ask.interrupt, {})[ask.key] = answers[ask.key]
         else:
-            values[ask.interrupt] = ask.bound(answers[ask.key])
+            values[ask.interrupt] = answers[ask.key]
     return Command(resume=values)
+
+
+def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    """Read what somebody answers in a program: one answer, or answers by key.
+
+    The beginning of a key will do, such as the number of its step.
+
+    Raises:
+        InputError: It fits nothing that is asked, or it cannot be told what.
+    """
+    if not asks:
+        raise InputError("This run asks nothing. Go on with it without an answer.")
+    by_key = {ask.key: ask for ask in asks}
+    if isinstance(given, Mapping):
+        named = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
+        meant = {name: keys_meant(name, by_key) for name in named}
+        if named and all(len(keys) == 1 for keys in meant.values()):
+            return {keys[0]: _read(by_key[keys[0]], named[name]) for name, keys in meant.items()}
+    if len(asks) == 1:
+        return {asks[0].key: _read(asks[0], cast("object", given))}
+    keys = ", ".join(f"'{key}'" for key in by_key)
+    raise InputError(
+        f"It cannot be told which question this answers. Give a mapping by key; open: {keys}."
+    )
+
+
+def _read(ask: Ask, given: object) -> JsonValue:
+    if isinstance(given, Decision):
+        return _written(given)
+    return answer_of(ask, given) if isinstance(given, str) else cast("JsonValue", given)
 
 
 def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonValue]:

@@ -19,22 +19,27 @@ _SETTLED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class RunView:
     """What is kept of a run.
 
     Attributes:
         record: Its entry in the book.
         state: Its state; empty if it was killed before it had one.
         plan: Its plan, with the marks of all that is finished, and its history.
-        asks: What it waits for.
+        waiting: What it waits for.
         is_held: Whether somebody works on it now.
     """
 
     record: RunRecord
     state: EnhancedState
     plan: TaskPlan | None = None
-    asks: tuple[Ask, ...] = ()
+    waiting: tuple[Ask, ...] = ()
     is_held: bool = False
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.record.run_id
 
     @property
     def outcome(self) -> str:
@@ -43,7 +48,7 @@ class Seen:
             return ended
         if self.record.outcome != "running" or self.is_held:
             return self.record.outcome
-        return "waiting" if self.asks else "interrupted"
+        return "waiting" if self.waiting else "interrupted"
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -52,7 +57,7 @@ class Seen:
         return sum(step.status in _SETTLED for step in steps), len(steps)
 
 
-async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> Seen:
+async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> RunView:
     """Look at a run.
 
     Args:
@@ -72,7 +77,7 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
     plan = plan_as_it_is(state, results, at)
     asks = () if is_over else await open_asks(snapshot, storage.journal)
     is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
-    return Seen(record=record, state=state, plan=plan, asks=asks, is_held=is_held)
+    return RunView(record=record, state=state, plan=plan, waiting=asks, is_held=is_held)
 
 
 async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
