@@ -103,7 +103,7 @@ class EventLog:
         self._heard = heard
         self._left: list[tuple[Event, JsonValue]] = []
         self._news = asyncio.Event()
-        self._is_over = False
+        self._is_over = self._is_told = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
 
     def take(self, event: Event) -> None:
@@ -125,6 +125,7 @@ class EventLog:
         while not self._is_over:
             await self._news.wait()
             await self.flush()
+        self._is_told = True
         for follower in self._followers:
             follower.put_nowait(None)
 
@@ -169,6 +170,8 @@ class EventLog:
     def _following(self) -> Generator[asyncio.Queue[RunEvent | None]]:
         coming: asyncio.Queue[RunEvent | None] = asyncio.Queue()
         self._followers.append(coming)
+        if self._is_told:
+            coming.put_nowait(None)
         try:
             yield coming
         finally:

@@ -173,14 +173,7 @@ class Runtime:
             updated_at=now,
         )
         errand = Errand(record=record, input=given, settings=settings, config=config, tokens=tokens)
-        run = self._begun(errand, is_new=known is None, heard=heard)
-        work, task = self._works[run_id]
-        beginning = asyncio.ensure_future(work.has_begun.wait())
-        await asyncio.wait({beginning, task}, return_when=asyncio.FIRST_COMPLETED)
-        beginning.cancel()
-        if not work.has_begun.is_set():
-            await task
-        return run
+        return await self._known(self._begun(errand, is_new=known is None, heard=heard))
 
     async def resume(
         self,
@@ -245,7 +238,7 @@ class Runtime:
         await self._ask(run_id, "answer", by, rows)
         if run_id in self._works:
             return Run(self, run_id, self._works[run_id][1])
-        return self._begun(Errand(record=record, gives_way=True))
+        return await self._known(self._begun(Errand(record=record, gives_way=True)))
 
     async def stop(self, run_id: str, *, by: str = "") -> None:
         """Stop a run well: no new step starts, what runs gets its grace, and the run can go on.
@@ -367,6 +360,22 @@ class Runtime:
             self._reading = asyncio.ensure_future(self._read())
         return Run(self, errand.run_id, task)
 
+    async def _known(self, run: Run) -> Run:
+        """Wait until a run has begun here, or somebody else turns out to work on it.
+
+        Raises:
+            ReplanError: It cannot begin.
+        """
+        work, task = self._works[run.run_id]
+        known = asyncio.ensure_future(work.is_known.wait())
+        try:
+            await asyncio.wait({known, task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            known.cancel()
+        if not work.is_known.is_set():
+            await task
+        return run
+
     def _ended(self, run_id: str) -> None:
         _, task = self._works.pop(run_id)
         if not task.cancelled() and (error := task.exception()):
@@ -377,7 +386,7 @@ class Runtime:
         try:
             return await work.done()
         except UsageError:
-            if is_new and work.has_begun.is_set():
+            if is_new and work.has_begun:
                 # Nothing was started that anybody could go on with.
                 await self._bench.book.remove(work.errand.run_id)
             raise
@@ -391,6 +400,7 @@ class Runtime:
             except RunStopped:
                 break
             except ThreadBusyError:
+                work.is_known.set()
                 is_heeded = not await self._bench.book.requests([run_id])
         while await self._is_worked_on(run_id):  # noqa: ASYNC110 - by another process
             await asyncio.sleep(BEAT)
@@ -422,7 +432,7 @@ class Runtime:
     def _begun_here(self, run_id: str) -> Work | None:
         """The work on a run whose thread is held here; another one may still be its owner."""
         work, _ = self._works.get(run_id, (None, None))
-        return work if work is not None and work.has_begun.is_set() else None
+        return work if work is not None and work.has_begun else None
 
     async def _ask(
         self, run_id: str, kind: RequestKind, by: str, answers: dict[str, JsonValue]

@@ -92,7 +92,8 @@ class Work:
     Attributes:
         errand: What the run is called with.
         log: Takes its events.
-        has_begun: Set once it is in the book, and its thread is held.
+        has_begun: Whether it is in the book, and its thread is held here.
+        is_known: Set once it has begun, or somebody else turns out to work on it.
     """
 
     def __init__(self, errand: Errand, bench: Bench, log: EventLog) -> None:
@@ -105,7 +106,8 @@ class Work:
         """
         self.errand = errand
         self.log = log
-        self.has_begun = asyncio.Event()
+        self.has_begun = False
+        self.is_known = asyncio.Event()
         self._bench = bench
         self._stop = asyncio.Event()
         self._answers: list[Request] = []
@@ -157,7 +159,8 @@ class Work:
             await bench.book.begin(
                 errand.record.replace(outcome="running", updated_at=bench.clock())
             )
-            self.has_begun.set()
+            self.has_begun = True
+            self.is_known.set()
             await self._drop_what_is_past()
             outcome, began = "interrupted", time.monotonic()
             try:
