@@ -324,6 +324,18 @@ def show(
 
 
 @app.command()
+def stop(run_id: RunArgument, *, storage: StorageOption = None) -> None:
+    """Stop a run, whichever process works on it: what runs may end, and the run can go on later."""
+
+    def stopped() -> int:
+        from replan.cli.stop import stop_run
+
+        return stop_run(run_id, _place(storage), sys.stdout)
+
+    _do(stopped)
+
+
+@app.command()
 def rm(
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of runs.")],
     *,

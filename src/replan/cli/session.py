@@ -28,9 +28,10 @@ from replan.nodes.step_questions import ANSWERS
 from replan.plan.model import StepStatus
 from replan.ports.runs import RunOutcome
 from replan.ports.storage import Storage
-from replan.runs.asks import Ask, ask_of, asks_of, resumption
+from replan.runs.asks import Ask, ask_of, asks_of, bound_resumption, resumption
 from replan.runs.event_log import EventLog
 from replan.runs.looking import config_of
+from replan.runs.requests import BEAT, answers_in, note_answers
 from replan.runs.running import stream
 
 logger = logging.getLogger(__name__)
@@ -154,12 +155,13 @@ class Session:
         if self._site.asks:
             self._interview = self._opened_interview(stop)
         writer = asyncio.create_task(self._log.write())
+        reader = asyncio.create_task(self._heed_others(stop))
         # To the very end: who presses Ctrl-C once more still reads how to go on.
         with heard(stop):
             try:
                 await asyncio.wait({work, writer}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                await self._closed(work, writer)
+                await self._closed(work, writer, reader)
             for task in (writer, work):
                 if not task.cancelled() and (error := task.exception()):
                     # Whatever it was, the run can go on later; a storage that fails cannot say so,
@@ -211,9 +213,37 @@ class Session:
         finally:
             self._streams = False
 
+    async def _heed_others(self, stop: Stop) -> None:
+        """Do what other processes ask of the run, while it is worked on here."""
+        since = now()
+        while True:
+            with suppress(StorageError):  # the run itself tells of it
+                for request in await self._storage.runs.requests([self._run_id]):
+                    if request.kind == "stop":
+                        await self._storage.runs.take_requests([request], now())
+                        if request.at >= since:
+                            stop.wish()
+                    else:
+                        await note_answers(request, self._storage.journal)
+            await asyncio.sleep(BEAT)
+
+    async def _answered_by_others(self) -> Any:
+        """What goes on with a run that others have answered; None if nobody has."""
+        requests = await self._storage.runs.requests([self._run_id])
+        given = [each for each in requests if each.kind == "answer"]
+        command = bound_resumption(self._asks, answers_in(given, self._asks))
+        if not command.resume:
+            return None
+        await self._storage.runs.take_requests(given, now())
+        return command
+
     async def _answered(self) -> Any:
         """What goes on with a run that waits; none if nobody answers."""
-        if self._interview is None or not self._asks:
+        if not self._asks:
+            return None
+        if command := await self._answered_by_others():
+            return command
+        if self._interview is None:
             return None
         answers = await self._interview.answers_to(self._asks)
         return resumption(self._asks, answers) if answers else None

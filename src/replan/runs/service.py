@@ -23,6 +23,7 @@ from replan.ports.storage import Storage
 from replan.runs.asks import answers_by_key
 from replan.runs.event_log import EventLog, Heard, RunEvent, run_event
 from replan.runs.looking import RunView, config_of, seen, snapshot_of
+from replan.runs.requests import BEAT, answer_row
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import raise_limits
 from replan.runs.stopping import RunStopped
@@ -31,9 +32,6 @@ from replan.state.channels import conversation
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-
-BEAT = 0.5
-"""Seconds from one look at the rows of others to the next."""
 
 _TITLE = 200
 """Characters at most of a title that is taken from the request."""
@@ -227,13 +225,7 @@ class Runtime:
         asks = (await self.look(run_id)).waiting
         given = answers_by_key(answers, asks)
         rows: dict[str, JsonValue] = {
-            ask.key: {
-                "answer": given[ask.key],
-                "bound": ask.bound(given[ask.key]),
-                "is_keyed": ask.is_keyed,
-            }
-            for ask in asks
-            if ask.key in given
+            ask.key: answer_row(ask, given[ask.key]) for ask in asks if ask.key in given
         }
         await self._ask(run_id, "answer", by, rows)
         if run_id in self._works:

@@ -11,16 +11,15 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
-from pydantic import JsonValue
 
 from replan.calling import Call, Graph, Input, alone
-from replan.nodes.step_questions import ANSWERS
 from replan.ports.listening import without_tokens
 from replan.ports.runs import Request, RunBook, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import Ask, asks_of, bound_resumption
+from replan.runs.asks import asks_of, bound_resumption
 from replan.runs.event_log import EventLog
 from replan.runs.looking import config_of
+from replan.runs.requests import answers_in, note_answers
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
@@ -124,7 +123,8 @@ class Work:
             await self._take([request])
         elif all(request.name != known.name for known in self._answers):
             self._answers.append(request)
-            await self._note(request)
+            if self._bench.storage is not None:
+                await note_answers(request, self._bench.storage.journal)
 
     async def done(self) -> RunResult:
         """Work on the run until it rests.
@@ -194,7 +194,7 @@ class Work:
             if self._stop.is_set() or not asks:
                 return state
             await self._read_requests()
-            command = bound_resumption(asks, self._given(asks))
+            command = bound_resumption(asks, answers_in(self._answers, asks))
             if not command.resume:
                 return state
             # The run has its settings by now.
@@ -207,30 +207,8 @@ class Work:
         config = config_of(self.errand.thread_id)
         snapshot: StateSnapshot = await cast("Any", self._bench.graph).aget_state(config)
         asks = asks_of(snapshot.interrupts)
-        command = bound_resumption(asks, self._given(asks))
+        command = bound_resumption(asks, answers_in(self._answers, asks))
         return command if command.resume else None
-
-    def _given(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
-        asked = {ask.key: ask for ask in asks}
-        answers: dict[str, JsonValue] = {}
-        for request in self._answers:
-            for key, answer in request.answers.items():
-                if key in asked:
-                    answers[key] = cast("Any", answer)["bound"]
-        return answers
-
-    async def _note(self, request: Request) -> None:
-        """Have answers on record for the steps, also of a run that is killed before it reads them.
-
-        LangGraph is told of the others when it asks.
-        """
-        if self._bench.storage is None:
-            return
-        for key, answer in request.answers.items():
-            given = cast("Any", answer)
-            if given["is_keyed"]:
-                note = self._bench.storage.journal.note
-                await note(request.run_id, ANSWERS + key, given["answer"])
 
     async def _take(self, requests: Sequence[Request]) -> None:
         """The run has heeded these; who reads the rows next need not."""
