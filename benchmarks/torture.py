@@ -31,7 +31,7 @@ TABLE = "Runs that were killed and resumed"
 PRELOADED = (
     "torture",
     "replan.app",
-    "replan.running",
+    "replan.runs.running",
     "replan.testing",
     "replan.adapters.storage.opening",
     "replan.adapters.storage.postgres",

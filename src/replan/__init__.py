@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.ask_user import ask_user
     from replan.ports.storage import Storage
-    from replan.running import raise_limits, run, run_sync, stream
+    from replan.runs.asks import Ask
+    from replan.runs.event_log import RunEvent
+    from replan.runs.looking import RunView
+    from replan.runs.result import RunResult
+    from replan.runs.running import raise_limits, run, run_sync, stream
+    from replan.runs.service import Run, Runtime
+    from replan.runtime import SyncRuntime, open_runtime
     from replan.state.enhanced import EnhancedState
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.questions import Approval, Decision, Question
@@ -81,6 +87,12 @@ _PLACES = {
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.storage": ("Storage",),
     "replan.ports.ask_user": ("ask_user",),
+    "replan.runs.asks": ("Ask",),
+    "replan.runs.event_log": ("RunEvent",),
+    "replan.runs.looking": ("RunView",),
+    "replan.runs.result": ("RunResult",),
+    "replan.runs.service": ("Run", "Runtime"),
+    "replan.runtime": ("SyncRuntime", "open_runtime"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
     "replan.state.questions": ("Approval", "Decision", "Question"),
@@ -98,7 +110,7 @@ _PLACES = {
     ),
     "replan.state.usage": ("Usage",),
     "replan.state.waiting": ("waiting_for",),
-    "replan.running": ("raise_limits", "run", "run_sync", "stream"),
+    "replan.runs.running": ("raise_limits", "run", "run_sync", "stream"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -106,6 +118,7 @@ __all__ = [
     "ActionType",
     "Approval",
     "Artifact",
+    "Ask",
     "Budget",
     "CollectedResults",
     "ConfigurationError",
@@ -133,12 +146,18 @@ __all__ = [
     "Question",
     "QuestionError",
     "ReplanError",
+    "Run",
+    "RunEvent",
+    "RunResult",
     "RunSettings",
+    "RunView",
+    "Runtime",
     "Specialist",
     "SpecialistResult",
     "StepStatus",
     "Storage",
     "StorageError",
+    "SyncRuntime",
     "TaskComplexity",
     "TaskPlan",
     "TeamFileError",
@@ -151,6 +170,7 @@ __all__ = [
     "UsageError",
     "ask_user",
     "build_graph",
+    "open_runtime",
     "open_storage",
     "raise_limits",
     "run",

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 
@@ -23,7 +23,7 @@ from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
-from replan.graph.config import MultiAgentConfig, Specialist
+from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.host.handed_plan import check_input
 from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
 from replan.langgraph_inside.models import without_own_retries
@@ -194,6 +194,18 @@ def _unpriced(config: MultiAgentConfig, chats: Chats) -> dict[str, str]:
         for field, chat in built.items()
         if chat is not None and price_of(chat.names, config.prices) is None
     }
+
+
+def viewer(storage: Storage) -> Graph:
+    """Give a graph that can read every run's state, and run none: it takes no team and no key."""
+
+    def none(_: object) -> str:
+        return ""
+
+    nobody = Specialist(name="nobody", intended_use="None.", run=none)
+    model = FakeListChatModel(responses=[])
+    team = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[nobody])
+    return build_graph(team, storage=storage)
 
 
 def models_from_environment(

@@ -1,7 +1,10 @@
 """An event loop of our own, which ends at its time under work that does not want to end."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeVar
 
 from replan.specialists.threads import MOMENT, Threads, still_at_work
@@ -42,3 +45,50 @@ async def _nothing_left() -> bool:
     if left:
         await asyncio.wait(left, timeout=MOMENT)
     return all(task.done() for task in left)
+
+
+class Portal:
+    """A loop of its own in one thread, for callers that are not asynchronous."""
+
+    def __init__(self) -> None:
+        """Start the thread."""
+        self._ready: Future[asyncio.AbstractEventLoop] = Future()
+        self._ended: asyncio.Event
+        self._exits: AsyncExitStack
+        self._thread = threading.Thread(target=self._served, name="replan", daemon=True)
+        self._thread.start()
+        self._loop = self._ready.result()
+
+    def call(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something in the loop, and wait for what it gives; from any other thread.
+
+        Who is interrupted while it waits cancels what it waits for.
+        """
+
+        async def done() -> T:
+            return await work()
+
+        future = asyncio.run_coroutine_threadsafe(done(), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def enter(self, manager: AbstractAsyncContextManager[T]) -> T:
+        """Enter a context, which is left when this is closed."""
+        return self.call(lambda: self._exits.enter_async_context(manager))
+
+    def close(self) -> None:
+        """Leave all contexts, and end the thread."""
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
+
+    def _served(self) -> None:
+        completed(self._serve)
+
+    async def _serve(self) -> None:
+        self._ended = asyncio.Event()
+        async with AsyncExitStack() as self._exits:
+            self._ready.set_result(asyncio.get_running_loop())
+            await self._ended.wait()

@@ -40,6 +40,11 @@ SHOWN = {
         "3/scribe success ['log.txt']\nhall: 21 degrees\npartial\n",
     ],
     "graph_specialist.py": ["4 words, 3 of them different\n"],
+    "http_door.py": [
+        '{"outcome": "waiting", "waiting": {"1/painter/1": "Colour?"}}\n',
+        "5 more events\n",
+        '{"outcome": "completed", "waiting": {}}\n',
+    ],
     "limits.py": [
         "111 kWh",
         "333 kWh",

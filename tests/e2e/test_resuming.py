@@ -237,6 +237,21 @@ def test_sigterm_stops_after_the_grace(workshop):
     assert workshop.do("resume", workshop.run_id).exit_code == 0
 
 
+def test_another_command_stops_a_run(workshop):
+    gate = workshop.gate(2)
+    run = workshop.run(CHAIN, "--grace", PATIENCE)
+    run.wait_for("-> step 2")
+    run.wait_for("[x] step 3")
+    assert workshop.do("stop", "last").stdout == f"run {workshop.run_id[:8]} is asked to stop\n"
+    run.wait_for("stopping: running steps have 60 s to end")
+    gate.write_text("go on")
+    assert run.end() == 1
+    assert "interrupted: 3 of 4 steps done" in run.text
+    assert workshop.do("stop", "last").stdout.endswith(" is not at work: interrupted\n")
+    assert workshop.do("resume", workshop.run_id).exit_code == 0
+    assert sorted(workshop.effects) == [1, 2, 3, 4]
+
+
 def test_nobody_else_works_on_a_run_that_is_at_work(workshop):
     gate = workshop.gate(1)
     run = workshop.run(CHAIN)

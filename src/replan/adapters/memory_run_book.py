@@ -1,13 +1,13 @@
 """A book of runs in memory: it lives as long as the process."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 
 from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.holding import Holds
-from replan.ports.run_book import RunOutcome, RunRecord
+from replan.ports.run_book import LoggedEvent, Request, RunOutcome, RunRecord
 
 
 class MemoryRunBook:
@@ -24,6 +24,7 @@ class MemoryRunBook:
         self._forget_thread = forget_thread
         self._records: dict[str, RunRecord] = {}
         self._events: dict[str, list[JsonValue]] = {}
+        self._requests: dict[str, Request] = {}
 
     async def begin(self, record: RunRecord) -> None:
         """Enter a run; one that is there keeps its order, title and beginning."""
@@ -71,14 +72,33 @@ class MemoryRunBook:
         self._journal.forget(run_id)
         self._events.pop(run_id, None)
         self._records.pop(run_id, None)
+        of_others = [each for each in self._requests.values() if each.run_id != run_id]
+        self._requests = {each.name: each for each in of_others}
 
-    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> None:
-        """Append events of a run, in this order."""
-        self._events.setdefault(run_id, []).extend(events)
+    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
+        """Append events of a run, in this order, and give the number of the first one."""
+        known = self._events.setdefault(run_id, [])
+        known.extend(events)
+        return len(known) - len(events) + 1
 
-    async def events(self, run_id: str) -> Sequence[JsonValue]:
-        """The events of a run, in the order in which they were added."""
-        return list(self._events.get(run_id, []))
+    async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
+        """The events of a run whose numbers are larger, in the order of their numbers."""
+        known = self._events.get(run_id, [])[after:]
+        return [LoggedEvent(seq=seq, event=event) for seq, event in enumerate(known, after + 1)]
+
+    async def add_request(self, request: Request) -> None:
+        """Ask something of a run; it waits until the owner of the run takes it."""
+        self._requests.setdefault(request.name, request)
+
+    async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
+        """What is asked of these runs and nobody has taken, in the order in which it was asked."""
+        found = [each for each in self._requests.values() if each.run_id in run_ids]
+        return sorted(found, key=lambda request: (request.at, request.name))
+
+    async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
+        """Say that these were heeded, or are past."""
+        for request in requests:
+            self._requests.pop(request.name, None)
 
     def _newest_first(self) -> list[RunRecord]:
         by_id = sorted(self._records.values(), key=lambda record: record.run_id)

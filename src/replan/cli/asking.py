@@ -17,7 +17,10 @@ from rich.cells import cell_len
 
 from replan.cli.cells import folded, harmless, one_line
 from replan.cli.keyboard import Keyboard
-from replan.cli.questions import (
+from replan.cli.reading import read_plan_text
+from replan.errors import InputError, Mistake
+from replan.plan.markdown.document import PlanDocument
+from replan.runs.asks import (
     Ask,
     approval,
     arguments_of,
@@ -25,9 +28,6 @@ from replan.cli.questions import (
     changed_plan,
     rejection,
 )
-from replan.cli.reading import read_plan_text
-from replan.errors import InputError, Mistake
-from replan.plan.markdown.document import PlanDocument
 
 _CHOICES = "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: "
 _MARK = "| "

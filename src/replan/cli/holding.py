@@ -40,19 +40,5 @@ def holding(run_id: str) -> Generator[None]:
         lock.release()
 
 
-def is_held(run_id: str) -> bool:
-    """Whether a process of this machine works on a run now."""
-    path = _path(run_id)
-    if not path.exists():
-        return False
-    lock = FileLock(path, timeout=0, mode=0o600)
-    try:
-        lock.acquire()
-    except (Timeout, OSError):
-        return True
-    lock.release()
-    return False
-
-
 def _path(run_id: str) -> Path:
     return user_data_path("replan", appauthor=False) / "held" / f"{run_id}.lock"

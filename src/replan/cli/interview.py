@@ -7,7 +7,7 @@ from contextlib import suppress
 from pydantic import JsonValue
 
 from replan.cli.asking import Desk, Quit, answer
-from replan.cli.questions import Ask
+from replan.runs.asks import Ask
 
 Note = Callable[[Ask, JsonValue], Awaitable[None]]
 """Keeps an answer."""

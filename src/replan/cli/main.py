@@ -18,6 +18,7 @@ from replan.cli.run import RunCommand, run
 from replan.cli.runs import runs
 from replan.cli.schema import schema
 from replan.cli.show import show
+from replan.cli.stop import stop
 
 app = typer.Typer(
     name="replan",
@@ -27,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=RunCommand)(run)
-for _command in (resume, runs, show, rm, check, graph, init, schema, completion):
+for _command in (resume, stop, runs, show, rm, check, graph, init, schema, completion):
     app.command()(_command)
 
 

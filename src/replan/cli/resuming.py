@@ -14,19 +14,20 @@ from replan.cli.exits import CODES, INCOMPLETE
 from replan.cli.holding import holding
 from replan.cli.keeping import found, now, opened, short
 from replan.cli.orders import Order, order_from, prepared
-from replan.cli.past import past_events, results_on_record
 from replan.cli.plan_file import PlanFile
-from replan.cli.questions import PLAN, Ask, changed_plan, open_asks, read_answers, resumption
 from replan.cli.reading import read_plan_text
 from replan.cli.running import attempted, finished, new_session
-from replan.cli.session import Case, Site, config_of
+from replan.cli.session import Case, Site
 from replan.cli.signing import effects_of, is_signed
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
-from replan.running import raise_limits
+from replan.runs.asks import PLAN, Ask, changed_plan, open_asks, read_answers, resumption
+from replan.runs.looking import config_of
+from replan.runs.past import past_events, results_on_record
+from replan.runs.running import raise_limits
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings

@@ -18,7 +18,7 @@ from replan.cli.process import end_with, place
 
 if TYPE_CHECKING:
     from replan.cli.keeping import Place
-    from replan.cli.looking import Seen
+    from replan.runs.looking import RunView
 
 _NONE = "No run is kept here. `replan run` begins one.\n"
 
@@ -53,16 +53,19 @@ def list_runs(most: int, place: Place, output: TextIO, *, as_json: bool) -> int:
     return 0
 
 
-async def _found(most: int, place: Place) -> list[Seen]:
-    from replan.cli.keeping import opened
-    from replan.cli.looking import seen, viewer
+async def _found(most: int, place: Place) -> list[RunView]:
+    from replan.app import viewer
+    from replan.cli.keeping import now, opened
+    from replan.runs.looking import seen
 
     async with opened(place) as storage:
         graph = viewer(storage)
-        return [await seen(graph, storage, record) for record in await storage.runs.recent(most)]
+        return [
+            await seen(graph, storage, record, now()) for record in await storage.runs.recent(most)
+        ]
 
 
-def _record(run: Seen) -> dict[str, object]:
+def _record(run: RunView) -> dict[str, object]:
     done, total = run.progress
     record = run.record
     return {
@@ -76,7 +79,7 @@ def _record(run: Seen) -> dict[str, object]:
     }
 
 
-def _table(runs: list[Seen], width: int | None) -> list[str]:
+def _table(runs: list[RunView], width: int | None) -> list[str]:
     from replan.cli.keeping import short
 
     rows = [("run", "began", "outcome", "steps", "title")]

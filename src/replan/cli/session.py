@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.cli.asking import Desk
@@ -20,8 +19,7 @@ from replan.cli.keeping import Place, now, short
 from replan.cli.keyboard import Keyboard
 from replan.cli.orders import Order, Prepared
 from replan.cli.plan_file import PlanFile
-from replan.cli.questions import Ask, ask_of, asks_of, resumption, waiting_lines
-from replan.cli.recording import Recorder
+from replan.cli.questions import waiting_lines
 from replan.cli.stopping import Stop, heard
 from replan.cli.telling import Manner, Teller, rest_line, seconds
 from replan.errors import StorageError, ThreadLostError
@@ -29,7 +27,11 @@ from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
 from replan.plan.model import StepStatus
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
-from replan.running import stream
+from replan.runs.asks import Ask, ask_of, asks_of, bound_resumption, resumption
+from replan.runs.event_log import EventLog
+from replan.runs.looking import config_of
+from replan.runs.requests import BEAT, answers_in, note_answers
+from replan.runs.running import stream
 from replan.steps.step_questions import ANSWERS
 
 logger = logging.getLogger(__name__)
@@ -118,7 +120,7 @@ class Session:
         self._plan_file = case.plan_file
         self._teller = teller
         self._course = Course(started=seconds())
-        self._recorder = Recorder(case.storage.runs, case.run_id)
+        self._log = EventLog(case.storage.runs, case.run_id, now)
         self._asks: tuple[Ask, ...] = ()
         self._interview: Interview | None = None
         self._held_back: list[tuple[Event, Course]] = []
@@ -152,13 +154,14 @@ class Session:
         stop = Stop(asked, begin=lambda: self._wind_down(work), finish=work.cancel)
         if self._site.asks:
             self._interview = self._opened_interview(stop)
-        writer = asyncio.create_task(self._recorder.write())
+        writer = asyncio.create_task(self._log.write())
+        reader = asyncio.create_task(self._heed_others(stop))
         # To the very end: who presses Ctrl-C once more still reads how to go on.
         with heard(stop):
             try:
                 await asyncio.wait({work, writer}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                await self._closed(work, writer)
+                await self._closed(work, writer, reader)
             for task in (writer, work):
                 if not task.cancelled() and (error := task.exception()):
                     # Whatever it was, the run can go on later; a storage that fails cannot say so,
@@ -210,9 +213,37 @@ class Session:
         finally:
             self._streams = False
 
+    async def _heed_others(self, stop: Stop) -> None:
+        """Do what other processes ask of the run, while it is worked on here."""
+        since = now()
+        while True:
+            with suppress(StorageError):  # the run itself tells of it
+                for request in await self._storage.runs.requests([self._run_id]):
+                    if request.kind == "stop":
+                        await self._storage.runs.take_requests([request], now())
+                        if request.at >= since:
+                            stop.wish()
+                    else:
+                        await note_answers(request, self._storage.journal)
+            await asyncio.sleep(BEAT)
+
+    async def _answered_by_others(self) -> Any:
+        """What goes on with a run that others have answered; None if nobody has."""
+        requests = await self._storage.runs.requests([self._run_id])
+        given = [each for each in requests if each.kind == "answer"]
+        command = bound_resumption(self._asks, answers_in(given, self._asks))
+        if not command.resume:
+            return None
+        await self._storage.runs.take_requests(given, now())
+        return command
+
     async def _answered(self) -> Any:
         """What goes on with a run that waits; none if nobody answers."""
-        if self._interview is None or not self._asks:
+        if not self._asks:
+            return None
+        if command := await self._answered_by_others():
+            return command
+        if self._interview is None:
             return None
         answers = await self._interview.answers_to(self._asks)
         return resumption(self._asks, answers) if answers else None
@@ -220,7 +251,7 @@ class Session:
     def _take(self, event: Event) -> None:
         self._course = after(self._course, event, seconds())
         _log(event)
-        self._recorder.take(event)
+        self._log.take(event)
         self._plan_file.follow(event)
         if self._interview is not None and isinstance(event, InputRequested):
             self._interview.add(ask_of(event.question))
@@ -273,7 +304,7 @@ class Session:
     async def _closed(self, *tasks: "asyncio.Task[None]") -> None:
         """Leave nothing running, nothing unsaid, and what is known on disk."""
         async with AsyncExitStack() as last:
-            last.push_async_callback(self._recorder.flush)
+            last.push_async_callback(self._log.flush)
             last.callback(self._plan_file.write)
             last.callback(self._teller.close)
             if self._interview is not None:
@@ -317,11 +348,6 @@ class Session:
         path = self._plan_file.path
         where = f"; the plan so far is in {path}" if path else ""
         return f"interrupted: {done} of {counted(total, 'step')} done{where}"
-
-
-def config_of(run_id: str) -> RunnableConfig:
-    """What LangGraph is told of a run: its thread."""
-    return {"configurable": {"thread_id": run_id}}
 
 
 def _log(event: BaseEvent) -> None:

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from replan.cli.keeping import Place
-    from replan.cli.looking import Seen
     from replan.plan.model import PlanUpdate
     from replan.ports.journal import LedgerEntry, Spending
+    from replan.ports.run_book import LoggedEvent
+    from replan.runs.looking import RunView
     from replan.state.results import Artifact
 
 _TYPE_WIDTH = 21
@@ -31,10 +32,10 @@ _TYPE_WIDTH = 21
 class _Whole:
     """A run with all that is kept of it."""
 
-    run: Seen
+    run: RunView
     ledger: Sequence[LedgerEntry]
     spent: Mapping[str, Spending]
-    events: Sequence[JsonValue]
+    events: Sequence[LoggedEvent]
 
     @property
     def history(self) -> tuple[PlanUpdate, ...]:
@@ -92,13 +93,14 @@ def _write_answer(text: str, output: TextIO, *, plain: bool) -> None:
 
 
 async def _found(prefix: str, place: Place) -> _Whole:
-    from replan.cli.keeping import found, opened
-    from replan.cli.looking import seen, viewer
+    from replan.app import viewer
+    from replan.cli.keeping import found, now, opened
+    from replan.runs.looking import seen
 
     async with opened(place) as storage:
         record = await found(storage.runs, prefix)
         return _Whole(
-            run=await seen(viewer(storage), storage, record),
+            run=await seen(viewer(storage), storage, record, now()),
             ledger=await storage.journal.ledger(record.run_id),
             spent=await storage.journal.spent(record.run_id),
             events=await storage.runs.events(record.run_id),
@@ -122,13 +124,13 @@ def _record(whole: _Whole) -> dict[str, object]:
         "plan": None if plan is None else {"version": plan.version, "markdown": plan.content},
         "questions": [
             {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details}
-            for ask in run.asks
+            for ask in run.waiting
         ],
         "history": [update.model_dump(mode="json") for update in whole.history],
         "ledger": [entry.model_dump(mode="json", exclude={"run_id"}) for entry in whole.ledger],
         "usage": run.state.get("usage", Usage()).model_dump(mode="json"),
         "spent": {scope: spent.model_dump() for scope, spent in whole.spent.items()},
-        "events": list(whole.events),
+        "events": [{**_fields_of(logged), "seq": logged.seq} for logged in whole.events],
         "artifacts": [artifact.model_dump(mode="json") for artifact in whole.artifacts],
         "answer": whole.answer,
     }
@@ -146,7 +148,7 @@ def _lines(whole: _Whole) -> list[str]:
     ]
     sections = {
         "plan": _plan_lines(whole),
-        "waits for": [f"{ask.key}: {told(ask)}" for ask in whole.run.asks],
+        "waits for": [f"{ask.key}: {told(ask)}" for ask in whole.run.waiting],
         "history": [line for update in whole.history for line in _update_lines(update)],
         "tries": [_try_line(entry) for entry in whole.ledger],
         "events": [_event_line(event) for event in whole.events],
@@ -193,9 +195,13 @@ def _seconds(entry: LedgerEntry) -> float:
     return (ended - entry.started_at).total_seconds()
 
 
-def _event_line(event: JsonValue) -> str:
+def _fields_of(logged: LoggedEvent) -> Mapping[str, JsonValue]:
+    return cast("Mapping[str, JsonValue]", logged.event)
+
+
+def _event_line(logged: LoggedEvent) -> str:
     """An event in one line: when, what, and the rest as `name=value`."""
-    fields = dict(cast("Mapping[str, JsonValue]", event))
+    fields = dict(_fields_of(logged))
     moment, kind = str(fields.pop("at", ""))[11:19], str(fields.pop("type", ""))
     fields.pop("seq", None)
     rest = [

@@ -37,6 +37,12 @@ class Stop:
         self._begin = begin
         self._finish = finish
 
+    def wish(self) -> None:
+        """Begin to stop, as somebody elsewhere asked for."""
+        if not self.asked.is_set():
+            self.asked.set()
+            self._begin()
+
     def take(self, number: int) -> None:
         """Take a signal, in the loop."""
         if self.is_editing and number == signal.SIGINT:
@@ -45,8 +51,7 @@ class Stop:
             self._finish()
             return
         self.code = _CODES[signal.Signals(number)]
-        self.asked.set()
-        self._begin()
+        self.wish()
 
 
 @contextmanager

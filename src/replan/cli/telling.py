@@ -12,8 +12,8 @@ from pydantic_core import PydanticSerializationError
 
 from replan.cli.course import Course
 from replan.cli.lines import Lines
-from replan.cli.questions import Ask
 from replan.events.types import Event, TaskCompleted
+from replan.runs.asks import Ask
 from replan.state.results import Artifact
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

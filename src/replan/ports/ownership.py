@@ -7,9 +7,9 @@ number of its take, in the transaction that writes it.
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
-from contextlib import aclosing, contextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from replan.errors import ThreadLostError
 
@@ -87,6 +87,22 @@ class Owner:
             raise
         finally:
             del self._at_work[task]
+
+
+class Holds(Protocol):
+    """The threads of a storage that are worked on, by whatever process has it open."""
+
+    def holding(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
+        """Hold a thread while this lasts; a process that is killed lets go.
+
+        Raises:
+            ThreadBusyError: Another run holds it.
+        """
+        ...
+
+    async def is_held(self, thread_id: str) -> bool:
+        """Whether somebody works on a thread now."""
+        ...
 
 
 _owners: ContextVar[tuple[Owner, ...]] = ContextVar("owners", default=())

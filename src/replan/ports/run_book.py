@@ -1,10 +1,10 @@
 """The book of runs: which there were, how they stand, and what it takes to go on with one."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from replan.plan.model import Value
 from replan.state.results import Outcome
@@ -35,6 +35,41 @@ class RunRecord(Value):
     updated_at: datetime
 
 
+class LoggedEvent(Value):
+    """An event of a run as it is kept.
+
+    Attributes:
+        seq: Its number: from 1, without a gap, given where it was appended.
+        event: What happened; its `type` and `at` say what and when.
+    """
+
+    seq: int
+    event: JsonValue
+
+
+RequestKind = Literal["stop", "answer"]
+
+
+class Request(Value):
+    """What somebody asks of a run, whoever works on it.
+
+    Attributes:
+        run_id: The run.
+        name: What tells it apart from all other requests.
+        kind: To stop, or to take answers.
+        at: When it was made.
+        by: Who made it.
+        answers: Answers by the keys of what is asked.
+    """
+
+    run_id: str
+    name: str
+    kind: RequestKind
+    at: datetime
+    by: str = ""
+    answers: dict[str, JsonValue] = Field(default_factory=dict)
+
+
 class RunBook(Protocol):
     """Rows about runs, beside the checkpoints and the journal that hold what the runs did."""
 
@@ -62,14 +97,26 @@ class RunBook(Protocol):
         """Remove a run with its journal and events, and its thread if no other run is on it.
 
         Raises:
-                    ThreadBusyError: A run works on the thread.
+            ThreadBusyError: A run works on the thread.
         """
         ...
 
-    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> None:
-        """Append events of a run, in this order."""
+    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
+        """Append events of a run, in this order, and give the number of the first one."""
         ...
 
-    async def events(self, run_id: str) -> Sequence[JsonValue]:
-        """The events of a run, in the order in which they were added."""
+    async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
+        """The events of a run whose numbers are larger, in the order of their numbers."""
+        ...
+
+    async def add_request(self, request: Request) -> None:
+        """Ask something of a run; it waits until the owner of the run takes it."""
+        ...
+
+    async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
+        """What is asked of these runs and nobody has taken, in the order in which it was asked."""
+        ...
+
+    async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
+        """Say that these were heeded, or are past."""
         ...

@@ -1,11 +1,12 @@
 """What outlives a process, in one place: state, journal and book of runs."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from replan.ports.journal import Journal
+from replan.ports.ownership import Holds
 from replan.ports.run_book import RunBook
 
 
@@ -22,3 +23,8 @@ class Storage:
     checkpointer: BaseCheckpointSaver[Any]
     journal: Journal
     runs: RunBook
+
+    @property
+    def holds(self) -> Holds:
+        """Who works on which thread."""
+        return cast("Any", self.checkpointer).holds

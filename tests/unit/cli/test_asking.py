@@ -10,8 +10,8 @@ import pytest
 from replan.cli.asking import Desk, Quit, answer
 from replan.cli.interview import Interview
 from replan.cli.keyboard import Keyboard
-from replan.cli.questions import Ask
 from replan.errors import StorageError
+from replan.runs.asks import Ask
 
 
 class Person:

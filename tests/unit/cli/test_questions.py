@@ -6,7 +6,10 @@ import pytest
 from langgraph.types import Interrupt, StateSnapshot
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.cli.questions import (
+from replan.cli.questions import told, waiting_lines
+from replan.errors import InputError
+from replan.plan.model import PlanStep, TaskPlan
+from replan.runs.asks import (
     PLAN,
     Ask,
     answer_of,
@@ -14,11 +17,7 @@ from replan.cli.questions import (
     open_asks,
     read_answers,
     resumption,
-    told,
-    waiting_lines,
 )
-from replan.errors import InputError
-from replan.plan.model import PlanStep, TaskPlan
 from replan.state.questions import Approval, Question
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

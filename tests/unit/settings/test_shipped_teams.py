@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from replan.app import build_graph
-from replan.running import run
+from replan.runs.running import run
 from replan.settings.schema import team_schema
 from replan.settings.starter import SCHEMA_NAME, starter_team
 from replan.settings.team_file import read_team_file

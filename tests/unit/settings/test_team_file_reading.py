@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 from replan.app import build_graph
 from replan.errors import ConfigurationError, TeamFileError, UsageError
 from replan.graph.config import Host, MultiAgentConfig, Specialist
-from replan.running import run
+from replan.runs.running import run
 from replan.settings.sections import HostSection, SpecialistSection, TeamSection
 from replan.settings.team_file import read_team_file
 from replan.state.limits import Limits

@@ -14,7 +14,7 @@ from replan.adapters.storage import formats
 from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.stored_values.sealing import UNPLACED, cipher_of
 from replan.ports.journal import Attempt
-from replan.ports.run_book import RunRecord
+from replan.ports.run_book import Request, RunRecord
 from replan.state.results import SpecialistResult
 from upgrade_kills import killed, open_it
 
@@ -46,6 +46,9 @@ async def two_runs(where):
             )
             await storage.runs.begin(record)
             await storage.runs.add_events(run, [f"{run} 1", f"{run} 2"])
+            for name in (f"{run} 1", f"{run} 2"):
+                request = Request(run_id=run, name=name, kind="stop", at=NOW, by=name)
+                await storage.runs.add_request(request)
             saver = storage.checkpointer
             for thread, parent, name in ((run, None, "1"), (run, "1", "2")):
                 config = {
@@ -84,12 +87,13 @@ async def read(storage):
             [each.error for each in await journal.ledger(run)],
             {key: each.text for key, each in (await journal.results(run)).items()},
             await runs.get(run),
-            await runs.events(run),
+            [each.event for each in await runs.events(run)],
             await storage.checkpointer.aget_tuple(thread),
             [each async for each in storage.checkpointer.alist(thread)],
             await storage.checkpointer.aget_delta_channel_history(
                 config=thread, channels=["a", "b", "large"]
             ),
+            await runs.requests([run]),
         ]
     return found
 
@@ -268,4 +272,4 @@ def test_a_process_killed_while_it_binds_leaves_the_old_format_whole(at, where):
     assert picture(where) == before
     open_it(where, KINDS["encrypted"])
     assert unbound(where)[0] == 0
-    assert formats.FORMAT == 4
+    assert formats.FORMAT == 5

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from replan.ports.journal import Attempt, Bound, LedgerEntry, Refused, Reservation, Spending
-from replan.ports.run_book import RunRecord
+from replan.ports.run_book import Request, RunRecord
 from replan.state.results import Artifact, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
 
@@ -320,25 +320,45 @@ async def test_the_newest_runs_come_first(storage):
     assert [each.run_id for each in await storage.runs.recent(3)] == ["4", "3", "2"]
 
 
-async def test_events_come_back_in_their_order(storage):
-    runs = storage.runs
-    await runs.add_events("r", [])
-    await runs.add_events("r", [{"seq": 1, "text": "half \ud800"}, {"seq": 2}])
-    await runs.add_events("other", [{"seq": 1}])
-    await runs.add_events("r", [{"seq": 3, "cost": 0.5}])
-    assert await runs.events("r") == [
-        {"seq": 1, "text": "half \ud800"},
-        {"seq": 2},
-        {"seq": 3, "cost": 0.5},
-    ]
-    assert await runs.events("none") == []
+async def test_events_are_numbered_where_they_are_appended(storage):
+    runs, half = storage.runs, {"text": "half \ud800"}
+    assert await runs.add_events("r", [half, "b"]) == 1
+    assert await runs.add_events("other", ["x"]) == 1
+    assert await runs.add_events("r", [{"cost": 0.5}]) == 3
+    kept = await runs.events("r")
+    assert [(each.seq, each.event) for each in kept] == [(1, half), (2, "b"), (3, {"cost": 0.5})]
+    assert await runs.events("r", after=1) == kept[1:]
+    assert await runs.events("r", after=3) == await runs.events("none") == []
+
+
+async def test_two_who_append_at_once_give_no_number_twice(lasting):
+    async with lasting() as one, lasting() as other:
+        each = [storage.runs.add_events("r", [n]) for n in range(10) for storage in (one, other)]
+        assert sorted(await asyncio.gather(*each)) == [*range(1, 21)]
+        assert [each.seq for each in await one.runs.events("r")] == [*range(1, 21)]
+
+
+async def test_what_is_asked_of_a_run_waits_until_it_is_taken(storage):
+    runs, answers = storage.runs, {"1/w/1": "half \ud800"}
+    asked = Request(run_id="r", name="a", kind="answer", at=NOON, by="anna", answers=answers)
+    stop = Request(run_id="r", name="b", kind="stop", at=LATER, by="otto")
+    other = Request(run_id="other", name="c", kind="stop", at=NOON)
+    for each in (stop, asked, asked, other):
+        await runs.add_request(each)
+    assert await runs.requests(["r"]) == [asked, stop]
+    assert await runs.requests([]) == []
+    await runs.take_requests([stop], LATER)
+    assert await runs.requests(["r"]) == [asked]
+    await runs.take_requests([asked], LATER)
+    assert await runs.requests(["r", "other"]) == [other]
 
 
 async def test_removing_a_run_removes_all_of_it(storage):
     journal, runs = storage.journal, storage.runs
     for name in ("gone", "kept"):
         await runs.begin(record(name, thread=name))
-        await runs.add_events(name, [{"seq": 1}])
+        await runs.add_events(name, ["begun"])
+        await runs.add_request(Request(run_id=name, name=name, kind="stop", at=NOON))
         await journal.reserve(call("1", run=name), [RUN])
         await journal.finished(attempt(run=name), SpecialistResult(), LATER)
         await journal.note(name, "k", 1)
@@ -350,7 +370,8 @@ async def test_removing_a_run_removes_all_of_it(storage):
     assert await journal.ledger("gone") == []
     assert await journal.results("gone") == {}
     assert await journal.notes("gone") == {}
-    assert await runs.events("kept") == [{"seq": 1}]
+    assert [each.event for each in await runs.events("kept")] == ["begun"]
+    assert [each.run_id for each in await runs.requests(["gone", "kept"])] == ["kept"]
     assert len(await journal.results("kept")) == 1
 
 
@@ -363,7 +384,7 @@ async def test_what_is_recorded_outlives_the_one_who_recorded_it(lasting):
         await storage.journal.note("r", "k", "v")
     async with lasting() as storage:
         assert (await storage.runs.recent(9))[0].title == "Mine"
-        assert await storage.runs.events("r") == [1]
+        assert [each.event for each in await storage.runs.events("r")] == [1]
         assert await storage.journal.spent("r") == {"run": Spending(calls=1, tokens=5)}
         assert (await storage.journal.results("r"))["k"].text == "a"
         assert (await storage.journal.ledger("r"))[0].ended_at == LATER

@@ -60,6 +60,15 @@ class AdvisoryHolds(Holds):
 
         return await self._patience.insist(attempt)
 
+    async def _is_taken(self, thread_id: str) -> bool:
+        # In a transaction of its own, so that what was free is free again at once.
+        query: LiteralString = "SELECT pg_try_advisory_xact_lock(%(key)s)::int"
+
+        async def attempt() -> int:
+            return await _number(await self._connected(), query, Owner(self.where, thread_id))
+
+        return not await self._patience.insist(attempt)
+
     async def _leave(self, owner: Owner) -> None:
         self._fallen.discard(owner)
         await self._unlock(owner)

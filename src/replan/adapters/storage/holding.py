@@ -67,6 +67,14 @@ class Holds(ABC):
         finally:
             await uninterrupted(self._let_go(owner))
 
+    async def is_held(self, thread_id: str) -> bool:
+        """Whether somebody works on a thread now, in whatever process.
+
+        Raises:
+            StorageError: Nobody can say.
+        """
+        return thread_id in self._held or await self._is_taken(thread_id)
+
     def epoch_of(self, thread_id: str) -> int | None:
         """The number of the take by which a thread is held here; None if it is not."""
         owner = self._held.get(thread_id)
@@ -101,6 +109,10 @@ class Holds(ABC):
     @abstractmethod
     async def _take(self, owner: Owner) -> int:
         """Take the thread, and give the number of this take; 0 if another process has it."""
+
+    @abstractmethod
+    async def _is_taken(self, thread_id: str) -> bool:
+        """Whether another process has the thread."""
 
     @abstractmethod
     async def _leave(self, owner: Owner) -> None:
@@ -166,6 +178,9 @@ class MemoryHolds(Holds):
         self._epochs += 1
         return self._epochs
 
+    async def _is_taken(self, thread_id: str) -> bool:
+        return False
+
     async def _leave(self, owner: Owner) -> None:
         pass
 
@@ -191,6 +206,9 @@ class FileHolds(Holds):
             return 0
         return await self._epochs.raised(owner.thread_id)
 
+    async def _is_taken(self, thread_id: str) -> bool:
+        return await asyncio.to_thread(self._is_locked, thread_id)
+
     async def _leave(self, owner: Owner) -> None:
         if owner.thread_id in self._locks:
             lock, file = self._locks.pop(owner.thread_id)
@@ -211,9 +229,24 @@ class FileHolds(Holds):
             if not is_locked or await self._epochs.current(owner.thread_id) != owner.epoch:
                 owner.lose()
 
-    def _locked(self, thread_id: str) -> bool:
+    def _is_locked(self, thread_id: str) -> bool:
+        lock = self._lock_of(thread_id)
+        if not Path(lock.lock_file).exists():
+            return False
+        with file_errors(Path(self.where)):
+            try:
+                lock.acquire()
+            except Timeout:
+                return True
+        lock.release()
+        return False
+
+    def _lock_of(self, thread_id: str) -> FileLock:
         path = self._folder / f"{digest_of(thread_id).hex()}.lock"
-        lock = FileLock(path, timeout=0, mode=0o600, thread_local=False)
+        return FileLock(path, timeout=0, mode=0o600, thread_local=False)
+
+    def _locked(self, thread_id: str) -> bool:
+        lock = self._lock_of(thread_id)
         with file_errors(Path(self.where)):
             self._folder.mkdir(mode=0o700, exist_ok=True)
             try:

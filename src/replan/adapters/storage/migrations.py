@@ -48,9 +48,38 @@ def _own_threads_and_bind_values(connection: Connection) -> None:
     bind_all_values(connection)
 
 
+_NUMBERED = """
+UPDATE replan_events SET seq = numbered.number
+FROM (
+    SELECT id, row_number() OVER (PARTITION BY run_id ORDER BY id) AS number FROM replan_events
+) AS numbered
+WHERE numbered.id = replan_events.id
+"""
+
+
+def _number_events_and_take_requests(connection: Connection) -> None:
+    """Number the events of each run, and make room for what others ask of a run.
+
+    An older version would append events without a number.
+    """
+    connection.execute(text("ALTER TABLE replan_events ADD COLUMN seq BIGINT DEFAULT 0 NOT NULL"))
+    connection.execute(text(_NUMBERED))
+    connection.execute(text("DROP INDEX IF EXISTS replan_events_by_run"))
+    index = "replan_events_by_number ON replan_events (run_id, seq)"
+    connection.execute(text(f"CREATE UNIQUE INDEX {index}"))
+    binary = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+    columns = (
+        "run_id TEXT NOT NULL, name TEXT NOT NULL, kind VARCHAR(32) NOT NULL, "
+        f"at VARCHAR(32) NOT NULL, value {binary} NOT NULL, taken_at VARCHAR(32)"
+    )
+    table = f"replan_requests ({columns}, PRIMARY KEY (run_id, name))"
+    connection.execute(text(f"CREATE TABLE {table}"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _name_the_release,
     _tell_keys_apart,
     _own_threads_and_bind_values,
+    _number_events_and_take_requests,
 )
 """From format 1 to 2, and so on."""

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData()
@@ -73,7 +74,8 @@ events = Table(
     Column("run_id", Text, nullable=False),
     Column("batch", String(32), nullable=False),
     Column("event", LargeBinary, nullable=False),
-    Index("replan_events_by_run", "run_id", "id"),
+    Column("seq", BigInteger, nullable=False, server_default=text("0")),
+    Index("replan_events_by_number", "run_id", "seq", unique=True),
     Index("replan_events_by_batch", "batch"),
     sqlite_autoincrement=True,
 )
@@ -141,6 +143,18 @@ notes = Table(
     sqlite_autoincrement=True,
 )
 
+requests = Table(
+    "replan_requests",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    Column("taken_at", Moment),
+)
+"""What others ask of a run: to stop, or to take answers; its owner reads them and takes them."""
+
 threads = Table(
     "replan_threads",
     metadata,
@@ -149,5 +163,5 @@ threads = Table(
 )
 """How often each thread was taken: who writes with a smaller number has lost it."""
 
-OF_A_RUN = (events, spending, reservations, attempts, results, notes, runs)
+OF_A_RUN = (requests, events, spending, reservations, attempts, results, notes, runs)
 """Every table with rows of a run."""

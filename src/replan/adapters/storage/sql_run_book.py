@@ -1,13 +1,13 @@
 """The book of runs in SQL: one implementation for SQLite and PostgreSQL."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import Select, delete, func, insert, select, update
+from sqlalchemy import Select, delete, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,9 +15,9 @@ from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
 from replan.adapters.storage.holding import Holds
-from replan.adapters.storage.stored_values.places import of_event, of_run
+from replan.adapters.storage.stored_values.places import of_event, of_request, of_run
 from replan.adapters.storage.stored_values.sealing import Seal
-from replan.ports.run_book import RunOutcome, RunRecord
+from replan.ports.run_book import LoggedEvent, Request, RunOutcome, RunRecord
 
 ForgetThread = Callable[[str], Awaitable[None]]
 """Removes the checkpoints of a thread."""
@@ -25,6 +25,10 @@ ForgetThread = Callable[[str], Awaitable[None]]
 
 HoldThread = Callable[[str], AbstractAsyncContextManager[None]]
 """Holds a thread, or raises `ThreadBusyError` if a run is at work on it."""
+
+
+_LOCK = text("select pg_advisory_xact_lock(hashtextextended(:run_id, 1))")
+"""Lets nobody else number the events of a run until the transaction ends."""
 
 
 class SqlRunBook:
@@ -103,10 +107,8 @@ class SqlRunBook:
                     await self._forget_thread(thread)
             await self._forget(run_id)
 
-    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> None:
-        """Append events of a run, in this order."""
-        if not events:
-            return
+    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
+        """Append events of a run, in this order, and give the number of the first one."""
         table, batch = schema.events, secrets.token_hex(16)
         rows = [
             {
@@ -117,32 +119,74 @@ class SqlRunBook:
             for number, event in enumerate(events, 1)
         ]
 
-        async def work(connection: AsyncConnection) -> None:
+        async def work(connection: AsyncConnection) -> int:
             # Done already, if the connection broke after the commit and before its receipt.
-            if await connection.scalar(select(table.c.id).where(table.c.batch == batch).limit(1)):
-                return
-            for row in rows:
-                await connection.execute(insert(table).values(**row))
+            done = select(func.min(table.c.seq)).where(table.c.batch == batch)
+            if (first := await connection.scalar(done)) is not None:
+                return first
+            if self._database.is_postgres:
+                await connection.execute(_LOCK, {"run_id": run_id})
+            newest = select(func.max(table.c.seq)).where(table.c.run_id == run_id)
+            first = (await connection.scalar(newest) or 0) + 1
+            for seq, row in enumerate(rows, first):
+                await connection.execute(insert(table).values(**row, seq=seq))
+            return first
 
-        await self._database.write(work)
+        return await self._database.write(work)
 
-    async def events(self, run_id: str) -> Sequence[JsonValue]:
-        """The events of a run, in the order in which they were added."""
+    async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
+        """The events of a run whose numbers are larger, in the order of their numbers."""
         table = schema.events
         number = func.row_number().over(partition_by=table.c.batch, order_by=table.c.id)
-        query = (
-            select(table.c.event, table.c.batch, number.label("number"))
+        placed = (
+            select(table.c.event, table.c.batch, table.c.seq, number.label("number"))
             .where(table.c.run_id == run_id)
-            .order_by(table.c.id)
+            .subquery()
         )
+        query = select(placed).where(placed.c.seq > after).order_by(placed.c.seq)
 
-        async def work(connection: AsyncConnection) -> Sequence[JsonValue]:
+        async def work(connection: AsyncConnection) -> Sequence[LoggedEvent]:
             return [
-                self._seal.open(row.event, *of_event(run_id, row.batch, row.number))
+                LoggedEvent(
+                    seq=row.seq,
+                    event=self._seal.open(row.event, *of_event(run_id, row.batch, row.number)),
+                )
                 for row in await connection.execute(query)
             ]
 
         return await self._database.read(work)
+
+    async def add_request(self, request: Request) -> None:
+        """Ask something of a run; it waits until the owner of the run takes it."""
+        row = {name: getattr(request, name) for name in ("run_id", "name", "kind", "at")}
+        value: JsonValue = {"by": request.by, "answers": request.answers}
+        sealed = self._seal.close(value, *of_request(request.run_id, request.name))
+        dialect = postgresql if self._database.is_postgres else sqlite
+        statement = dialect.insert(schema.requests).values(**row, value=sealed)
+        again_is_harmless = statement.on_conflict_do_nothing()
+        await self._database.write(lambda connection: connection.execute(again_is_harmless))
+
+    async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
+        """What is asked of these runs and nobody has taken, in the order in which it was asked."""
+        table = schema.requests
+        query = (
+            select(table)
+            .where(table.c.run_id.in_(run_ids), table.c.taken_at.is_(None))
+            .order_by(table.c.at, table.c.name)
+        )
+
+        async def work(connection: AsyncConnection) -> Sequence[Request]:
+            rows = await connection.execute(query)
+            with readable():
+                return [self._request(row) for row in rows]
+
+        return await self._database.read(work)
+
+    async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
+        """Say that these were heeded, or are past."""
+        table, names = schema.requests, [request.name for request in requests]
+        statement = update(table).where(table.c.name.in_(names)).values(taken_at=at)
+        await self._database.write(lambda connection: connection.execute(statement))
 
     async def _forget(self, run_id: str) -> None:
         async def work(connection: AsyncConnection) -> None:
@@ -158,6 +202,11 @@ class SqlRunBook:
                 return [self._record(row) for row in rows]
 
         return await self._database.read(work)
+
+    def _request(self, row: Any) -> Request:
+        value: Any = self._seal.open(row.value, *of_request(row.run_id, row.name))
+        fields = {name: getattr(row, name) for name in ("run_id", "name", "kind", "at")}
+        return Request(**fields, **value)
 
     def _record(self, row: Any) -> RunRecord:
         fields = {name: getattr(row, name) for name in RunRecord.model_fields}

@@ -37,6 +37,11 @@ def of_event(run_id: str, batch: str, number: int) -> Place:
     return ("replan_events", run_id, batch, number, "event")
 
 
+def of_request(run_id: str, name: str) -> Place:
+    """What somebody asked of a run."""
+    return ("replan_requests", run_id, name, "value")
+
+
 def of_checkpoint(thread_id: str, namespace: str, checkpoint_id: str, parent: str | None) -> Place:
     """A checkpoint in SQLite, whole."""
     return ("checkpoints", thread_id, namespace, checkpoint_id, parent, "checkpoint")

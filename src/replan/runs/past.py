@@ -1,11 +1,12 @@
 """What a run did before this process, from what is kept of it."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from replan.cli.plan_file import PlanFile
 from replan.events.types import Event, PlanUpdated, SpecialistCompleted
 from replan.plan.model import TaskPlan
 from replan.ports.journal import Journal
+from replan.runs.plan_so_far import PlanSoFar
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
 from replan.steps.on_record import OnRecord
@@ -47,9 +48,11 @@ def past_events(state: EnhancedState, results: Sequence[SpecialistResult]) -> li
     ]
 
 
-def plan_as_it_is(state: EnhancedState, results: Sequence[SpecialistResult]) -> TaskPlan | None:
+def plan_as_it_is(
+    state: EnhancedState, results: Sequence[SpecialistResult], at: datetime
+) -> TaskPlan | None:
     """The plan with the marks of what was finished since it was written last, and its history."""
-    file = PlanFile(None)
+    so_far = PlanSoFar()
     for event in past_events(state, results):
-        file.follow(event)
-    return file.plan()
+        so_far.follow(event)
+    return so_far.plan(at)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
+from langgraph.types import StateSnapshot
 
 from replan.calling import Call, Graph, Input, alone, is_served, loosened, prepared
 from replan.errors import InputError, PlanDocumentError
@@ -17,11 +18,11 @@ from replan.events.types import BaseEvent, Event
 from replan.models.listening import without_tokens
 from replan.own_loop import completed
 from replan.ports.ownership import as_owner
+from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.rules import limit_value
-from replan.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.texts.storable import storable_text
 
 _END = object()
@@ -139,6 +140,58 @@ async def stream(  # noqa: PLR0913 - what a run can be told
                     async for part in owned:
                         if isinstance(part, BaseEvent):
                             yield cast(Event, part)
+
+
+async def followed(
+    graph: Graph,
+    asked: Call,
+    take: Callable[[Event], None],
+    *,
+    stop: asyncio.Event,
+    grace: float = GRACE,
+) -> EnhancedState:
+    """Run a graph until it rests, hand on its events as they happen, and give its state.
+
+    Args:
+        graph: From `build_graph`.
+        asked: What it is called with.
+        take: Takes an event.
+        stop: Set it to stop the run.
+        grace: Seconds that running steps then have to end.
+
+    Raises:
+        UsageError: The input cannot be used, or another run works on the thread.
+        ModelCallError: The thinking or planning model could not be reached.
+    """
+    # Without a checkpointer nobody else knows the state at the end.
+    modes = ["custom"] if graph.checkpointer else ["custom", "values"]
+
+    async def work(control: RunControl) -> dict[str, Any]:
+        call, last = await prepared(graph, asked), dict[str, Any]()
+        parts = cast("Any", graph).astream(
+            call.input, call.config, control=control, stream_mode=modes, **_options(graph, call)
+        )
+        async with aclosing(parts) as given:
+            async for mode, part in given:
+                if mode == "values":
+                    last = part
+                elif isinstance(part, BaseEvent):
+                    take(cast("Event", part))
+        return last
+
+    with _logged(asked):
+        try:
+            state = await stoppable(work, stop, grace)
+        except RunStopped:
+            return cast(
+                "EnhancedState", {**await _saved(graph, asked.config), "outcome": "interrupted"}
+            )
+    if graph.checkpointer:
+        snapshot: StateSnapshot = await graph.aget_state(asked.config)
+        state = dict(snapshot.values)
+        if snapshot.interrupts:
+            state |= {"__interrupt__": list(snapshot.interrupts), "outcome": "waiting"}
+    return cast("EnhancedState", state)
 
 
 async def _until_stopped(

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan.cli.recording import Recorder, recorded
 from replan.errors import StorageError
 from replan.events.types import (
     AnswerToken,
@@ -24,6 +23,7 @@ from replan.events.types import (
 )
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import Rerun
+from replan.runs.event_log import EventLog, recorded
 from replan.state.questions import Approval, Question
 from replan.state.results import (
     ActionType,
@@ -51,8 +51,10 @@ class Book:
     async def add_events(self, run_id, events):
         if self.error is not None:
             raise self.error
+        first = sum(len(types) for _, types in self.taken) + 1
         self.taken.append((run_id, [event["type"] for event in events]))
         self.came.set()
+        return first
 
 
 def events():
@@ -89,11 +91,10 @@ def events():
 
 
 def test_an_event_is_kept_without_what_is_kept_elsewhere():
-    kept = [recorded(event) for event in events()]
+    kept = [recorded(event, NOON) for event in events()]
     assert LONG[:50] not in json.dumps(kept)
     for each in kept:
-        assert datetime.fromisoformat(each.pop("at")).tzinfo is not None
-        assert each.pop("seq") == 1
+        assert each.pop("at") == "2026-01-01T12:00:00.000+00:00"
         assert each.pop("round") == 0
     step = {"step_id": 1, "specialist": "writer", "attempt": 1}
     assert kept == [
@@ -114,26 +115,37 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
     ]
 
 
-async def test_events_are_written_behind_the_run_without_tokens():
-    book = Book()
-    recorder = Recorder(book, "run")
-    writing = asyncio.create_task(recorder.write())
-    recorder.take(AnswerToken(**NAMES, text="a"))
-    recorder.take(SpecialistToken(**NAMES, step_id=1, specialist="writer", text="a"))
-    recorder.take(RunStarted(**NAMES, request="x"))
-    recorder.take(RunStarted(**NAMES, request="y"))
+def log_of(book, heard=None):
+    return EventLog(book, "run", lambda: NOON, heard)
+
+
+async def test_events_are_written_behind_the_run_without_tokens_and_then_heard():
+    book, heard = Book(), []
+    log = log_of(book, lambda event: heard.append((event.type, event.seq)))
+    writing = asyncio.create_task(log.write())
+    log.take(RunStarted(**NAMES, request="x"))
+    log.take(AnswerToken(**NAMES, text="a"))
+    log.take(SpecialistToken(**NAMES, step_id=1, specialist="writer", text="a"))
+    log.take(RunStarted(**NAMES, request="y"))
+    assert heard == []
     await book.came.wait()
     assert book.taken == [("run", ["run_started", "run_started"])]
-    writing.cancel()
-    await asyncio.wait({writing})
-    recorder.take(RunStarted(**NAMES, request="z"))
-    await recorder.flush()
-    await recorder.flush()
+    log.take(RunStarted(**NAMES, request="z"))
+    log.end()
+    await writing
     assert book.taken[1:] == [("run", ["run_started"])]
+    started = [("run_started", seq) for seq in (1, 2, 3)]
+    tokens = [("answer_token", 1), ("specialist_token", 1)]
+    assert heard == [started[0], *tokens, *started[1:]]
 
 
-async def test_a_storage_that_takes_no_events_is_an_error():
-    recorder = Recorder(Book(StorageError("runs.db", "It is full.", "Free some space.")), "run")
-    recorder.take(RunStarted(**NAMES, request="x"))
+async def test_what_a_storage_did_not_take_is_an_error_and_stays_to_be_written():
+    book, heard = Book(StorageError("runs.db", "It is full.", "Free some space.")), []
+    log = log_of(book, heard.append)
+    log.take(RunStarted(**NAMES, request="x"))
     with pytest.raises(StorageError):
-        await recorder.write()
+        await log.write()
+    assert heard == []
+    book.error = None
+    await log.flush()
+    assert [event.request for event in heard] == ["x"]

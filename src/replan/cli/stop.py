@@ -1,0 +1,45 @@
+"""`replan stop`: stop a run, whichever process works on it."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from getpass import getuser
+from typing import TYPE_CHECKING, TextIO
+
+from replan.cli.options import RunArgument, StorageOption
+from replan.cli.process import end_with, place
+
+if TYPE_CHECKING:
+    from replan.cli.keeping import Place
+
+
+def stop(run_id: RunArgument, *, storage: StorageOption = None) -> None:
+    """Stop a run, whichever process works on it: what runs may end, and the run can go on later."""
+    end_with(lambda: stop_run(run_id, place(storage), sys.stdout))
+
+
+def stop_run(prefix: str, place: Place, output: TextIO) -> int:
+    """Ask a run to stop; its owner reads that within a second.
+
+    Raises:
+        UsageError: There is no such run, or the storage cannot be opened.
+        StorageError: It cannot be asked.
+    """
+    output.write(asyncio.run(_stopped(prefix, place)))
+    return 0
+
+
+async def _stopped(prefix: str, place: Place) -> str:
+    from replan.app import viewer
+    from replan.cli.keeping import found, opened, short
+    from replan.runtime import open_runtime
+
+    async with opened(place) as storage:
+        record = await found(storage.runs, prefix)
+        async with open_runtime(viewer(storage), storage=storage) as runtime:
+            await runtime.stop(record.run_id, by=getuser())
+            view = await runtime.look(record.run_id)
+    how = "is asked to stop" if view.outcome == "running" else f"is not at work: {view.outcome}"
+    return f"run {short(record.run_id)} {how}\n"

@@ -1,0 +1,260 @@
+"""What a waiting run asks of the person, and what an answer makes of it; pure functions."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from langgraph.types import Command, Interrupt, StateSnapshot
+from pydantic import JsonValue
+
+from replan.errors import InputError
+from replan.ports.journal import Journal
+from replan.state.enhanced import EnhancedState
+from replan.state.questions import (
+    Approval,
+    Decision,
+    Question,
+    QuestionKind,
+    keys_meant,
+    read_call_decision,
+    read_decision,
+)
+from replan.state.waiting import open_questions, waiting_for
+from replan.steps.board import QUESTIONS
+from replan.steps.step_questions import ANSWERS
+from replan.values import restored
+
+PLAN = "plan"
+_KEY_LENGTH = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """One thing that a run waits for.
+
+    Attributes:
+        key: What an answer names it by.
+        kind: `question`, `approval` (of a tool's call), `in doubt`, or `plan`.
+        text: The question; of a plan, its document.
+        interrupt: The id of LangGraph's interrupt that takes the answer; empty where none does yet.
+        who: The step and the specialist that ask; empty if the host does.
+        details: Of a tool's call, the tool and its arguments.
+        remarks: Of a plan, why it is as it is, and what changed.
+        problem: Why the last answer could not be taken.
+        draft: Of a plan, the changed document that could not be taken.
+        is_keyed: Whether the interrupt takes answers by key, for it asks several things at once.
+        fingerprint: What an answer says by that it is about this; empty where none is told.
+    """
+
+    key: str
+    kind: QuestionKind | Literal["plan"]
+    text: str
+    interrupt: str = ""
+    who: str = ""
+    details: JsonValue = None
+    remarks: tuple[str, ...] = ()
+    problem: str = ""
+    draft: str = ""
+    is_keyed: bool = False
+    fingerprint: str = ""
+
+    def bound(self, answer: JsonValue) -> JsonValue:
+        """The answer, with what it is about."""
+        return {"answer": answer, "fingerprint": self.fingerprint} if self.fingerprint else answer
+
+
+def asks_of(interrupts: Iterable[Interrupt]) -> tuple[Ask, ...]:
+    """Read what LangGraph's interrupts ask: the host's own, and those of foreign graphs."""
+    return tuple(ask for each in interrupts for ask in _asks_of(each))
+
+
+def _asks_of(interrupt: Interrupt) -> list[Ask]:
+    waiting = waiting_for([interrupt])
+    if isinstance(waiting, Approval):
+        remarks = (waiting.reason, waiting.changes)
+        return [
+            Ask(
+                key=PLAN,
+                kind=PLAN,
+                text=waiting.approve,
+                interrupt=interrupt.id,
+                remarks=tuple(each.strip() for each in remarks if each.strip()),
+                problem=waiting.problem,
+                draft=waiting.draft,
+                fingerprint=waiting.fingerprint,
+            )
+        ]
+    return [ask_of(question, interrupt.id) for question in waiting]
+
+
+def ask_of(question: Question, interrupt: str = "") -> Ask:
+    """Read a question."""
+    is_foreign = question.key == interrupt
+    return Ask(
+        key=question.key[:_KEY_LENGTH] if is_foreign else question.key,
+        kind=question.kind,
+        text=question.text,
+        interrupt=interrupt,
+        who="" if is_foreign else _who(question.key),
+        details=question.details,
+        is_keyed=not is_foreign,
+        fingerprint=question.fingerprint,
+    )
+
+
+def _who(key: str) -> str:
+    """The step that asks; in a graph that a step runs, behind that step."""
+    *places, _ = key.split("/")
+    steps = zip(places[::2], places[1::2], strict=True)
+    return ", ".join(f"step {step} {specialist}" for step, specialist in steps)
+
+
+async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...]:
+    """What nobody has answered yet: what the run stopped for, and what its steps asked before."""
+    state = cast("EnhancedState", snapshot.values)
+    asks = {ask.key: ask for ask in asks_of(snapshot.interrupts)}
+    run_id = state.get("run_id", "")
+    noted = await journal.notes(run_id, QUESTIONS)
+    answered = await journal.notes(run_id, ANSWERS)
+    # A round that was cut off has told nobody but the journal what its steps asked.
+    known = {q.key: q for q in (restored(Question, note) for note in noted.values())}
+    questions = {**known, **state.get("questions", {})}
+    for question in open_questions(cast("EnhancedState", {**state, "questions": questions})):
+        if question.key not in asks and ANSWERS + question.key not in answered:
+            asks[question.key] = ask_of(question)
+    return tuple(asks.values())
+
+
+def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command[Any]:
+    """Give what goes on with a run whose open questions got these answers by key."""
+    known = [ask for ask in asks if ask.key in answers]
+    return bound_resumption(known, {ask.key: ask.bound(answers[ask.key]) for ask in known})
+
+
+def bound_resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command[Any]:
+    """Give what goes on with a run; each answer says already what it is about."""
+    values: dict[str, Any] = {}
+    for ask in asks:
+        if ask.key not in answers:
+            continue
+        if ask.is_keyed:
+            values.setdefault(ask.interrupt, {})[ask.key] = answers[ask.key]
+        else:
+            values[ask.interrupt] = answers[ask.key]
+    return Command(resume=values)
+
+
+def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    """Read what somebody answers in a program: one answer, or answers by key.
+
+    The beginning of a key will do, such as the number of its step.
+
+    Raises:
+        InputError: It fits nothing that is asked, or it cannot be told what.
+    """
+    if not asks:
+        raise InputError("This run asks nothing. Go on with it without an answer.")
+    by_key = {ask.key: ask for ask in asks}
+    if isinstance(given, Mapping):
+        named = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
+        meant = {name: keys_meant(name, by_key) for name in named}
+        if named and all(len(keys) == 1 for keys in meant.values()):
+            return {keys[0]: _read(by_key[keys[0]], named[name]) for name, keys in meant.items()}
+    if len(asks) == 1:
+        return {asks[0].key: _read(asks[0], cast("object", given))}
+    keys = ", ".join(f"'{key}'" for key in by_key)
+    raise InputError(
+        f"It cannot be told which question this answers. Give a mapping by key; open: {keys}."
+    )
+
+
+def _read(ask: Ask, given: object) -> JsonValue:
+    if isinstance(given, Decision):
+        return _written(given)
+    return answer_of(ask, given) if isinstance(given, str) else cast("JsonValue", given)
+
+
+def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    """Read the answers of a command line: `TEXT` for the only question, else `KEY=TEXT`.
+
+    The beginning of a key will do, such as the number of its step.
+
+    Raises:
+        InputError: An answer fits no question, or more than one.
+    """
+    answers: dict[str, JsonValue] = {}
+    by_key = {ask.key: ask for ask in asks}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        keys = keys_meant(name.strip(), by_key) if sign else []
+        named = [by_key[key] for key in keys]
+        if len(named) == 1 and named[0].key in answers:
+            raise InputError(f"There are two answers to {named[0].key}. Give one.")
+        if len(named) == 1:
+            answers[named[0].key] = answer_of(named[0], value)
+        elif not named and len(asks) == 1 == len(texts):
+            answers[asks[0].key] = answer_of(asks[0], text)
+        else:
+            keys = ", ".join(ask.key for ask in named or asks)
+            raise InputError(f"Which question does '{text}' answer? Write KEY=TEXT with: {keys}.")
+    return answers
+
+
+def answer_of(ask: Ask, text: str) -> JsonValue:
+    """Read one answer.
+
+    Raises:
+        InputError: What was asked takes no such answer.
+    """
+    match ask.kind:
+        case "plan":
+            return _written(read_decision(text))
+        case "approval":
+            given = arguments_of(text) if text.lstrip().startswith("{") else None
+            if given is None or "action" in given:
+                return _written(read_call_decision(given or text))
+            return changed_call(given)
+        case _:
+            return text
+
+
+def approval() -> JsonValue:
+    """Give the answer that says yes."""
+    return _written(Decision(action="approve"))
+
+
+def rejection(reason: str) -> JsonValue:
+    """Give the answer that says no; without a reason the run ends, or the call fails."""
+    return _written(Decision(action="reject", reason=reason))
+
+
+def changed_plan(markdown: str) -> JsonValue:
+    """Give the answer that hands in a changed plan."""
+    return _written(Decision(action="edit", plan=markdown))
+
+
+def changed_call(arguments: dict[str, JsonValue]) -> JsonValue:
+    """Give the answer that lets a tool be called with other arguments."""
+    return _written(Decision(action="edit", arguments=arguments))
+
+
+def arguments_of(text: str) -> dict[str, JsonValue]:
+    """Read the arguments of a tool, written as JSON.
+
+    Raises:
+        InputError: This is no JSON object.
+    """
+    try:
+        found: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        found, problem = None, f" (line {error.lineno}, column {error.colno}: {error.msg})"
+    else:
+        problem = ""
+    if not isinstance(found, dict):
+        raise InputError(f'These are no arguments{problem}. Write JSON such as {{"to": "me"}}.')
+    return cast("dict[str, JsonValue]", found)
+
+
+def _written(decision: Decision) -> JsonValue:
+    return decision.model_dump(mode="json", exclude_defaults=True)

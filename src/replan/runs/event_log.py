@@ -1,0 +1,217 @@
+"""The events of a run, numbered where they are appended, kept beside it, and told from there."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, cast
+
+from pydantic import Field, JsonValue
+
+from replan.errors import StorageError
+from replan.events.types import (
+    AnswerToken,
+    ApprovalRequested,
+    BaseEvent,
+    Event,
+    FeedbackGenerated,
+    InputRequested,
+    PlanCreated,
+    PlanUpdated,
+    SpecialistCompleted,
+    SpecialistToken,
+    StepsReopened,
+    ThinkingCompleted,
+)
+from replan.plan.model import Value
+from replan.ports.run_book import LoggedEvent, RunBook
+
+# The state and the journal hold these in full; a second copy would grow with the square of a plan.
+_KEPT_ELSEWHERE = {
+    "seq",
+    "run_id",
+    "plan",
+    "markdown",
+    "answer",
+    "thinking",
+    "feedback",
+    "result",
+    "question",
+    "approval",
+    "usage",
+}
+
+Heard = Callable[[Event], None]
+"""Hears the events of a run as they are, once they are on record."""
+
+
+class RunEvent(Value):
+    """Something that happened in a run, the same now and when it is read again.
+
+    What a plan, a result or an answer says in full stands in the state (`look`); of it, `details`
+    has what people follow a run by.
+
+    Attributes:
+        run_id: The run.
+        seq: Its number in the run, from 1, without a gap; None for a piece of text, which is
+            told once and not kept.
+        at: When it was taken down; None for a piece of text.
+        type: What happened, such as `specialist_completed`.
+        round: The round; 0 before there is a plan.
+        details: The fields of the event.
+    """
+
+    run_id: str
+    seq: int | None = None
+    at: datetime | None = None
+    type: str
+    round: int = 0
+    details: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
+    """Give an event as it was kept."""
+    fields = dict(cast("Mapping[str, Any]", logged.event))
+    own = {name: fields.pop(name) for name in ("type", "at", "round") if name in fields}
+    fields.pop("seq", None)  # an earlier version numbered events where they happened
+    return RunEvent.model_validate(
+        {"run_id": run_id, "seq": logged.seq, "type": "", "details": fields, **own}
+    )
+
+
+class EventLog:
+    """Writes events behind the run, in their order; a batch at a time, so that none waits."""
+
+    def __init__(
+        self,
+        book: RunBook,
+        run_id: str,
+        clock: Callable[[], datetime],
+        heard: Heard | None = None,
+    ) -> None:
+        """Prepare; `write` does the work.
+
+        Args:
+            book: Where the events go.
+            run_id: The run that they belong to.
+            clock: The time.
+            heard: Hears the events, with their numbers, once they are on record.
+        """
+        self._book = book
+        self._run_id = run_id
+        self._clock = clock
+        self._heard = heard
+        self._left: list[tuple[Event, JsonValue]] = []
+        self._news = asyncio.Event()
+        self._is_over = self._is_told = False
+        self._followers: list[asyncio.Queue[RunEvent | None]] = []
+
+    def take(self, event: Event) -> None:
+        """Take an event; the tokens of texts are told and not kept."""
+        self._left.append((event, None if _is_token(event) else recorded(event, self._clock())))
+        self._news.set()
+
+    def end(self) -> None:
+        """Nothing more comes: `write` ends once all is written and told."""
+        self._is_over = True
+        self._news.set()
+
+    async def write(self) -> None:
+        """Write whatever comes, until `end`.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        while not self._is_over:
+            await self._news.wait()
+            await self.flush()
+        self._is_told = True
+        for follower in self._followers:
+            follower.put_nowait(None)
+
+    async def flush(self) -> None:
+        """Write what is left, and tell it.
+
+        Raises:
+            StorageError: It cannot be written; it stays to be written.
+        """
+        self._news.clear()
+        batch, self._left = self._left, []
+        kept = [entry for _, entry in batch if entry is not None]
+        try:
+            seq = await self._book.add_events(self._run_id, kept) if kept else 0
+        except StorageError:
+            self._left[:0] = batch
+            raise
+        for event, entry in batch:
+            self._tell(event, None if entry is None else LoggedEvent(seq=seq, event=entry))
+            seq += entry is not None
+
+    def _tell(self, event: Event, logged: LoggedEvent | None) -> None:
+        if self._heard is not None:
+            self._heard(event if logged is None else event.replace(seq=logged.seq))
+        if self._followers:
+            told = _piece(event) if logged is None else run_event(self._run_id, logged)
+            for follower in self._followers:
+                follower.put_nowait(told)
+
+    async def follow(self, after: int, *, tokens: bool) -> AsyncGenerator[RunEvent]:
+        """Give the events from a number on, those that come too, until nothing more comes."""
+        with self._following() as coming:
+            for logged in await self._book.events(self._run_id, after):
+                after = logged.seq
+                yield run_event(self._run_id, logged)
+            while (event := await coming.get()) is not None:
+                is_new = tokens if event.seq is None else event.seq > after
+                if is_new:
+                    yield event
+
+    @contextmanager
+    def _following(self) -> Generator[asyncio.Queue[RunEvent | None]]:
+        coming: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+        self._followers.append(coming)
+        if self._is_told:
+            coming.put_nowait(None)
+        try:
+            yield coming
+        finally:
+            self._followers.remove(coming)
+
+
+def recorded(event: Event, at: datetime) -> JsonValue:
+    """Give what is kept of an event: that it happened, and when, without long texts."""
+    fields = event.model_dump(mode="json", exclude=_KEPT_ELSEWHERE)
+    return {"at": at.isoformat(timespec="milliseconds"), **fields, **_essence(event)}
+
+
+def _is_token(event: BaseEvent) -> bool:
+    return isinstance(event, AnswerToken | SpecialistToken)
+
+
+def _piece(event: Event) -> RunEvent:
+    fields = event.model_dump(mode="json", exclude={"seq", "run_id", "type", "round"})
+    return RunEvent(run_id=event.run_id, type=event.type, round=event.round, details=fields)
+
+
+def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for each kind
+    match event:
+        case ThinkingCompleted(thinking=thought):
+            return {"complexity": thought.complexity.value, "reasoning": thought.reasoning}
+        case PlanCreated(plan=plan) | PlanUpdated(plan=plan):
+            return {"version": plan.version, "steps": plan.total_steps}
+        case StepsReopened(reruns=reruns):
+            return {"reruns": [str(rerun) for rerun in reruns]}
+        case InputRequested(question=question):
+            return {"key": question.key, "question": question.text}
+        case ApprovalRequested(approval=approval):
+            return {"reason": approval.reason}
+        case SpecialistCompleted(result=result):
+            return {
+                "status": result.status.value,
+                "seconds": round(result.duration, 3),
+                "error": result.error,
+            }
+        case FeedbackGenerated(feedback=said):
+            return {"feedback": said.feedback, "should_continue": said.should_continue}
+        case _:
+            return {}

@@ -1,0 +1,97 @@
+"""Look at kept runs without what it takes to run them: no team file, no model, no key."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
+
+from replan.calling import Graph
+from replan.plan.model import StepStatus, TaskPlan
+from replan.ports.run_book import RunRecord
+from replan.ports.storage import Storage
+from replan.runs.asks import Ask, open_asks
+from replan.runs.past import plan_as_it_is, results_on_record
+from replan.state.enhanced import EnhancedState
+
+_SETTLED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunView:
+    """What is kept of a run.
+
+    Attributes:
+        record: Its entry in the book.
+        state: Its state; empty if it was killed before it had one.
+        plan: Its plan, with the marks of all that is finished, and its history.
+        waiting: What it waits for.
+        is_held: Whether somebody works on it now.
+    """
+
+    record: RunRecord
+    state: EnhancedState
+    plan: TaskPlan | None = None
+    waiting: tuple[Ask, ...] = ()
+    is_held: bool = False
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.record.run_id
+
+    @property
+    def outcome(self) -> str:
+        """How it stands; a process that was killed at the wrong moment could not say so."""
+        if self.state.get("is_completed") and (ended := self.state.get("outcome")):
+            return ended
+        if self.record.outcome != "running" or self.is_held:
+            return self.record.outcome
+        return "waiting" if self.waiting else "interrupted"
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Steps that are done, and all steps."""
+        steps = self.plan.steps if self.plan else ()
+        return sum(step.status in _SETTLED for step in steps), len(steps)
+
+
+async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> RunView:
+    """Look at a run.
+
+    Args:
+        graph: Any graph of a team with this storage: it reads, and runs nothing.
+        storage: Where it is kept.
+        record: Its entry in the book.
+        at: The time.
+
+    Raises:
+        StorageError: What is kept cannot be read.
+    """
+    snapshot = await snapshot_of(graph, record)
+    state = cast("EnhancedState", snapshot.values)
+    # A run that is over has everything in its state.
+    is_over = state.get("is_completed")
+    results = [] if is_over else await results_on_record(state, storage.journal)
+    plan = plan_as_it_is(state, results, at)
+    asks = () if is_over else await open_asks(snapshot, storage.journal)
+    is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
+    return RunView(record=record, state=state, plan=plan, waiting=asks, is_held=is_held)
+
+
+async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
+    """The newest state of a run, also where its thread has begun another one since."""
+    reads, config = cast("Any", graph), config_of(record.thread_id)
+    newest: StateSnapshot = await reads.aget_state(config)
+    if newest.values.get("run_id", record.run_id) == record.run_id:
+        return newest
+    own = reads.aget_state_history(config, filter={"run_id": record.run_id}, limit=1)
+    async for found in own:
+        return found
+    return newest._replace(values={}, next=(), tasks=(), interrupts=())
+
+
+def config_of(thread_id: str) -> RunnableConfig:
+    """What LangGraph is told of a run: its thread."""
+    return {"configurable": {"thread_id": thread_id}}

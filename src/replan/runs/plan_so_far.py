@@ -1,0 +1,70 @@
+"""The plan of a run with all that is finished, also between two rounds."""
+
+from datetime import datetime
+
+from replan.events.types import Event, PlanCreated, PlanUpdated, SpecialistCompleted
+from replan.nodes.result_collector import settle_round
+from replan.plan.markdown.seal import sealed
+from replan.plan.model import TaskPlan
+from replan.state.enhanced import EnhancedState
+from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
+
+
+class PlanSoFar:
+    """The newest plan, and what was done since it was written."""
+
+    def __init__(self, origin: str = "") -> None:
+        """Prepare.
+
+        Args:
+            origin: The run that has the whole results of the plan that was handed in.
+        """
+        self._plan: TaskPlan | None = None
+        self._origin = origin
+        self._results: dict[str, SpecialistResult] = {}
+
+    def follow(self, event: Event) -> bool:
+        """Take what an event says of the plan; tell whether the plan itself is another now."""
+        if isinstance(event, PlanCreated | PlanUpdated):
+            self._plan = event.plan
+            is_open = {step.id for step in event.plan.open_steps()}
+            # What one of several specialists has done well counts in a later round too.
+            self._results = {
+                key: result
+                for key, result in self._results.items()
+                if result.step_id in is_open and result.status is ExecutionStatus.SUCCESS
+            }
+            return True
+        if isinstance(event, SpecialistCompleted):
+            self._results[event.result.key] = event.result
+            self._origin = event.run_id
+        return False
+
+    def plan(self, at: datetime) -> TaskPlan | None:
+        """The newest plan, sealed, with what was finished until now; None before there is one."""
+        if self._plan is None:
+            return None
+        state: EnhancedState = {
+            "current_round": 0,
+            "current_specialist_results": {
+                key: result.replace(round=0) for key, result in self._results.items()
+            },
+            "dispatched": [
+                Assignment(step_id=step_id, specialist=name)
+                for step_id, names in self._seats().items()
+                for name in names
+            ],
+        }
+        return sealed(settle_round(self._plan, state, at), self._origin)
+
+    def _seats(self) -> dict[int, list[str]]:
+        """The specialists of each step that has results: those who answered, and those named."""
+        seats: dict[int, list[str]] = {}
+        for result in self._results.values():
+            seats.setdefault(result.step_id, []).append(result.specialist_name)
+        steps = (self._plan or TaskPlan()).by_id
+        for step_id, names in seats.items():
+            known = {name.casefold() for name in names}
+            named = steps[step_id].specialists if step_id in steps else ()
+            names += [name for name in named if name.casefold() not in known]
+        return {step_id: names for step_id, names in seats.items() if step_id in steps}

@@ -1,0 +1,37 @@
+"""What is asked of a run by others, and what its owner makes of it."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.ports.journal import Journal
+from replan.ports.run_book import Request
+from replan.runs.asks import Ask
+from replan.steps.step_questions import ANSWERS
+
+BEAT = 0.5
+"""Seconds from one look at the rows of others to the next."""
+
+
+def answer_row(ask: Ask, answer: JsonValue) -> JsonValue:
+    """An answer as it is kept: with what was asked, for the run may ask anew meanwhile."""
+    return {"answer": answer, "bound": ask.bound(answer), "is_keyed": ask.is_keyed}
+
+
+def answers_in(requests: Sequence[Request], asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    """The newest answers to what is asked, as LangGraph's interrupts take them."""
+    asked = {ask.key for ask in asks}
+    rows = {key: row for request in requests for key, row in request.answers.items()}
+    return {key: cast("Any", row)["bound"] for key, row in rows.items() if key in asked}
+
+
+async def note_answers(request: Request, journal: Journal) -> None:
+    """Have answers on record for the steps, also of a run that is killed before it reads them.
+
+    LangGraph is told of the others when it asks.
+    """
+    for key, row in request.answers.items():
+        given = cast("Any", row)
+        if given["is_keyed"]:
+            await journal.note(request.run_id, ANSWERS + key, given["answer"])

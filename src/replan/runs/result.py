@@ -1,0 +1,150 @@
+"""What came of a run: one typed value over its state, for programs, people and notebooks."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from langchain_core.messages import AIMessage
+
+from replan.plan.model import StepStatus, TaskPlan
+from replan.runs.asks import Ask, asks_of
+from replan.state.enhanced import EnhancedState
+from replan.state.results import Outcome, SpecialistResult
+from replan.state.usage import Usage
+
+RestOutcome = Literal["waiting", "interrupted"] | Outcome
+"""How a run stands once nobody works on it: over, waiting for a person, or stopped."""
+
+_LONGEST = 60
+
+
+class StepResults(Mapping[str, SpecialistResult]):
+    """The results of a run's steps: `results[3]`, or by key, `results["3/buyer"]`.
+
+    Where several specialists did a step, `results[3]` is refused and the keys are told; `of(3)`
+    gives all of them. To iterate gives the keys.
+    """
+
+    def __init__(self, by_key: Mapping[str, SpecialistResult]) -> None:
+        """Take the results.
+
+        Args:
+            by_key: The results by `"<step id>/<specialist>"`.
+        """
+        self._by_key = by_key
+
+    def of(self, step_id: int) -> tuple[SpecialistResult, ...]:
+        """All results of a step; none if it has none yet."""
+        return tuple(each for each in self._by_key.values() if each.step_id == step_id)
+
+    def __getitem__(self, step: int | str) -> SpecialistResult:
+        if isinstance(step, str):
+            return self._by_key[step]
+        found = self.of(step)
+        if len(found) == 1:
+            return found[0]
+        keys = ", ".join(f"results['{each.key}']" for each in found)
+        told = f"several specialists did it; write {keys}" if found else "it has no result"
+        raise KeyError(f"Step {step}: {told}.")
+
+    def __contains__(self, step: object) -> bool:
+        return bool(self.of(step)) if isinstance(step, int) else step in self._by_key
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __repr__(self) -> str:
+        return f"StepResults({', '.join(self._by_key)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunResult:
+    """What came of a run, or how it stands if it waits or was stopped.
+
+    Attributes:
+        state: The whole state, as LangGraph has it.
+        outcome: How the run ended; `waiting` if it waits for a person, `interrupted` if it was
+            stopped.
+        duration: Seconds that this call worked on it.
+    """
+
+    state: EnhancedState
+    outcome: RestOutcome
+    duration: float = 0.0
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.state.get("run_id", "")
+
+    @property
+    def answer(self) -> AIMessage | None:
+        """The answer as a message; None before there is one."""
+        return self.state.get("final_answer")
+
+    @property
+    def text(self) -> str:
+        """The text of the answer; empty before there is one."""
+        return "" if self.answer is None else self.answer.text
+
+    @property
+    def plan(self) -> TaskPlan | None:
+        """The plan; its `content` is the document. None for a request that needed none."""
+        return self.state.get("current_plan")
+
+    @property
+    def results(self) -> StepResults:
+        """What the steps brought: `results[3].text`."""
+        return StepResults(self.state.get("current_specialist_results", {}))
+
+    @property
+    def usage(self) -> Usage:
+        """Model calls, tokens and money, in all and by whom."""
+        return self.state.get("usage", Usage())
+
+    @property
+    def waiting(self) -> tuple[Ask, ...]:
+        """What the run waits for: questions, calls and plans to approve; empty if for nothing."""
+        return asks_of(self.state.get("__interrupt__") or ())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the run told that one may not expect, a sentence each."""
+        return tuple(self.state.get("warnings", ()))
+
+    def __repr__(self) -> str:
+        told = self.text or ", ".join(ask.key for ask in self.waiting)
+        told = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
+        steps = f", {_steps_of(self.plan)}" if self.plan else ""
+        return f"<RunResult {self.outcome}: {told!r}{steps}, run {self.run_id[:8]}>"
+
+    def _repr_markdown_(self) -> str:
+        """The result as a notebook shows it: how it ended, the answer, what waits, the plan."""
+        usage = f"{self.usage.calls} model calls, {self.usage.total_tokens} tokens"
+        steps = f"{_steps_of(self.plan)}, " if self.plan else ""
+        parts = [f"**{self.outcome}** ({steps}{usage}, {self.duration:.1f} s)", self.text]
+        parts += [f"- waits for `{ask.key}`: {ask.text}" for ask in self.waiting]
+        parts += [f"- warning: {warning}" for warning in self.warnings]
+        parts.append(self.plan.content if self.plan else "")
+        return "\n\n".join(part for part in parts if part)
+
+
+def _steps_of(plan: TaskPlan) -> str:
+    done = sum(step.status is StepStatus.COMPLETED for step in plan.steps)
+    return f"{done} of {len(plan.steps)} steps done"
+
+
+def result_of(state: EnhancedState, duration: float = 0.0) -> RunResult:
+    """Give the result of a run at rest.
+
+    Args:
+        state: The state, with LangGraph's `__interrupt__` where the run waits.
+        duration: Seconds that were worked on it.
+    """
+    outcome: RestOutcome = state.get("outcome") or "interrupted"
+    if state.get("__interrupt__"):
+        outcome = "waiting"
+    return RunResult(state, outcome, duration)

@@ -1,0 +1,516 @@
+"""Runs as things of the library: started, followed, answered, stopped and looked at by their ids.
+
+A terminal, a server and a worker are doors to this. What one process asks of a run that another one
+works on is a row, which the owner reads within a second; where nobody works on the run, who asks
+takes it up.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
+from langchain_core.runnables import RunnableConfig
+from pydantic import JsonValue
+
+from replan.calling import Input, check_input
+from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
+from replan.plan.markdown.document import PlanDocument
+from replan.ports.run_book import Request, RequestKind, RunRecord
+from replan.ports.storage import Storage
+from replan.runs.asks import answers_by_key
+from replan.runs.event_log import EventLog, Heard, RunEvent, run_event
+from replan.runs.looking import RunView, config_of, seen, snapshot_of
+from replan.runs.requests import BEAT, answer_row
+from replan.runs.result import RunResult, result_of
+from replan.runs.running import raise_limits
+from replan.runs.stopping import RunStopped
+from replan.runs.work import Bench, Errand, Work
+from replan.state.channels import conversation
+from replan.state.cuts import CUTS
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+
+_TITLE = 200
+"""Characters at most of a title that is taken from the request."""
+
+logger = logging.getLogger(__name__)
+
+
+class Run:
+    """A run, wherever it is worked on; to await it is to wait until it rests.
+
+    Attributes:
+        run_id: The run.
+    """
+
+    def __init__(
+        self, runtime: "Runtime", run_id: str, task: "asyncio.Task[RunResult] | None" = None
+    ) -> None:
+        self.run_id = run_id
+        self._runtime = runtime
+        self._task = task
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self.result().__await__()
+
+    async def result(self) -> RunResult:
+        """Wait until the run is over, waits for a person or was stopped, and give its result."""
+        if self._task is None:
+            return await self._runtime.rested(self.run_id)
+        try:
+            # Who waits for it and is cancelled does not take it from the others.
+            return await asyncio.shield(self._task)
+        finally:
+            if self._task.done():
+                await self._runtime.handed_out(self.run_id)
+
+    def events(self, *, after: int = 0, tokens: bool = False) -> AsyncGenerator[RunEvent]:
+        """Give what happened; see `Runtime.events`."""
+        return self._runtime.events(self.run_id, after=after, tokens=tokens)
+
+    async def stop(self, *, by: str = "") -> None:
+        """Stop it; see `Runtime.stop`."""
+        await self._runtime.stop(self.run_id, by=by)
+
+    async def answer(self, answers: object, *, by: str = "") -> "Run":
+        """Answer it; see `Runtime.answer`."""
+        return await self._runtime.answer(self.run_id, answers, by=by)
+
+    async def look(self) -> RunView:
+        """Look at it; see `Runtime.look`."""
+        return await self._runtime.look(self.run_id)
+
+
+class Runtime:
+    """Runs of one team, in one storage; from `open_runtime`."""
+
+    def __init__(self, bench: Bench) -> None:
+        """Prepare; `open_runtime` does it.
+
+        Args:
+            bench: What runs are worked on with.
+        """
+        self._bench = bench
+        self._works: dict[str, tuple[Work, asyncio.Task[RunResult]]] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def graph(self) -> Any:
+        """The team's compiled LangGraph graph."""
+        return self._bench.graph
+
+    @property
+    def storage(self) -> Storage | None:
+        """Where runs are kept; None: nowhere."""
+        return self._bench.storage
+
+    async def run(
+        self,
+        input: Input,  # noqa: A002 - LangGraph calls it so
+        *,
+        settings: RunSettings | None = None,
+        config: RunnableConfig | None = None,
+        run_id: str | None = None,
+        thread_id: str | None = None,
+    ) -> RunResult:
+        """Do a request, until it is over, waits for a person or is stopped; see `start`."""
+        return await (
+            await self.start(
+                input, settings=settings, config=config, run_id=run_id, thread_id=thread_id
+            )
+        )
+
+    async def start(  # noqa: PLR0913 - what a run can be told
+        self,
+        input: Input,  # noqa: A002 - LangGraph calls it so
+        *,
+        settings: RunSettings | None = None,
+        config: RunnableConfig | None = None,
+        run_id: str | None = None,
+        thread_id: str | None = None,
+        title: str = "",
+        order: JsonValue = None,
+        tokens: bool = False,
+        heard: Heard | None = None,
+    ) -> Run:
+        """Begin a run, and give it at once.
+
+        Args:
+            input: The request as a text, or a mapping with `messages` and optionally `plan`.
+            settings: What this run may do; fields left out are as the team has them.
+            config: LangChain's configuration, for callbacks, tags and metadata.
+            run_id: The run's id; else it gets one. The same input under the same id goes on with
+                the run, and does nothing more if it is over.
+            thread_id: The conversation that it belongs to; else one of its own.
+            title: What it is about, for lists; else the beginning of the request.
+            order: What is needed to build the same graph again; JSON without secrets.
+            tokens: Whether texts are told piece by piece.
+            heard: Hears each event as it is, once it is on record.
+
+        Raises:
+            InputError: It says nothing, or its plan names unknown specialists.
+            PlanDocumentError: Its plan has mistakes.
+            ThreadBusyError: Another run works on the thread.
+            StorageError: It cannot be kept.
+        """
+        given = _asked(input)
+        check_input(self._bench.graph, given)
+        run_id = run_id or self._bench.new_id()
+        if run_id in self._works:
+            return Run(self, run_id, self._works[run_id][1])
+        known, now = await self._bench.book.get(run_id), self._bench.clock()
+        record = known or RunRecord(
+            run_id=run_id,
+            thread_id=thread_id or run_id,
+            title=title or _title_of(given),
+            order=order if order is not None else _kept_input(given),
+            started_at=now,
+            updated_at=now,
+        )
+        errand = Errand(record=record, input=given, settings=settings, config=config, tokens=tokens)
+        return await self._known(self._begun(errand, is_new=known is None, heard=heard))
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        settings: RunSettings | None = None,
+        config: RunnableConfig | None = None,
+    ) -> RunResult:
+        """Go on with a run that was stopped or killed, or that a limit ended; what is done stays.
+
+        A run that waits goes on waiting until it is answered; one that is over gives its result.
+
+        Args:
+            run_id: The run.
+            settings: What is other now; a limit that ended the run must be raised.
+            config: LangChain's configuration, for callbacks, tags and metadata.
+
+        Raises:
+            InputError: There is no such run, or nothing is kept.
+            ThreadBusyError: Somebody works on it.
+        """
+        record = await self._kept(run_id)
+        if run_id in self._works:
+            return await Run(self, run_id, self._works[run_id][1])
+        snapshot = await snapshot_of(self._bench.graph, record)
+        state = cast("EnhancedState", snapshot.values)
+        if state.get("is_completed") and not snapshot.tasks:
+            if settings is None or state.get("limit_reached", "") in ("", *CUTS):
+                return result_of(state)
+            at = config_of(record.thread_id)
+            await raise_limits(self._bench.graph, settings=settings, config=at)
+            settings = None
+        begins = not snapshot.values and not snapshot.tasks
+        given = _input_again(record) if begins else None
+        errand = Errand(record=record, input=given, settings=settings, config=config)
+        return await self._begun(errand)
+
+    async def answer(self, run_id: str, answers: object, *, by: str = "") -> Run:
+        """Answer what a run asks; it goes on, here or where it is worked on.
+
+        Args:
+            run_id: The run.
+            answers: One answer, or a mapping from keys of `look(run_id).waiting` to answers. A plan
+                or a tool's call takes `approve`, `reject: WHY` or a `Decision`.
+            by: Who answers.
+
+        Raises:
+            InputError: There is no such run, it asks nothing, or this fits nothing that it asks.
+        """
+        record = await self._kept(run_id)
+        asks = (await self.look(run_id)).waiting
+        given = answers_by_key(answers, asks)
+        rows: dict[str, JsonValue] = {
+            ask.key: answer_row(ask, given[ask.key]) for ask in asks if ask.key in given
+        }
+        await self._ask(run_id, "answer", by, rows)
+        if run_id in self._works:
+            return Run(self, run_id, self._works[run_id][1])
+        return await self._known(self._begun(Errand(record=record, gives_way=True)))
+
+    async def stop(self, run_id: str, *, by: str = "") -> None:
+        """Stop a run well: no new step starts, what runs gets its grace, and the run can go on.
+
+        Whoever works on it hears of this within a second. Where nobody does, it is stopped already.
+
+        Args:
+            run_id: The run.
+            by: Who stops it.
+
+        Raises:
+            InputError: There is no such run.
+        """
+        record = await self._record(run_id)
+        request = await self._ask(run_id, "stop", by, {})
+        if self._begun_here(run_id):
+            return
+        view = await self.look(run_id)
+        if view.is_held:
+            return
+        await self._bench.book.take_requests([request], self._bench.clock())
+        if record.outcome == "running":
+            outcome = cast("Any", view.outcome)
+            await self._bench.book.update(run_id, outcome, self._bench.clock())
+
+    async def events(
+        self, run_id: str, *, after: int = 0, tokens: bool = False
+    ) -> AsyncGenerator[RunEvent]:
+        """Give what happened in a run after a number, and what happens, until the run rests.
+
+        Without storage the events of a run go when it is over and its result was handed out.
+
+        Args:
+            run_id: The run.
+            after: The number of the last event that is known already.
+            tokens: Whether to give pieces of text, too, of a run that was started with `tokens` by
+                this runtime.
+
+        Raises:
+            InputError: There is no such run.
+        """
+        await self._record(run_id)
+        if work := self._begun_here(run_id):
+            async with aclosing(work.log.follow(after, tokens=tokens)) as following:
+                async for event in following:
+                    yield event
+            return
+        is_worked_on = True
+        while is_worked_on:
+            # Looked at before the events are read: what comes to rest meanwhile told them all.
+            is_worked_on = await self._is_worked_on(run_id)
+            for logged in await self._bench.book.events(run_id, after):
+                after = logged.seq
+                yield run_event(run_id, logged)
+            if is_worked_on:
+                await asyncio.sleep(BEAT)
+
+    async def look(self, run_id: str) -> RunView:
+        """Look at a run: how it stands, its plan, what it waits for.
+
+        Raises:
+            InputError: There is no such run.
+        """
+        return await self._seen(await self._record(run_id))
+
+    async def runs(self, most: int = 20) -> list[RunView]:
+        """The runs that began last, the newest first."""
+        return [await self._seen(each) for each in await self._bench.book.recent(most)]
+
+    async def rested(self, run_id: str) -> RunResult:
+        """Wait until nobody works on a run, and give its result.
+
+        Raises:
+            InputError: There is no such run.
+        """
+        while run_id in self._works or await self._is_worked_on(run_id):
+            if run_id in self._works:
+                await asyncio.wait({self._works[run_id][1]})
+            else:
+                await asyncio.sleep(BEAT)
+        return await self._found(run_id)
+
+    async def handed_out(self, run_id: str) -> None:
+        """Forget a run whose result was handed out, where nothing is kept."""
+        if self._bench.storage is None:
+            await self._bench.book.remove(run_id)
+
+    async def close(self) -> None:
+        """Stop what runs here, and wait until it rests; it can go on later."""
+        for work, _ in self._works.values():
+            work.stop()
+        if tasks := [task for _, task in self._works.values()]:
+            await asyncio.wait(tasks)
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait({self._reading})
+
+    def _begun(
+        self,
+        errand: Errand,
+        *,
+        is_new: bool = False,
+        heard: Heard | None = None,
+    ) -> Run:
+        """Work on a run beside everything else.
+
+        Args:
+            errand: What it is called with.
+            is_new: Whether nothing is left of it if it is refused.
+            heard: Hears its events.
+        """
+        log = EventLog(self._bench.book, errand.run_id, self._bench.clock, heard)
+        work = Work(errand, self._bench, log)
+        doing = self._shared(work) if errand.gives_way else self._own(work, is_new=is_new)
+        task = asyncio.ensure_future(doing)
+        self._works[errand.run_id] = work, task
+        task.add_done_callback(lambda _: self._ended(errand.run_id))
+        if self._bench.storage is not None and self._reading is None:
+            self._reading = asyncio.ensure_future(self._read())
+        return Run(self, errand.run_id, task)
+
+    async def _known(self, run: Run) -> Run:
+        """Wait until a run has begun here, or somebody else turns out to work on it.
+
+        Raises:
+            ReplanError: It cannot begin.
+        """
+        work, task = self._works[run.run_id]
+        known = asyncio.ensure_future(work.is_known.wait())
+        try:
+            await asyncio.wait({known, task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            known.cancel()
+        if not work.is_known.is_set():
+            await task
+        return run
+
+    def _ended(self, run_id: str) -> None:
+        _, task = self._works.pop(run_id)
+        if not task.cancelled() and (error := task.exception()):
+            # Who waits for the run is told; nobody may.
+            logger.info("run broke off", extra={"run_id": run_id, "error": type(error).__name__})
+
+    async def _own(self, work: Work, *, is_new: bool) -> RunResult:
+        try:
+            return await work.done()
+        except UsageError:
+            if is_new and work.has_begun:
+                # Nothing was started that anybody could go on with.
+                await self._bench.book.remove(work.errand.run_id)
+            raise
+
+    async def _shared(self, work: Work) -> RunResult:
+        """Work on a run, unless its owner heeds what is asked of it, or was told to stop."""
+        run_id, is_heeded = work.errand.run_id, False
+        while not is_heeded:
+            try:
+                return await work.done()
+            except RunStopped:
+                break
+            except ThreadBusyError:
+                work.is_known.set()
+                is_heeded = not await self._bench.book.requests([run_id])
+        while await self._is_worked_on(run_id):  # noqa: ASYNC110 - by another process
+            await asyncio.sleep(BEAT)
+        return await self._found(run_id)
+
+    async def _found(self, run_id: str) -> RunResult:
+        """The result of a run that rests, from what is kept of it."""
+        view = await self.look(run_id)
+        snapshot = await snapshot_of(self._bench.graph, view.record)
+        state = cast("Any", {**snapshot.values, "outcome": view.outcome})
+        if snapshot.interrupts:
+            state["__interrupt__"] = list(snapshot.interrupts)
+        return result_of(state)
+
+    async def _read(self) -> None:
+        """Read what others ask of the runs that are worked on here, as long as there are any."""
+        while self._works:
+            await asyncio.sleep(BEAT)
+            with suppress(StorageError):  # the run itself tells of it
+                here = [run_id for run_id in self._works if self._begun_here(run_id)]
+                for request in await self._bench.book.requests(here):
+                    await self._heed(request)
+        self._reading = None
+
+    async def _heed(self, request: Request) -> None:
+        if work := self._begun_here(request.run_id):
+            await work.heed(request)
+
+    def _begun_here(self, run_id: str) -> Work | None:
+        """The work on a run whose thread is held here; another one may still be its owner."""
+        work, _ = self._works.get(run_id, (None, None))
+        return work if work is not None and work.has_begun else None
+
+    async def _ask(
+        self, run_id: str, kind: RequestKind, by: str, answers: dict[str, JsonValue]
+    ) -> Request:
+        request = Request(
+            run_id=run_id,
+            name=self._bench.new_id(),
+            kind=kind,
+            at=self._bench.clock(),
+            by=by,
+            answers=answers,
+        )
+        await self._bench.book.add_request(request)
+        logger.info("asked of a run", extra={"run_id": run_id, "kind": kind, "by": by})
+        await self._heed(request)
+        return request
+
+    async def _record(self, run_id: str) -> RunRecord:
+        record = await self._bench.book.get(run_id)
+        if record is None:
+            raise InputError(f"There is no run '{run_id}' here.")
+        return record
+
+    async def _kept(self, run_id: str) -> RunRecord:
+        if self._bench.storage is None:
+            raise InputError(
+                "Without storage no run outlives its call. Give `storage` to `open_runtime`, for "
+                "example `storage='runs.db'`, or ':memory:' for as long as the process lives."
+            )
+        return await self._record(run_id)
+
+    async def _seen(self, record: RunRecord) -> RunView:
+        if self._bench.storage is None:
+            return RunView(record=record, state={}, is_held=record.run_id in self._works)
+        return await seen(self._bench.graph, self._bench.storage, record, self._bench.clock())
+
+    async def _is_worked_on(self, run_id: str) -> bool:
+        record = await self._record(run_id)
+        if record.outcome != "running" or self._bench.storage is None:
+            return False
+        return await self._bench.storage.holds.is_held(record.thread_id)
+
+
+def _asked(given: Input) -> dict[str, Any]:
+    """The input of a new run as a mapping.
+
+    Raises:
+        InputError: It is none.
+    """
+    if isinstance(given, str):
+        return {"messages": [("user", given)]}
+    if not isinstance(given, Mapping):
+        raise InputError(
+            "A run begins with a text, or with a mapping that has `messages` or `plan`. "
+            "Go on with one that was begun by `resume` or `answer`."
+        )
+    return dict(given)
+
+
+def _title_of(given: Mapping[str, Any]) -> str:
+    plan = given.get("plan")
+    heading = PlanDocument.recover(plan).plan.title if isinstance(plan, str) else ""
+    return " ".join((heading or _said(given)).split())[:_TITLE]
+
+
+def _said(given: Mapping[str, Any]) -> str:
+    return str(_messages(given)[-1].content) if given.get("messages") else ""
+
+
+def _messages(given: Mapping[str, Any]) -> Sequence[BaseMessage]:
+    return conversation([], [given.get("messages") or []])
+
+
+def _kept_input(given: Mapping[str, Any]) -> JsonValue:
+    """What a run begins with, as it is kept for one that is killed before it has a state."""
+    messages: JsonValue = [message_to_dict(each) for each in _messages(given)]
+    others = {name: given[name] for name in ("plan", "answers") if given.get(name) is not None}
+    return {"input": {**others, "messages": messages}}
+
+
+def _input_again(record: RunRecord) -> Input:
+    kept = record.order.get("input") if isinstance(record.order, dict) else None
+    if not isinstance(kept, dict):
+        raise InputError(
+            f"The run {record.run_id} was killed before it had a state, and what it was asked to "
+            "do is not kept. Start it again."
+        )
+    messages = messages_from_dict(cast("Any", kept).get("messages", []))
+    return {**kept, "messages": messages}

@@ -1,0 +1,230 @@
+"""One run while this process works on it: from where it stands to its end, a question or a stop."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langgraph.types import StateSnapshot
+
+from replan.calling import Call, Graph, Input, alone
+from replan.models.listening import without_tokens
+from replan.ports.run_book import Request, RunBook, RunRecord
+from replan.ports.storage import Storage
+from replan.runs.asks import asks_of, bound_resumption
+from replan.runs.event_log import EventLog
+from replan.runs.looking import config_of
+from replan.runs.requests import answers_in, note_answers
+from replan.runs.result import RunResult, result_of
+from replan.runs.running import followed
+from replan.runs.stopping import RunStopped, put_an_end_to
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """What runs are worked on with.
+
+    Attributes:
+        graph: The team's graph.
+        storage: Where runs are kept; None: nowhere.
+        book: The list of runs, their events and what is asked of them.
+        clock: The time, with a zone.
+        new_id: A new unique id.
+        grace: Seconds that running steps have to end once a run is to stop.
+    """
+
+    graph: Graph
+    storage: Storage | None
+    book: RunBook
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    grace: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand:
+    """What a run is called with.
+
+    Attributes:
+        record: The run, as it is entered into the book.
+        input: What it begins or goes on with.
+        settings: What it may do.
+        config: LangChain's configuration, without a thread.
+        tokens: Whether texts are told piece by piece.
+        gives_way: Whether it is left alone if its owner was told to stop it meanwhile.
+    """
+
+    record: RunRecord
+    input: Input = None
+    settings: RunSettings | None = None
+    config: RunnableConfig | None = None
+    tokens: bool = False
+    gives_way: bool = False
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.record.run_id
+
+    @property
+    def thread_id(self) -> str:
+        """Its thread."""
+        return self.record.thread_id
+
+    def call(self, given: Input, settings: RunSettings | None) -> Call:
+        """What the graph is called with."""
+        config = merge_configs(self.config or {}, config_of(self.thread_id))
+        config = config if self.tokens else without_tokens(config)
+        return Call(given, settings, config, self.run_id)
+
+
+class Work:
+    """A run in this process.
+
+    Attributes:
+        errand: What the run is called with.
+        log: Takes its events.
+        has_begun: Whether it is in the book, and its thread is held here.
+        is_known: Set once it has begun, or somebody else turns out to work on it.
+    """
+
+    def __init__(self, errand: Errand, bench: Bench, log: EventLog) -> None:
+        """Prepare; `done` does it.
+
+        Args:
+            errand: What the run is called with.
+            bench: What it is worked on with.
+            log: Takes its events.
+        """
+        self.errand = errand
+        self.log = log
+        self.has_begun = False
+        self.is_known = asyncio.Event()
+        self._bench = bench
+        self._stop = asyncio.Event()
+        self._answers: list[Request] = []
+        self._since = bench.clock()
+
+    def stop(self) -> None:
+        """Stop the run, and let it come to rest."""
+        self._stop.set()
+
+    async def heed(self, request: Request) -> None:
+        """Do what is asked of the run."""
+        if request.kind == "stop":
+            self._stop.set()
+            await self._take([request])
+        elif all(request.name != known.name for known in self._answers):
+            self._answers.append(request)
+            if self._bench.storage is not None:
+                await note_answers(request, self._bench.storage.journal)
+
+    async def done(self) -> RunResult:
+        """Work on the run until it rests.
+
+        Raises:
+            UsageError: The input cannot be used, or another run works on the thread.
+            ModelCallError: The thinking or planning model could not be reached.
+            StorageError: What happened cannot be kept.
+        """
+        writing = asyncio.ensure_future(self.log.write())
+        working = asyncio.ensure_future(self._held())
+        try:
+            await asyncio.wait({writing, working}, return_when=asyncio.FIRST_COMPLETED)
+            if writing.done():
+                writing.result()
+            result = await working
+            self.log.end()
+            await writing
+        except BaseException:
+            await put_an_end_to(working)
+            self.log.end()
+            await asyncio.wait({writing})
+            raise
+        return result
+
+    async def _held(self) -> RunResult:
+        """Hold the thread from the first to the last."""
+        bench, errand = self._bench, self.errand
+        async with alone(bench.graph, config_of(errand.thread_id)) as owner:
+            if errand.gives_way and await self._was_stopped():
+                raise RunStopped
+            await bench.book.begin(
+                errand.record.replace(outcome="running", updated_at=bench.clock())
+            )
+            self.has_begun = True
+            self.is_known.set()
+            await self._drop_what_is_past()
+            outcome, began = "interrupted", time.monotonic()
+            try:
+                with owner.at_work() if owner else nullcontext():
+                    state = await self._rested()
+                result = result_of(state, time.monotonic() - began)
+                outcome = result.outcome
+                return result
+            finally:
+                if not (owner and owner.is_lost):
+                    await bench.book.update(errand.run_id, cast("Any", outcome), bench.clock())
+
+    async def _was_stopped(self) -> bool:
+        now = await self._bench.book.get(self.errand.run_id)
+        before = self.errand.record.outcome
+        return now is not None and before == "running" and now.outcome == "interrupted"
+
+    async def _rested(self) -> EnhancedState:
+        given, settings = await self._first(), self.errand.settings
+        while True:
+            used = list(self._answers)
+            state = await followed(
+                self._bench.graph,
+                self.errand.call(given, settings),
+                self.log.take,
+                stop=self._stop,
+                grace=self._bench.grace,
+            )
+            await self._take(used)
+            asks = asks_of(state.get("__interrupt__") or ())
+            if self._stop.is_set() or not asks:
+                return state
+            await self._read_requests()
+            command = bound_resumption(asks, answers_in(self._answers, asks))
+            if not command.resume:
+                return state
+            # The run has its settings by now.
+            given, settings = command, None
+
+    async def _first(self) -> Input:
+        """What the run begins or goes on with: answers that are there already, as one word."""
+        if self.errand.input is not None or not self._answers:
+            return self.errand.input
+        config = config_of(self.errand.thread_id)
+        snapshot: StateSnapshot = await cast("Any", self._bench.graph).aget_state(config)
+        asks = asks_of(snapshot.interrupts)
+        command = bound_resumption(asks, answers_in(self._answers, asks))
+        return command if command.resume else None
+
+    async def _take(self, requests: Sequence[Request]) -> None:
+        """The run has heeded these; who reads the rows next need not."""
+        if requests:
+            self._answers = [each for each in self._answers if each not in requests]
+            await self._bench.book.take_requests(requests, self._bench.clock())
+
+    async def _read_requests(self) -> None:
+        for request in await self._bench.book.requests([self.errand.run_id]):
+            await self.heed(request)
+
+    async def _drop_what_is_past(self) -> None:
+        """Take the answers that wait; a wish to stop was for who worked on the run before."""
+        requests = await self._bench.book.requests([self.errand.run_id])
+        past = [each for each in requests if each.kind == "stop" and each.at < self._since]
+        await self._take(past)
+        for request in requests:
+            if request not in past:
+                await self.heed(request)

@@ -1,0 +1,244 @@
+"""Open what the runs of a team need, for asynchronous code and for all other."""
+
+import os
+import uuid
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+
+from replan.adapters.memory_journal import MemoryJournal
+from replan.adapters.memory_run_book import MemoryRunBook
+from replan.adapters.storage.holding import MemoryHolds
+from replan.adapters.storage.opening import open_storage
+from replan.app import Graph, build_graph, team_graph
+from replan.calling import Input
+from replan.graph.config import MultiAgentConfig
+from replan.own_loop import Portal
+from replan.ports.storage import Storage
+from replan.runs.event_log import RunEvent
+from replan.runs.looking import RunView
+from replan.runs.result import RunResult
+from replan.runs.service import Run, Runtime
+from replan.runs.stopping import GRACE
+from replan.runs.work import Bench
+from replan.state.limits import RunSettings
+
+Team = MultiAgentConfig | Graph | Path | str
+"""A team: its configuration, its compiled graph, or the path of its team file."""
+
+
+def open_runtime(
+    team: Team,
+    *,
+    storage: Storage | str | Path | None = None,
+    clock: Callable[[], datetime] | None = None,
+    new_id: Callable[[], str] | None = None,
+    grace: float = GRACE,
+) -> "Opening":
+    """Open what the runs of a team need, with `async with` or, in synchronous code, with `with`.
+
+    Leaving the block stops the runs that are under way, so that they can go on later, and closes
+    what was opened.
+
+    Args:
+        team: A team, a graph from `build_graph` (with the storage that it was built with), or the
+            path of a team file.
+        storage: What `open_storage` gave or takes. None keeps nothing: runs cannot be resumed, and
+            wait for nobody.
+        clock: The time of records and events, with a zone.
+        new_id: Makes the ids of runs.
+        grace: Seconds that running steps get when a run is stopped.
+    """
+    clock, new_id = clock or _now, new_id or _new_id
+    return Opening(lambda: _opened(team, storage, clock, new_id, grace))
+
+
+class Opening:
+    """A runtime that is to be opened: `async with` gives a `Runtime`, `with` a `SyncRuntime`."""
+
+    def __init__(self, opened: Callable[[], AbstractAsyncContextManager[Runtime]]) -> None:
+        self._opened = opened
+        self._exits = AsyncExitStack()
+        self._portal: Portal | None = None
+
+    async def __aenter__(self) -> Runtime:
+        return await self._exits.enter_async_context(self._opened())
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._exits.__aexit__(kind, error, traceback)
+
+    def __enter__(self) -> "SyncRuntime":
+        self._portal = Portal()
+        try:
+            return SyncRuntime(self._portal.enter(self._opened()), self._portal)
+        except BaseException:
+            self._portal.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        if self._portal is not None:
+            self._portal.close()
+
+
+@asynccontextmanager
+async def _opened(
+    team: Team,
+    storage: Storage | str | Path | None,
+    clock: Callable[[], datetime],
+    new_id: Callable[[], str],
+    grace: float,
+) -> AsyncGenerator[Runtime]:
+    async with AsyncExitStack() as stack:
+        if isinstance(storage, str | Path):
+            storage = await stack.enter_async_context(open_storage(storage))
+        book = storage.runs if storage else MemoryRunBook(MemoryJournal(), MemoryHolds(), _nothing)
+        bench = Bench(
+            graph=graph_of(team, storage),
+            storage=storage,
+            book=book,
+            clock=clock,
+            new_id=new_id,
+            grace=grace,
+        )
+        runtime = Runtime(bench)
+        stack.push_async_callback(runtime.close)
+        yield runtime
+
+
+def graph_of(team: Team, storage: Storage | None = None) -> Graph:
+    """The graph of a team.
+
+    Raises:
+        ConfigurationError: The team has mistakes.
+        TeamFileError: The team file has mistakes.
+    """
+    if isinstance(team, CompiledStateGraph):
+        return team
+    if isinstance(team, MultiAgentConfig):
+        return build_graph(team, storage=storage)
+    return team_graph(Path(team), environment=os.environ, storage=storage)
+
+
+async def _nothing(_: str) -> None:
+    """Nothing is kept of a thread."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+class SyncRun:
+    """A run, for synchronous code.
+
+    Attributes:
+        run_id: The run.
+    """
+
+    def __init__(self, run: Run, portal: Portal) -> None:
+        self.run_id = run.run_id
+        self._run = run
+        self._portal = portal
+
+    def result(self) -> RunResult:
+        """Wait until the run is over, waits for a person or was stopped, and give its result."""
+        return self._portal.call(self._run.result)
+
+
+class SyncRuntime:
+    """A `Runtime` for synchronous code; its loop runs in one thread of its own."""
+
+    def __init__(self, runtime: Runtime, portal: Portal) -> None:
+        """Prepare; `with open_runtime(...)` does it.
+
+        Args:
+            runtime: What does the work.
+            portal: The thread that it is done in.
+        """
+        self._runtime = runtime
+        self._portal = portal
+
+    def run(
+        self,
+        input: Input,  # noqa: A002 - LangGraph calls it so
+        *,
+        settings: RunSettings | None = None,
+        config: RunnableConfig | None = None,
+        run_id: str | None = None,
+        thread_id: str | None = None,
+    ) -> RunResult:
+        """Do a request, until it is over, waits for a person or is stopped; see `Runtime.start`."""
+        return self.start(
+            input, settings=settings, config=config, run_id=run_id, thread_id=thread_id
+        ).result()
+
+    def start(  # noqa: PLR0913 - what a run can be told
+        self,
+        input: Input,  # noqa: A002 - LangGraph calls it so
+        *,
+        settings: RunSettings | None = None,
+        config: RunnableConfig | None = None,
+        run_id: str | None = None,
+        thread_id: str | None = None,
+        title: str = "",
+        tokens: bool = False,
+    ) -> SyncRun:
+        """Begin a run, and give it at once; see `Runtime.start`."""
+        begun = self._portal.call(
+            lambda: self._runtime.start(
+                input,
+                settings=settings,
+                config=config,
+                run_id=run_id,
+                thread_id=thread_id,
+                title=title,
+                tokens=tokens,
+            )
+        )
+        return SyncRun(begun, self._portal)
+
+    def resume(self, run_id: str, *, settings: RunSettings | None = None) -> RunResult:
+        """Go on with a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
+        return self._portal.call(lambda: self._runtime.resume(run_id, settings=settings))
+
+    def answer(self, run_id: str, answers: object, *, by: str = "") -> SyncRun:
+        """Answer what a run asks; see `Runtime.answer`."""
+        run = self._portal.call(lambda: self._runtime.answer(run_id, answers, by=by))
+        return SyncRun(run, self._portal)
+
+    def stop(self, run_id: str, *, by: str = "") -> None:
+        """Stop a run well; see `Runtime.stop`."""
+        self._portal.call(lambda: self._runtime.stop(run_id, by=by))
+
+    def events(self, run_id: str, *, after: int = 0, tokens: bool = False) -> Iterator[RunEvent]:
+        """Give what happened in a run and what happens; see `Runtime.events`."""
+        events = self._runtime.events(run_id, after=after, tokens=tokens)
+        try:
+            while True:
+                try:
+                    yield self._portal.call(lambda: anext(events))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._portal.call(events.aclose)
+
+    def look(self, run_id: str) -> RunView:
+        """Look at a run: how it stands, its plan, what it waits for."""
+        return self._portal.call(lambda: self._runtime.look(run_id))
+
+    def runs(self, most: int = 20) -> list[RunView]:
+        """The runs that began last, the newest first."""
+        return self._portal.call(lambda: self._runtime.runs(most))

@@ -1,0 +1,318 @@
+"""Runs as things of the library: begun, followed, answered, stopped, looked at, gone on with."""
+
+import asyncio
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from replan import (
+    Decision,
+    Host,
+    InputError,
+    Limits,
+    MultiAgentConfig,
+    RunSettings,
+    Specialist,
+    ThreadBusyError,
+    ask_user,
+    build_graph,
+    open_runtime,
+    open_storage,
+)
+from replan.testing import ScriptedModel, always
+
+END = "---\nverdict: complete\n---\nThe end."
+CHAIN = {"plan": "# Chain\n\n- [ ] 1. One @worker\n- [ ] 2. Two @worker (after 1)\n"}
+ASKS = {
+    "plan": "# Paint\n\n- [ ] 1. Hall @painter\n- [ ] 2. Attic @painter\n- [ ] 3. Out @worker\n"
+}
+
+
+class Bench:
+    """Steps that say what they did; the first waits where it is told to."""
+
+    def __init__(self):
+        self.did, self.at_work, self.leave = [], asyncio.Event(), asyncio.Event()
+        self.leave.set()
+
+    async def work(self, context):
+        self.did.append(context.plan_step.id)
+        self.at_work.set()
+        await self.leave.wait()
+        return f"did {context.task_description}"
+
+    def paint(self, context):
+        colour = ask_user(f"Which colour for {context.task_description}?")
+        return f"{context.task_description} is {colour}"
+
+    def team(self, script=None, **options):
+        model = ScriptedModel(script or {"feedback": always(END)})
+        team = [
+            Specialist(name="worker", intended_use="Works.", run=self.work, effects="pure"),
+            Specialist(name="painter", intended_use="Paints.", run=self.paint, effects="pure"),
+        ]
+        return MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def where(request, tmp_path):
+    return ":memory:" if request.param == "memory" else tmp_path / "runs.db"
+
+
+async def listed(events):
+    return [event async for event in events]
+
+
+async def test_a_run_is_begun_awaited_and_looked_at(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        run = await runtime.start(CHAIN)
+        result = await run
+        assert (result.outcome, result.text, result.run_id) == ("completed", "The end.", run.run_id)
+        assert result.results[2].text == "did Two"
+        view = await run.look()
+        assert (view.outcome, view.progress, view.waiting) == ("completed", (2, 2), ())
+        assert [(each.run_id, each.record.title) for each in await runtime.runs()] == [
+            (run.run_id, "Chain")
+        ]
+
+
+async def test_events_are_numbered_timed_and_replayed_from_any_number(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        bench.leave.clear()
+        run = await runtime.start(CHAIN, tokens=True)
+        await bench.at_work.wait()
+        live = asyncio.create_task(listed(run.events()))
+        with_tokens = asyncio.create_task(listed(run.events(after=3, tokens=True)))
+        await asyncio.sleep(0)
+        bench.leave.set()
+        await run
+        events = await live
+        assert [event.seq for event in events] == [*range(1, len(events) + 1)]
+        assert all(event.at is not None for event in events)
+        assert events[-1].type == "task_completed"
+        again = await listed(runtime.events(run.run_id, after=5))
+        assert again == events[5:]
+        told = await with_tokens
+        assert [event for event in told if event.seq is not None] == events[3:]
+        pieces = [event for event in told if event.seq is None]
+        assert "".join(event.details["text"] for event in pieces) == "The end."
+
+
+async def test_without_storage_events_go_when_the_result_was_handed_out(bench):
+    async with open_runtime(bench.team()) as runtime:
+        run = await runtime.start(CHAIN)
+        events = await listed(run.events())
+        assert events[-1].type == "task_completed"
+        assert (await run).outcome == "completed"
+        with pytest.raises(InputError, match="There is no run"):
+            await listed(run.events())
+        with pytest.raises(InputError, match="Without storage no run outlives its call"):
+            await runtime.resume(run.run_id)
+
+
+async def test_questions_are_answered_one_by_one_by_whoever_knows(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        result = await runtime.run(ASKS)
+        assert (result.outcome, [ask.key for ask in result.waiting]) == (
+            "waiting",
+            ["1/painter/1", "2/painter/1"],
+        )
+        with pytest.raises(InputError, match="open: '1/painter/1', '2/painter/1'"):
+            await runtime.answer(result.run_id, "blue")
+        result = await (await runtime.answer(result.run_id, {"2": "grey"}, by="anna"))
+        assert [ask.key for ask in result.waiting] == ["1/painter/1"]
+        result = await (await runtime.answer(result.run_id, "blue", by="otto"))
+        assert (result.outcome, result.results[1].text, result.results[2].text) == (
+            "completed",
+            "Hall is blue",
+            "Attic is grey",
+        )
+        with pytest.raises(InputError, match="asks nothing"):
+            await runtime.answer(result.run_id, "red")
+
+
+async def test_an_answer_comes_while_other_steps_are_at_work(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        bench.leave.clear()
+        run = await runtime.start(ASKS)
+        async for event in run.events():
+            if event.details.get("key") == "2/painter/1":
+                break
+        await runtime.answer(run.run_id, {"1/painter/1": "blue", "2/painter/1": "grey"})
+        bench.leave.set()
+        result = await run
+        assert (result.outcome, bench.did) == ("completed", [3])
+        assert result.results[2].text == "Attic is grey"
+
+
+async def test_a_plan_is_approved_changed_or_rejected(bench, where):
+    asking = RunSettings(approval="always")
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        changed = "# Chain\n\n- [ ] 1. Another @worker\n"
+        for answer, outcome, did in (
+            ("approve", "completed", [1, 2]),
+            (Decision(action="edit", plan=changed), "completed", [1]),
+            ("reject", "rejected", []),
+        ):
+            bench.did.clear()
+            waits = await runtime.run(CHAIN, settings=asking)
+            assert [ask.kind for ask in waits.waiting] == ["plan"]
+            result = await (await runtime.answer(waits.run_id, answer))
+            assert (result.outcome, bench.did) == (outcome, did)
+
+
+async def test_a_run_is_stopped_and_gone_on_with(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        bench.leave.clear()
+        run = await runtime.start(CHAIN)
+        await bench.at_work.wait()
+        await run.stop(by="anna")
+        bench.leave.set()
+        assert (await run).outcome == "interrupted"
+        assert (await run.look()).outcome == "interrupted"
+        assert bench.did == [1]
+        result = await runtime.resume(run.run_id)
+        assert (result.outcome, bench.did) == ("completed", [1, 2])
+        assert (await runtime.resume(run.run_id)).text == "The end."
+
+
+async def test_who_leaves_the_runtime_leaves_runs_that_can_go_on(bench, tmp_path):
+    where = tmp_path / "runs.db"
+    bench.leave.clear()
+    async with open_runtime(bench.team(), storage=where, grace=0.01) as runtime:
+        run = await runtime.start(CHAIN)
+        await bench.at_work.wait()
+    bench.leave.set()
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        assert (await runtime.look(run.run_id)).outcome == "interrupted"
+        assert (await runtime.resume(run.run_id)).outcome == "completed"
+        numbers = [event.seq for event in await listed(runtime.events(run.run_id))]
+        assert numbers == [*range(1, len(numbers) + 1)]
+
+
+async def test_stop_and_answers_reach_the_owner_through_the_storage(bench, tmp_path, monkeypatch):
+    where = tmp_path / "runs.db"
+    async with (
+        open_runtime(bench.team(), storage=where) as owner,
+        open_runtime(bench.team(), storage=where) as other,
+    ):
+        bench.leave.clear()
+        run = await owner.start(ASKS)
+        followed = asyncio.create_task(listed(other.events(run.run_id)))
+        async for event in run.events():
+            if event.details.get("key") == "2/painter/1":
+                break
+        with pytest.raises(ThreadBusyError):
+            await other.resume(run.run_id)
+        stop_taken, take = asyncio.Event(), owner.storage.runs.take_requests
+
+        async def taken(requests, at):
+            await take(requests, at)
+            if any(request.kind == "stop" for request in requests):
+                stop_taken.set()
+
+        monkeypatch.setattr(owner.storage.runs, "take_requests", taken)
+        elsewhere = await other.answer(run.run_id, {"1": "blue", "2": "grey"}, by="anna")
+        await other.stop(run.run_id, by="otto")
+        await stop_taken.wait()
+        bench.leave.set()
+        assert (await run).outcome == "interrupted"
+        assert (await followed) == await listed(other.events(run.run_id))
+        assert (await elsewhere).outcome == "interrupted"
+        result = await other.resume(run.run_id)
+        assert (result.outcome, result.results[2].text) == ("completed", "Attic is grey")
+        assert bench.did == [3]
+
+
+async def test_the_same_run_handed_in_again_is_the_same_run(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        first = await runtime.run(CHAIN, run_id="job-7")
+        again = await runtime.run(CHAIN, run_id="job-7")
+        assert (first.run_id, again.run_id, bench.did) == ("job-7", "job-7", [1, 2])
+        assert again.outcome == "completed"
+
+
+async def test_runs_of_one_conversation_are_told_apart(bench, where):
+    script = {"think": always("---\ncomplexity: simple\n---\nHello."), "feedback": always(END)}
+    async with open_runtime(bench.team(script), storage=where) as runtime:
+        first = await runtime.run(CHAIN, thread_id="talk")
+        second = await runtime.run("Hello?", thread_id="talk")
+        assert [message.type for message in second.state["messages"]] == ["human", "ai"] * 2
+        assert (await runtime.look(first.run_id)).progress == (2, 2)
+        assert (await runtime.look(second.run_id)).plan is None
+
+
+async def test_a_refused_request_leaves_no_run(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        with pytest.raises(InputError):
+            await runtime.start("  ")
+        with pytest.raises(InputError, match="nobody"):
+            await runtime.start({"plan": "- [ ] 1. Go @nobody\n"})
+        with pytest.raises(InputError, match="A run begins with a text"):
+            await runtime.start(None)
+        bench.leave.clear()
+        run = await runtime.start(CHAIN, thread_id="talk")
+        await bench.at_work.wait()
+        with pytest.raises(ThreadBusyError):
+            await runtime.start(CHAIN, thread_id="talk")
+        bench.leave.set()
+        await run
+        assert [each.run_id for each in await runtime.runs()] == [run.run_id]
+
+
+async def test_a_limit_that_ended_a_run_is_raised(bench, where):
+    async with open_runtime(bench.team(limits=Limits(max_steps=1)), storage=where) as runtime:
+        result = await runtime.run(CHAIN)
+        assert (result.outcome, result.state["limit_reached"]) == ("partial", "max_steps")
+        more = RunSettings(limits=Limits(max_steps=9))
+        assert (await runtime.resume(result.run_id, settings=more)).outcome == "completed"
+
+
+async def test_clock_and_ids_can_be_handed_in(bench, where):
+    noon, ids = datetime(2026, 1, 1, 12, tzinfo=UTC), map(str, itertools.count(1))
+    ticks = (noon + timedelta(seconds=n) for n in itertools.count())
+    async with open_runtime(
+        bench.team(), storage=where, clock=lambda: next(ticks), new_id=lambda: next(ids)
+    ) as runtime:
+        run = await runtime.start(CHAIN)
+        await run
+        assert run.run_id == "1"
+        at = [event.at for event in await listed(run.events())]
+        assert at == sorted(at)
+        assert at[0] > noon
+        assert (await run.look()).record.started_at == noon
+
+
+async def test_a_graph_with_its_storage_is_a_team_too(bench):
+    async with open_storage(":memory:") as storage:
+        graph = build_graph(bench.team(), storage=storage)
+        async with open_runtime(graph, storage=storage) as runtime:
+            assert runtime.graph is graph
+            assert (await runtime.run(CHAIN)).outcome == "completed"
+
+
+def test_synchronous_code_has_the_same_with_storage(tmp_path):
+    bench = Bench()
+    with open_runtime(bench.team(), storage=tmp_path / "runs.db") as runtime:
+        result = runtime.run(ASKS)
+        assert result.outcome == "waiting"
+        result = runtime.answer(result.run_id, {"1": "blue", "2": "grey"}).result()
+        assert result.outcome == "completed"
+        run = runtime.start(CHAIN)
+        assert [event.type for event in runtime.events(run.run_id)][-1] == "task_completed"
+        assert run.result().outcome == "completed"
+        assert runtime.resume(run.run_id).run_id == run.run_id
+        runtime.stop(run.run_id)
+        assert runtime.look(run.run_id).outcome == "completed"
+        assert len(runtime.runs()) == 2
+
+
+def test_a_team_file_that_is_not_there_is_told_to_synchronous_code(tmp_path):
+    with pytest.raises(InputError.__mro__[1]), open_runtime(tmp_path / "gone.yaml"):
+        pass
