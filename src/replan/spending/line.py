@@ -7,9 +7,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 
 from replan.spending.account import Account, Waiter
-from replan.spending.home_loop import running_loop
+from replan.spending.home_loop import Pulse, done_in_loop, done_in_thread, running_loop
 from replan.spending.permits import Ask, Permit
-from replan.spending.pulse import Pulse, done_in_loop, done_in_thread
 from replan.spending.stopwatch import Stopwatch
 
 PATIENCE = 5.0

@@ -48,10 +48,15 @@ from replan.state.results import (
 from replan.state.usage import TokenCount
 from replan.steps.doubts import result_by, verdict_on
 from replan.steps.keys import Keys, digest_of_text
-from replan.steps.on_record import key_of_result
+from replan.steps.on_record import (
+    done_before,
+    failures,
+    key_of_result,
+    left_in_doubt,
+    newest_number,
+)
 from replan.steps.step_questions import StepQuestions
 from replan.steps.superstep import as_the_caller_bounds, to_its_end
-from replan.steps.tried import done_before, failures, left_in_doubt, newest_number
 
 logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)

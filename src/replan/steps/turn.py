@@ -23,11 +23,10 @@ from replan.state.usage import TokenCount
 from replan.steps.attempts import Tries
 from replan.steps.board import Board, Outcome
 from replan.steps.contexts import context_of
-from replan.steps.on_record import OnRecord, as_first_known, keys_in
+from replan.steps.on_record import OnRecord, as_first_known, keys_in, tries_of
 from replan.steps.outcomes import inputs_of, results_in, settled
 from replan.steps.step_questions import StepQuestions
 from replan.steps.superstep import Sent, can_wait
-from replan.steps.tried import tries_of
 
 
 @dataclass

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from replan.ports.journal import LedgerEntry
-from replan.steps.tried import done_before, failures, left_in_doubt, newest_number, tries_of
+from replan.steps.on_record import done_before, failures, left_in_doubt, newest_number, tries_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
