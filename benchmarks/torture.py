@@ -247,7 +247,7 @@ async def _worked(where: str, run_id: str, shape: Shape, seed: int, port: int) -
         thread: Any = {"configurable": {"thread_id": run_id}}
         known = await graph.aget_state(thread)
         given = None if known.values else {"messages": [("user", "Go.")], "plan": shape.document}
-        state = await run(graph, given, config=thread, run_id=run_id)
+        state = (await run(graph, given, config=thread, run_id=run_id)).state
         results = state.get("current_specialist_results", {}).values()
         texts = {result.step_id: result.text for result in results}
         await _tell(port, {"run": run_id, "outcome": state.get("outcome"), "texts": texts})

@@ -25,7 +25,7 @@ from replan.cli.course import Course, after
 from replan.cli.frame import Window, frame, whole_plan
 from replan.cli.lines import Lines
 from replan.plan.model import StepStatus
-from replan.runs.running import stream
+from replan.runtime import stream
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "run.svg"

@@ -32,8 +32,8 @@ team = [
 ]
 host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
 graph = build_graph(MultiAgentConfig(host=host, specialists=team))
-state = run_sync(graph, "Check the stock of lamps, check the stock of desks, then order.")
-plan = state["current_plan"]
+result = run_sync(graph, "Check the stock of lamps, check the stock of desks, then order.")
+plan = result.plan
 print(plan.content if plan else "Answered without a plan.")
 print("---")
-print(state["final_answer"].text)
+print(result.text)

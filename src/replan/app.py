@@ -245,10 +245,14 @@ def local_config(
 
 def viewer(storage: Storage) -> Graph:
     """Give a graph that can read every run's state, and run none: it takes no team and no key."""
-    nobody = Specialist(name="nobody", intended_use="None.", run=lambda _: "")
+    nobody = Specialist(name="nobody", intended_use="None.", run=_nothing)
     model = FakeListChatModel(responses=[])
     team = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[nobody])
     return build_graph(team, storage=storage)
+
+
+def _nothing(_: object) -> str:
+    return ""
 
 
 def models_from_environment(

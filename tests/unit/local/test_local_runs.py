@@ -19,7 +19,7 @@ FARM = (
 @pytest.fixture
 def job(tmp_path):
     async def do(request, directory):
-        return await run(local_graph(directory=directory, out=tmp_path / "out"), request)
+        return (await run(local_graph(directory=directory, out=tmp_path / "out"), request)).state
 
     return do
 
