@@ -97,7 +97,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             asyncio.get_running_loop()
         except RuntimeError:
             invoke = cast("Any", self).ainvoke
-            return cast("Any", completed(lambda: invoke(input, config, **options)))
+            return completed(lambda: invoke(input, config, **options))
         raise RuntimeError("An event loop runs already: use `await graph.ainvoke(...)` here.")
 
     def stream(self, *_: Any, **__: Any) -> Any:
