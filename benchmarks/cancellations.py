@@ -174,9 +174,16 @@ class Cut:
 
     async def begin(self, stop: asyncio.Event | None = None) -> Mapping[str, Any]:
         """Start the run."""
-        return await run(
-            self._graph, self._given, config=self._config, run_id=self._run_id, stop=stop, grace=0
-        )
+        return (
+            await run(
+                self._graph,
+                self._given,
+                config=self._config,
+                run_id=self._run_id,
+                stop=stop,
+                grace=0,
+            )
+        ).state
 
     async def make(self, kind: str, turns: int, is_open: IsOpen) -> Counter[str]:
         """Cut the run off after so many turns of the event loop, look, and go on."""
@@ -215,7 +222,7 @@ class Cut:
         if not state:
             # It was cut off before anything was saved.
             return await self.begin()
-        return await run(self._graph, None, config=self._config)
+        return (await run(self._graph, None, config=self._config)).state
 
 
 def is_locked(file: Path) -> bool:

@@ -121,7 +121,7 @@ def replan_run(shape: Shape, work: Work, *, saver: Any = None, thread: str = "")
 
     async def start() -> Mapping[Any, Any]:
         given = {"messages": [("user", "Look into all parts.")], "plan": document}
-        state = await run(graph, given, config={"configurable": {"thread_id": thread}})
+        state = (await run(graph, given, config={"configurable": {"thread_id": thread}})).state
         return state["current_specialist_results"]
 
     return start

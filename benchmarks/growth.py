@@ -122,7 +122,7 @@ async def _run(shape: Shape, revisions: int, scope: RoundScope, store: str) -> G
         config = MultiAgentConfig(host=host, specialists=team, limits=limits, round_scope=scope)
         async with fresh_storage(store) as (storage, count):
             thread = {"configurable": {"thread_id": "benchmark"}}
-            state = await run(build_graph(config, storage=storage), REQUEST, config=thread)
+            state = (await run(build_graph(config, storage=storage), REQUEST, config=thread)).state
             left = count()
     if state["outcome"] != "completed" or len(state["current_specialist_results"]) != len(lines):
         msg = f"The run ended as {state['outcome']}, with {state['current_specialist_results']}."

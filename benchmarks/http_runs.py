@@ -70,7 +70,7 @@ def replan_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool 
     graph = replan_graph(workload, base_url, at_once=at_once)
 
     async def unheard_run() -> Ran:
-        state = await run(graph, REQUEST)
+        state = (await run(graph, REQUEST)).state
         return _completed(state["outcome"] == "completed", Ran(state["usage"].calls))
 
     async def heard_run() -> Ran:

@@ -107,7 +107,7 @@ def _start(steps: int, busy: Busy, limits: Mapping[str, Any]) -> Start:
     graph, document = build_graph(config), flat(steps).document
 
     async def start() -> Mapping[Any, Any]:
-        state = await run(graph, {"messages": [("user", "Go.")], "plan": document})
+        state = (await run(graph, {"messages": [("user", "Go.")], "plan": document})).state
         return state["current_specialist_results"]
 
     return start

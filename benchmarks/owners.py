@@ -233,9 +233,9 @@ async def _carried_out(graph: Any, run_id: str, name: str, shape: Shape, doubts:
     while asked := waiting_for(state):
         doubts.extend(int(question.step_id) for question in asked)
         answers = {question.key: "run again" for question in asked}
-        state = await run(graph, Command(resume=answers), config=thread, run_id=run_id)
+        state = (await run(graph, Command(resume=answers), config=thread, run_id=run_id)).state
     given = {"messages": [("user", NEXT)], "plan": "- [ ] 1. Look once more @worker\n"}
-    state = await run(graph, given, config=thread, run_id=f"{run_id}-next")
+    state = (await run(graph, given, config=thread, run_id=f"{run_id}-next")).state
     return str(state.get("outcome"))
 
 
@@ -245,7 +245,7 @@ async def _patiently(graph: Any, given: Any, run_id: str) -> Any:
 
     while True:
         try:
-            return await run(graph, given, config=_thread(run_id), run_id=run_id)
+            return (await run(graph, given, config=_thread(run_id), run_id=run_id)).state
         except ThreadBusyError:
             await asyncio.sleep(0.01)
 

@@ -62,7 +62,7 @@ async def _played(item: Item) -> tuple[str, int]:
     team = [Specialist(name=name, intended_use="Works.", run=_work) for name in item.team]
     graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
     try:
-        state = await run(graph, "Go.")
+        state = (await run(graph, "Go.")).state
     except Exception as error:  # noqa: BLE001 - the benchmark counts them
         return f"error: {type(error).__name__}", len(model.calls)
     asked = len(model.calls) - (2 if tasks else 1)

@@ -292,7 +292,7 @@ async def _answered(graph: Any, given: Any, run_id: str, port: int) -> Any:
 
     from replan import Approval, run, waiting_for  # noqa: PLC0415
 
-    state = await run(graph, given, config=_thread(run_id), run_id=run_id)
+    state = (await run(graph, given, config=_thread(run_id), run_id=run_id)).state
     while asked := waiting_for(state):
         if isinstance(asked, Approval):
             await _tell(port, {"run": run_id, "asked": PLAN})
@@ -301,7 +301,8 @@ async def _answered(graph: Any, given: Any, run_id: str, port: int) -> Any:
             for question in asked:
                 await _tell(port, {"run": run_id, "asked": question.key})
             answer = {question.key: _answer(question.text) for question in asked}
-        state = await run(graph, Command(resume=answer), config=_thread(run_id), run_id=run_id)
+        given = Command(resume=answer)
+        state = (await run(graph, given, config=_thread(run_id), run_id=run_id)).state
     return state
 
 

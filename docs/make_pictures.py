@@ -25,7 +25,7 @@ from replan.cli.frame import Window, frame, whole_plan
 from replan.cli.lines import Lines
 from replan.plan.model import StepStatus
 from replan.ports.built_in import built_in_models
-from replan.runs.running import stream
+from replan.runtime import stream
 from replan_local import local_team
 
 ROOT = Path(__file__).parents[1]

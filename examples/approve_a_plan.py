@@ -40,15 +40,15 @@ config = MultiAgentConfig(
 graph = build_graph(config, checkpointer=InMemorySaver())
 thread = {"configurable": {"thread_id": "kitchen"}}
 
-state = run_sync(graph, {"plan": PLAN}, config=thread)
-print(asked(state).reason)
-print(asked(state).approve)
+result = run_sync(graph, {"plan": PLAN}, config=thread)
+print(asked(result.state).reason)
+print(asked(result.state).approve)
 
 mistaken = {"action": "edit", "plan": PLAN.replace("after 1", "after 9")}
-state = run_sync(graph, Command(resume=mistaken), config=thread)
-print("rejected for now:", asked(state).problem.splitlines()[1].strip())
+result = run_sync(graph, Command(resume=mistaken), config=thread)
+print("rejected for now:", asked(result.state).problem.splitlines()[1].strip())
 
 edited = {"action": "edit", "plan": PLAN.replace("an egg", "two eggs")}
-state = run_sync(graph, Command(resume=edited), config=thread)
-print(state["current_plan"].content)
-print(f"version {state['current_plan'].version}, changed by {state['plan_history'][0].by}")
+result = run_sync(graph, Command(resume=edited), config=thread)
+print(result.plan.content)
+print(f"version {result.plan.version}, changed by {result.state['plan_history'][0].by}")

@@ -47,13 +47,13 @@ config = MultiAgentConfig(
 graph = build_graph(config, checkpointer=InMemorySaver())
 thread = {"configurable": {"thread_id": "house"}}
 
-state = run_sync(graph, {"plan": PLAN}, config=thread)
-for question in waiting_for(state):
+result = run_sync(graph, {"plan": PLAN}, config=thread)
+for question in waiting_for(result.state):
     print(f"{question.key}: {question.text}")
-print("already done:", *state["current_specialist_results"])
+print("already done:", *result.results)
 
-state = run_sync(graph, Command(resume={"2/painter/1": "grey"}), config=thread)
-print("still open:", *[question.key for question in waiting_for(state)])
+result = run_sync(graph, Command(resume={"2/painter/1": "grey"}), config=thread)
+print("still open:", *[question.key for question in waiting_for(result.state)])
 
-state = run_sync(graph, Command(resume="blue"), config=thread)
-print(state["outcome"])
+result = run_sync(graph, Command(resume="blue"), config=thread)
+print(result.outcome)

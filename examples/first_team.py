@@ -33,8 +33,8 @@ team = [
 host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
 graph = build_graph(MultiAgentConfig(host=host, specialists=team))
 request = "Check the lamps @clerk; check the desks @clerk; order @buyer (after 1, 2)"
-state = run_sync(graph, request)
-plan = state["current_plan"]
+result = run_sync(graph, request)
+plan = result.plan
 print(plan.content if plan else "Answered without a plan.")
 print("---")
-print(state["final_answer"].text)
+print(result.text)

@@ -71,9 +71,9 @@ with tempfile.TemporaryDirectory() as folder:
         ],
         workspace=folder,
     )
-    state = run_sync(build_graph(config), {"plan": PLAN})
-    for key, result in sorted(state["current_specialist_results"].items()):
+    ended = run_sync(build_graph(config), {"plan": PLAN})
+    for key, result in sorted(ended.results.items()):
         files = [artifact.path for artifact in result.artifacts]
         print(key, result.status, result.text or result.error or files)
     print(Path(folder, "log.txt").read_text())
-    print(state["outcome"])
+    print(ended.outcome)

@@ -41,5 +41,5 @@ counter = Specialist(
 )
 host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
 graph = build_graph(MultiAgentConfig(host=host, specialists=[counter]))
-state = run_sync(graph, {"plan": "- [ ] 1. the more the merrier @counter\n"})
-print(state["current_specialist_results"]["1/counter"].text)
+result = run_sync(graph, {"plan": "- [ ] 1. the more the merrier @counter\n"})
+print(result.results["1/counter"].text)

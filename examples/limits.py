@@ -43,7 +43,7 @@ config = MultiAgentConfig(
     ],
     limits=Limits(max_steps=3, step_timeout=0.2, step_retries=0, max_rounds=2),
 )
-state = run_sync(build_graph(config), {"plan": PLAN})
-print(state["final_answer"].text)
+result = run_sync(build_graph(config), {"plan": PLAN})
+print(result.text)
 print()
-print(f"{state['outcome']}, limit reached: {state['limit_reached'] or 'none'}")
+print(f"{result.outcome}, limit reached: {result.state['limit_reached'] or 'none'}")

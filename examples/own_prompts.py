@@ -34,8 +34,8 @@ config = MultiAgentConfig(
         )
     ],
 )
-state = run_sync(build_graph(config), "What is a fjord?")
-print(state["final_answer"].text)
+result = run_sync(build_graph(config), "What is a fjord?")
+print(result.text)
 
 if isinstance(model, ScriptedModel):
     for call in model.calls:

@@ -53,8 +53,8 @@ team = [
     Specialist(name="foreman", intended_use="Estimates work.", run=estimate),
 ]
 host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
-state = run_sync(build_graph(MultiAgentConfig(host=host, specialists=team)), {"plan": PLAN})
-print(state["current_plan"].content)
+result = run_sync(build_graph(MultiAgentConfig(host=host, specialists=team)), {"plan": PLAN})
+print(result.plan.content)
 
 # What a person writes is read strictly: every mistake with its place and its mend.
 try:

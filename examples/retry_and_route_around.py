@@ -50,8 +50,8 @@ team = [
     Specialist(name="scribe", intended_use="Writes lists.", run=write),
 ]
 host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
-state = run_sync(build_graph(MultiAgentConfig(host=host, specialists=team)), {"plan": PLAN})
-for step in state["current_plan"].steps:
+result = run_sync(build_graph(MultiAgentConfig(host=host, specialists=team)), {"plan": PLAN})
+for step in result.plan.steps:
     print(step.id, step.status, f"retries: {step.retry_count}", step.feedback)
-print(state["current_specialist_results"]["4/scribe"].text)
-print(state["outcome"])
+print(result.results["4/scribe"].text)
+print(result.outcome)

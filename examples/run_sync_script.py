@@ -16,6 +16,6 @@ from replan_local import local_team
 FOLDER = Path(__file__).parent / "data"
 request = " ".join(sys.argv[1:]) or "total revenue by region from sales.csv"
 graph = build_graph(local_team(FOLDER, model=os.environ.get("REPLAN_MODEL", "offline")))
-state = run_sync(graph, request)
-print(state["final_answer"].text)
-sys.exit(0 if state["outcome"] in {"answered", "completed"} else 1)
+result = run_sync(graph, request)
+print(result.text)
+sys.exit(0 if result.outcome in {"answered", "completed"} else 1)

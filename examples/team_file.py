@@ -20,8 +20,8 @@ team = read_team_file(TEAMS / "deadline_team.yaml", os.environ)
 team = team.with_model(os.environ.get("REPLAN_MODEL"))
 print([specialist.name for specialist in team.config.specialists])
 request = "Count the working days from 2026-03-02 to 2026-04-10 @calendar"
-state = run_sync(build_graph(team.config, models=team.models), request)
-print(state["final_answer"].text)
+result = run_sync(build_graph(team.config, models=team.models), request)
+print(result.text)
 
 # All mistakes of a file are told at once, with line, field and mend.
 with tempfile.TemporaryDirectory() as folder:

@@ -40,6 +40,6 @@ forecaster = Specialist(
     max_tool_rounds=5,
 )
 graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[forecaster]))
-state = run_sync(graph, "Do I need an umbrella in Bonn?")
-print(state["final_answer"].text)
-print(f"model calls: {state['usage'].calls}")
+result = run_sync(graph, "Do I need an umbrella in Bonn?")
+print(result.text)
+print(f"model calls: {result.usage.calls}")

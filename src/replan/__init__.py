@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from replan.runs.event_log import RunEvent
     from replan.runs.looking import RunView
     from replan.runs.result import RunResult
-    from replan.runs.running import raise_limits, run, run_sync, stream
+    from replan.runs.running import raise_limits
     from replan.runs.service import Run, Runtime
-    from replan.runtime import SyncRuntime, open_runtime
+    from replan.runtime import SyncRuntime, open_runtime, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.questions import Approval, Decision, Question
@@ -92,7 +92,7 @@ _PLACES = {
     "replan.runs.looking": ("RunView",),
     "replan.runs.result": ("RunResult",),
     "replan.runs.service": ("Run", "Runtime"),
-    "replan.runtime": ("SyncRuntime", "open_runtime"),
+    "replan.runtime": ("SyncRuntime", "open_runtime", "run", "run_sync", "stream"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
     "replan.state.questions": ("Approval", "Decision", "Question"),
@@ -110,7 +110,7 @@ _PLACES = {
     ),
     "replan.state.usage": ("Usage",),
     "replan.state.waiting": ("waiting_for",),
-    "replan.runs.running": ("raise_limits", "run", "run_sync", "stream"),
+    "replan.runs.running": ("raise_limits",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 

@@ -198,14 +198,14 @@ def _unpriced(config: MultiAgentConfig, chats: Chats) -> dict[str, str]:
 
 def viewer(storage: Storage) -> Graph:
     """Give a graph that can read every run's state, and run none: it takes no team and no key."""
-
-    def none(_: object) -> str:
-        return ""
-
-    nobody = Specialist(name="nobody", intended_use="None.", run=none)
+    nobody = Specialist(name="nobody", intended_use="None.", run=_nothing)
     model = FakeListChatModel(responses=[])
     team = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[nobody])
     return build_graph(team, storage=storage)
+
+
+def _nothing(_: object) -> str:
+    return ""
 
 
 def models_from_environment(

@@ -9,6 +9,7 @@ places that others hold who wait for them. A run has bounds of its own in their 
 # LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
 # pyright: reportUnknownMemberType=false
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext
@@ -28,6 +29,7 @@ from replan.graph.branches import specialist_node
 from replan.host.handed_plan import NOTHING_TO_DO
 from replan.host.new_settings import resumed_with
 from replan.langgraph_inside.tasks import inherited_config
+from replan.own_loop import completed
 from replan.ports.ownership import Owner, as_owner, owner_in
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
@@ -81,6 +83,35 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Make one of what LangGraph compiled, as its own `copy` does."""
         fields = {name: each for name, each in vars(compiled).items() if name != "__orig_class__"}
         return cls(**fields)
+
+    def invoke(
+        self,
+        input: Any,  # noqa: A002 - as LangGraph calls it
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> Any:
+        """Invoke as `ainvoke` does, in a loop of its own.
+
+        Raises:
+            RuntimeError: An event loop runs already; await `ainvoke` there.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            invoke = cast("Any", self).ainvoke
+            return completed(lambda: invoke(input, config, **options))
+        raise RuntimeError("An event loop runs already: use `await graph.ainvoke(...)` here.")
+
+    def stream(self, *_: Any, **__: Any) -> Any:
+        """Say what to call: a graph that is asynchronous has no synchronous stream.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(
+            "The graph is asynchronous: use `async for part in graph.astream(...)`, or "
+            "`replan.open_runtime`, whose `events` synchronous code can follow."
+        )
 
     async def astream(
         self,

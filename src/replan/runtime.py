@@ -1,8 +1,10 @@
-"""Open what the runs of a team need, for asynchronous code and for all other."""
+"""The doors to runs in Python: `run`, `run_sync`, `stream`, and `open_runtime` for more."""
 
+import asyncio
 import os
+import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,12 +19,14 @@ from replan.adapters.storage.holding import MemoryHolds
 from replan.adapters.storage.opening import open_storage
 from replan.app import Graph, build_graph, team_graph
 from replan.calling import Input
+from replan.events.types import Event
 from replan.graph.config import MultiAgentConfig
-from replan.own_loop import Portal
+from replan.own_loop import Portal, completed
 from replan.ports.storage import Storage
 from replan.runs.event_log import RunEvent
 from replan.runs.looking import RunView
-from replan.runs.result import RunResult
+from replan.runs.result import RunResult, result_of
+from replan.runs.running import run_graph, stream_graph
 from replan.runs.service import Run, Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.work import Bench
@@ -127,6 +131,104 @@ def graph_of(team: Team, storage: Storage | None = None) -> Graph:
     if isinstance(team, MultiAgentConfig):
         return build_graph(team, storage=storage)
     return team_graph(Path(team), environment=os.environ, storage=storage)
+
+
+async def run(  # noqa: PLR0913 - what a run can be told
+    team: Team,
+    input: Input,  # noqa: A002 - LangGraph calls it so
+    *,
+    settings: RunSettings | None = None,
+    config: RunnableConfig | None = None,
+    run_id: str | None = None,
+    stop: asyncio.Event | None = None,
+    grace: float = GRACE,
+) -> RunResult:
+    """Run a team to the end of a request, and give what came of it.
+
+    A run that was interrupted by a question has the outcome `waiting`; go on with
+    `Command(resume=...)` as the input. One that was stopped has the outcome `interrupted`; go on
+    with `None` as the input, if the graph has a checkpointer. With `open_runtime` both are simpler.
+
+    Args:
+        team: A team, a graph from `build_graph`, or the path of a team file.
+        input: The request as a text, or a mapping with `messages` and optionally `plan`.
+        settings: What this run may do; fields left out are as the graph was configured, or, where
+            a run goes on, as they were: so its limits can be lowered or raised.
+        config: LangChain's configuration; a thread's id stands in it under `configurable`.
+        run_id: The id that the run gets; else it makes one. The same input under the same id on
+            the same thread goes on with the run instead of starting it again.
+        stop: Set it to stop the run: no new step starts, and the state is saved.
+        grace: Seconds that running steps then have to end before they are cancelled.
+
+    Raises:
+        UsageError: The input cannot be used, or another run works on the thread.
+        ModelCallError: The thinking or planning model could not be reached.
+    """
+    began = time.monotonic()
+    state = await run_graph(
+        graph_of(team),
+        input,
+        settings=settings,
+        config=config,
+        run_id=run_id,
+        stop=stop,
+        grace=grace,
+    )
+    return result_of(state, time.monotonic() - began)
+
+
+def run_sync(
+    team: Team,
+    input: Input,  # noqa: A002 - LangGraph calls it so
+    *,
+    settings: RunSettings | None = None,
+    config: RunnableConfig | None = None,
+    run_id: str | None = None,
+) -> RunResult:
+    """Run a team from code that is not asynchronous; see `run`.
+
+    Raises:
+        RuntimeError: An event loop runs already; await `run` there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError("An event loop runs already: use `await replan.run(...)` here.")
+    return completed(lambda: run(team, input, settings=settings, config=config, run_id=run_id))
+
+
+def stream(  # noqa: PLR0913 - what a run can be told
+    team: Team,
+    input: Input,  # noqa: A002 - LangGraph calls it so
+    *,
+    settings: RunSettings | None = None,
+    config: RunnableConfig | None = None,
+    run_id: str | None = None,
+    stop: asyncio.Event | None = None,
+    grace: float = GRACE,
+    tokens: bool = True,
+) -> AsyncIterator[Event]:
+    """Run a team and give its events as they happen; closing the iterator cancels the run.
+
+    Setting `stop` ends the events early; see `run`. Without `tokens` replies are asked for as a
+    whole, which costs a fraction of the CPU, and each answer is one `answer_token`.
+
+    Raises:
+        UsageError: The input cannot be used, or another run works on the thread.
+        ModelCallError: The thinking or planning model could not be reached.
+    """
+    return stream_graph(
+        graph_of(team),
+        input,
+        settings=settings,
+        config=config,
+        run_id=run_id,
+        stop=stop,
+        grace=grace,
+        tokens=tokens,
+    )
 
 
 async def _nothing(_: str) -> None:

@@ -104,9 +104,9 @@ async def life(folder: Path, where: str, kill_at: int) -> None:
         graph = graph_on(storage, say)
         begun = (await graph.aget_state(config)).created_at is not None
         given = None if begun else {"messages": [("user", "Go.")], "plan": PLAN}
-        state = await run(graph, given, config=config, run_id=f"r{folder.name}")
+        state = (await run(graph, given, config=config, run_id=f"r{folder.name}")).state
         while state["outcome"] == "waiting":
-            state = await run(graph, decided(state, say), config=config)
+            state = (await run(graph, decided(state, say), config=config)).state
     texts = {key: result.text for key, result in state["current_specialist_results"].items()}
     asked = {key: question.answer for key, question in state["questions"].items()}
     ended = {"outcome": state["outcome"], "texts": texts, "asked": asked}

@@ -47,7 +47,7 @@ def graph_on(url, *, chat=False, limits=None):
 async def end_of(graph, given: Any = "Do it.", *, heard) -> Any:
     """How a run ends: the answer, the outcome, the limits that were told, and its plan."""
     if not heard:
-        state = await run(graph, given)
+        state = (await run(graph, given)).state
         limits = [state["limit_reached"]] if state["limit_reached"] else []
         return state["final_answer"].text, state["outcome"], limits, state.get("current_plan")
     events = [event async for event in stream(graph, given)]

@@ -49,7 +49,7 @@ def graph_on(server, timeout=120.0, **options):
 
 async def test_a_plan_of_three_steps_takes_five_requests_and_their_usage_is_counted():
     with OpenAIServer(SCRIPT, strict_roles=True) as server:
-        state = await run(graph_on(server), "Compare the policies.")
+        state = (await run(graph_on(server), "Compare the policies.")).state
         assert sum(server.calls.values()) == 5
         assert state["usage"].calls == 5
         assert state["usage"].input_tokens == server.usage.input_tokens
@@ -62,7 +62,7 @@ async def test_a_plan_of_three_steps_takes_five_requests_and_their_usage_is_coun
 @pytest.mark.parametrize("lacks", ["streaming", "tools", "json_mode"])
 async def test_a_server_may_lack_streaming_tools_or_json_mode(lacks):
     with OpenAIServer(SCRIPT, **{lacks: False}) as server:
-        state = await run(graph_on(server), "Compare the policies.")
+        state = (await run(graph_on(server), "Compare the policies.")).state
     assert state["outcome"] == "completed"
     assert state["usage"].total_tokens > 0
 
@@ -95,7 +95,7 @@ async def listen(listening, server):
     if listening == "ainvoke":
         return (await graph.ainvoke(given))["outcome"]
     callbacks = [StreamingStdOutCallbackHandler()] if listening == "handler" else []
-    return (await run(graph, request, config={"callbacks": callbacks}))["outcome"]
+    return (await run(graph, request, config={"callbacks": callbacks})).state["outcome"]
 
 
 @pytest.mark.parametrize("listening", ["run", "ainvoke", "updates", "stream without tokens"])
@@ -132,7 +132,7 @@ async def test_an_answer_that_nobody_heard_come_is_one_event():
 async def test_a_whole_reply_may_take_longer_than_the_silence_of_a_stream():
     slow = Reply("The EU text.", latency=1.5)
     with OpenAIServer({**SCRIPT, "step 1": [slow]}) as server:
-        state = await run(graph_on(server, timeout=0.5), "Compare the policies.")
+        state = (await run(graph_on(server, timeout=0.5), "Compare the policies.")).state
         assert state["outcome"] == "completed"
         assert sum(server.calls.values()) == 5
 
@@ -140,14 +140,14 @@ async def test_a_whole_reply_may_take_longer_than_the_silence_of_a_stream():
 async def test_a_whole_reply_is_bounded_by_the_time_of_its_step():
     settings = RunSettings(limits=Limits(step_timeout=1.0, step_retries=0))
     with OpenAIServer({**SCRIPT, "step 1": [Hang()], "step 3": []}) as server:
-        state = await run(graph_on(server), "Compare the policies.", settings=settings)
+        state = (await run(graph_on(server), "Compare the policies.", settings=settings)).state
     assert state["current_specialist_results"]["1/researcher"].error.endswith("within 1 s")
 
 
 async def test_a_busy_server_is_waited_for():
     script = {**SCRIPT, "step 1": [HttpFault(429, retry_after=0.3), "The EU text."]}
     with OpenAIServer(script) as server:
-        state = await run(graph_on(server), "Compare the policies.")
+        state = (await run(graph_on(server), "Compare the policies.")).state
         times = [request.time for request in server.requests if request.call.step == 1]
     assert times[1] - times[0] >= 0.3
     assert state["outcome"] == "completed"
@@ -158,7 +158,7 @@ async def test_a_busy_server_is_waited_for():
 async def test_a_fault_that_passes_costs_no_work(fault, place):
     broken = Reply(SCRIPT[place], fault=fault)
     with OpenAIServer({**SCRIPT, place: [broken, SCRIPT[place]]}) as server:
-        state = await run(graph_on(server), "Compare the policies.")
+        state = (await run(graph_on(server), "Compare the policies.")).state
         calls = server.calls
     assert state["outcome"] == "completed"
     assert state["final_answer"].text == "They differ in tariffs."
@@ -170,7 +170,7 @@ async def test_a_truncated_answer_ends_the_run_and_says_that_it_is_not_whole():
     broken = Reply(COMPLETE, fault=Truncated("length"))
     script = {**SCRIPT, "feedback": [always(broken)], "final_answer": [always("They differ.")]}
     with OpenAIServer(script) as server:
-        state = await run(graph_on(server), "Compare the policies.")
+        state = (await run(graph_on(server), "Compare the policies.")).state
     assert (state["outcome"], state["limit_reached"]) == ("partial", "reply_length")
     assert state["final_answer"].text == "They differ in tariffs."
 

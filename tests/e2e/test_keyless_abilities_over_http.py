@@ -99,7 +99,7 @@ async def test_a_model_works_with_the_tools_in_the_folders_of_its_step(
         out=tmp_path / "out",
     )
     graph = build_graph(team.config, models=team.models)
-    state = await run(graph, {"plan": "- [ ] 1. Look into it @analyst\n"})
+    state = (await run(graph, {"plan": "- [ ] 1. Look into it @analyst\n"})).state
     assert state["outcome"] == "completed"
     told = "\n".join(str(request.messages) for request in server.requests)
     for text in (

@@ -66,7 +66,7 @@ async def go(server, limits, *, steps=200, budget=None, **worker):
         prices={"m": Price(input=1, output=4)},
     )
     graph = build_graph(config, base_url=server.base_url)
-    return await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(steps)})
+    return (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(steps)})).state
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming", "whole"])
@@ -310,7 +310,7 @@ async def test_the_worst_case_that_is_told_before_a_run_can_happen():
         # Only who listens has streams asked for, which a server can refuse.
         listening = {"callbacks": [StreamingStdOutCallbackHandler()]}
         given = {"messages": [("user", "Go.")], "plan": plan_of(1)}
-        state = await run(graph, given, config=listening)
+        state = (await run(graph, given, config=listening)).state
     assert len(server.requests) == worst_case_calls(plan, limits, revisable=False)
     assert len(server.requests) == state["usage"].calls == 7 + 23 + 12
     assert state["outcome"] == "failed"

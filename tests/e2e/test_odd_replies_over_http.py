@@ -24,7 +24,7 @@ async def run_on(server: OpenAIServer) -> Any:
     team = [Specialist(name="worker", intended_use="Works.", run=lambda context: "done")]
     config = MultiAgentConfig(host=Host(tool_calling_model="openai:m"), specialists=team)
     models = LangChainModels(base_url=server.base_url)
-    return await run(build_graph(config, models=models), "Do the work.")
+    return (await run(build_graph(config, models=models), "Do the work.")).state
 
 
 @pytest.mark.parametrize("entry", replies("think"))

@@ -61,7 +61,7 @@ async def gone_on(where, kind, title, given):
         (record,) = [each for each in await storage.runs.recent(9) if each.title == title]
         config = {"configurable": {"thread_id": record.thread_id}}
         before = await graph.aget_state(config)
-        state = await run(graph, given(before), config=config, run_id=record.run_id)
+        state = (await run(graph, given(before), config=config, run_id=record.run_id)).state
         ledger = await storage.journal.ledger(record.run_id)
         assert len(await storage.journal.results(record.run_id)) == len(PLANS[title])
     # Services know a step by the key that it was begun with, in whatever version.

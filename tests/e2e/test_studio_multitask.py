@@ -129,5 +129,5 @@ async def test_a_process_beside_the_server_leaves_a_thread_alone_that_is_worked_
             (folder / "go on").touch()
             (first,) = await client.runs.list(thread)
             await client.runs.join(thread, first["run_id"])
-            assert (await run(graph, None, config=config))["outcome"] == "completed"
+            assert (await run(graph, None, config=config)).state["outcome"] == "completed"
     assert begun(folder) == ["Begin", "Wait"]

@@ -63,7 +63,7 @@ def script(*replies):
 async def test_a_specialist_calls_its_tool_over_http(streaming):
     replies = calling({"a": 1, "b": 2}, {"a": 3, "b": 4}), "---\nconfidence: 0.9\n---\nThree."
     with OpenAIServer(script(*replies), streaming=streaming, strict_roles=True) as server:
-        state = await run(graph_on(server, tools=[add]), "Add one and two.")
+        state = (await run(graph_on(server, tools=[add]), "Add one and two.")).state
         last = [request for request in server.requests if request.call.step == 1][-1]
         assert state["usage"].input_tokens == server.usage.input_tokens
     (tool,) = last.body["tools"]
@@ -100,7 +100,7 @@ async def test_arguments_that_are_no_object_are_never_used():
         return Reply(tool_calls=[{**call, "type": "tool_call"}])
 
     with OpenAIServer(torn) as server:
-        state = await run(graph_on(server, tools=[write]), "Write.", settings=settings)
+        state = (await run(graph_on(server, tools=[write]), "Write.", settings=settings)).state
         last = [request for request in server.requests if request.call.step == 1][-1]
     assert called == []
     assert state["current_specialist_results"]["1/worker"].text == "I could not."
@@ -113,7 +113,7 @@ async def test_a_connection_that_breaks_in_the_loop_costs_a_try_and_no_run():
     with OpenAIServer(script(*replies)) as server:
         # Of a reply that nobody hears, nothing was seen when it breaks off: it is asked for again.
         listening = {"callbacks": [StreamingStdOutCallbackHandler()]}
-        state = await run(graph_on(server, tools=[add]), "Add.", config=listening)
+        state = (await run(graph_on(server, tools=[add]), "Add.", config=listening)).state
     result = state["current_specialist_results"]["1/worker"]
     assert (result.text, result.retry_count) == ("Three.", 1)
 
@@ -121,7 +121,7 @@ async def test_a_connection_that_breaks_in_the_loop_costs_a_try_and_no_run():
 async def test_a_server_that_knows_no_tools_fails_the_step_alone():
     rest = {"think": PLAN, "feedback": COMPLETE}
     with OpenAIServer(rest, tools=False) as server:
-        state = await run(graph_on(server, tools=[add]), "Add.")
+        state = (await run(graph_on(server, tools=[add]), "Add.")).state
     result = state["current_specialist_results"]["1/worker"]
     assert result.status is ExecutionStatus.FAILED
     assert "not supported" in result.error
@@ -147,7 +147,7 @@ async def test_an_image_of_the_request_reaches_the_specialist(tools):
     replies = (calling({"a": 1, "b": 2}), "A cat.") if tools else ("A cat.",)
     request = HumanMessage([{"type": "text", "text": "What is this?"}, IMAGE])
     with OpenAIServer(script(*replies)) as server:
-        state = await run(graph_on(server, tools=tools), {"messages": [request]})
+        state = (await run(graph_on(server, tools=tools), {"messages": [request]})).state
         bodies = {r.call.node: r.body["messages"] for r in server.requests}
     for node in ("think", "specialist"):
         user = next(message for message in bodies[node] if message["role"] == "user")

@@ -97,7 +97,7 @@ def test_every_run_ends_within_its_limits_and_with_an_answer(
                 on_failure=on_failure,
             )
         )
-        state = run_sync(graph, "Do the work.")
+        state = run_sync(graph, "Do the work.").state
     assert state["is_completed"]
     assert state["final_answer"] is not None
     assert state["outcome"] in {"answered", "completed", "partial", "failed"}

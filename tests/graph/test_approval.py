@@ -50,13 +50,13 @@ def graph_of(model, checkpointer=None, *, work=None, approval="plan", **options)
 
 async def waiting(model, **options):
     graph, ran = graph_of(model, InMemorySaver(), **options)
-    state = await run(graph, "Do it.", config=CONFIG)
+    state = (await run(graph, "Do it.", config=CONFIG)).state
     assert state["outcome"] == "waiting"
     return graph, ran, waiting_for(state)
 
 
 async def decide(graph, decision):
-    return await run(graph, Command(resume=decision), config=CONFIG)
+    return (await run(graph, Command(resume=decision), config=CONFIG)).state
 
 
 @pytest.mark.parametrize("decision", ["approve", {"action": "approve"}, True, "Yes."])
@@ -117,7 +117,7 @@ async def test_what_is_no_decision_is_asked_for_again(decision):
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, ran, asked = await waiting(model)
         # Going on without a word changes nothing.
-        assert waiting_for(await run(graph, None, config=CONFIG)) == asked
+        assert waiting_for((await run(graph, None, config=CONFIG)).state) == asked
         state = await decide(graph, decision)
         assert "This is no decision" in waiting_for(state).problem
         await decide(graph, "approve")
@@ -207,7 +207,7 @@ async def test_who_is_asked_about_what(approval, handed_in, asked):
     with ScriptedModel(script) as model:
         graph, _ = graph_of(model, InMemorySaver(), work=failing, approval=approval)
         given = {"messages": [("user", "Go.")], **({"plan": PLAN} if handed_in else {})}
-        state, versions = await run(graph, given, config=CONFIG), []
+        state, versions = (await run(graph, given, config=CONFIG)).state, []
         while state["outcome"] == "waiting":
             versions.append(waiting_for(state).version)
             state = await decide(graph, "approve")
@@ -244,7 +244,7 @@ async def test_a_step_that_a_person_words_otherwise_takes_its_question_back():
     with ScriptedModel({"feedback": [revised, COMPLETE]}) as model:
         graph, _ = graph_of(model, InMemorySaver(), work=work, approval="revisions")
         given = {"messages": [("user", "Go.")], "plan": plan}
-        state = await run(graph, given, config=CONFIG)
+        state = (await run(graph, given, config=CONFIG)).state
         assert list(state["questions"]) == ["1/a/1"]
         shown = waiting_for(state)
         state = await decide(graph, "# The work\n\n- [ ] 1. First @a\n- [-] 2. Two @b\n")
@@ -275,12 +275,12 @@ async def test_a_decision_outlives_a_process_that_is_killed_before_it_is_used():
     saver = InMemorySaver()
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, ran = graph_of(model, saver)
-        state = await run(graph, "Do it.", config=CONFIG)
+        state = (await run(graph, "Do it.", config=CONFIG)).state
         journal = graph.nodes["plan_approval"].bound.afunc.keywords["services"].journal
         edited = {"action": "edit", "plan": PLAN.replace("Two", "Mine")}
         # What the gate writes before anything else; the checkpoint knows nothing of it.
         await journal.note(state["run_id"], decision_key(state["current_plan"], 1), edited)
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
     assert ran == [(1, "One"), (2, "Mine")]
     assert state["outcome"] == "completed"
 
@@ -327,7 +327,7 @@ async def test_a_refused_edit_does_not_run_without_a_newer_word(tmp_path):
             await decide(small, edit)
         async with open_storage(tmp_path / "runs.db") as storage:
             large = build_graph(office_of(model, "worker", "cleaner", ran=ran), storage=storage)
-            state = await run(large, None, config=CONFIG)
+            state = (await run(large, None, config=CONFIG)).state
             assert "Nobody is called 'cleaner'" in waiting_for(state).problem
             assert waiting_for(state).draft == edit
             assert ran == []
@@ -350,10 +350,10 @@ async def test_the_events_tell_of_the_request_once_and_of_a_person_s_change():
 async def test_without_a_checkpointer_the_run_ends_with_the_plan_which_can_be_handed_in():
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, ran = graph_of(model)
-        state = await run(graph, "Do it.")
+        state = (await run(graph, "Do it.")).state
         assert state["outcome"] == "waiting"
         shown = waiting_for(state)
-        state = await run(graph, {"messages": state["messages"], "plan": shown.approve})
+        state = (await run(graph, {"messages": state["messages"], "plan": shown.approve})).state
     assert (state["outcome"], len(ran)) == ("completed", 2)
 
 
@@ -362,6 +362,6 @@ async def test_a_gate_needs_a_plan_that_waits():
         graph, _ = graph_of(model, InMemorySaver(), limits=Limits(max_rounds=1))
         await run(graph, "Do it.", config=CONFIG)
         await graph.aupdate_state(CONFIG, {"approval": None}, as_node="plan_creation")
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
     # Whoever edits the request away in Studio has let the plan run.
     assert state["outcome"] == "completed"

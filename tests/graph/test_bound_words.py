@@ -18,6 +18,7 @@ from replan import (
     waiting_for,
 )
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 THREAD = {"configurable": {"thread_id": "t"}}
 DONE = always("---\nverdict: complete\n---\nThe end.")
@@ -70,10 +71,10 @@ def shown(state):
 
 async def test_all_that_is_asked_shows_the_same_fields():
     bank = Bank(approval="always")
-    state = await run(bank.graph(5), {"plan": PLAN}, config=THREAD)
+    state = (await run(bank.graph(5), {"plan": PLAN}, config=THREAD)).state
     plan = shown(state)
     bank = Bank()
-    state = await run(bank.graph(5), {"plan": PLAN}, config=THREAD)
+    state = (await run(bank.graph(5), {"plan": PLAN}, config=THREAD)).state
     (call,) = shown(state)["questions"]
     every = {"key", "kind", "text", "details", "fingerprint", "response_schema"}
     assert every <= plan.keys()
@@ -86,14 +87,14 @@ async def test_all_that_is_asked_shows_the_same_fields():
 async def test_a_word_about_another_plan_is_refused_and_the_plan_asked_about_again():
     bank = Bank(approval="always")
     graph = bank.by_function()
-    state = await run(graph, {"plan": PLAN}, config=THREAD)
+    state = (await run(graph, {"plan": PLAN}, config=THREAD)).state
     stale = {"action": "approve", "fingerprint": "0" * 16}
-    state = await run(graph, Command(resume=stale), config=THREAD)
+    state = (await run(graph, Command(resume=stale), config=THREAD)).state
     assert state["outcome"] == "waiting"
     assert "said of something else" in waiting_for(state).problem
     assert bank.paid == []
     seen = {"action": "approve", "fingerprint": waiting_for(state).fingerprint}
-    state = await run(graph, Command(resume=seen), config=THREAD)
+    state = (await run(graph, Command(resume=seen), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("completed", ["Pay Ann"])
 
 
@@ -103,13 +104,13 @@ async def test_a_word_given_for_a_plan_that_was_edited_meanwhile_is_refused():
     await run(graph, {"plan": PLAN}, config=THREAD)
     edit = {"current_plan": {"content": PLAN.replace("Ann", "Mallory 9999")}}
     await graph.aupdate_state(THREAD, edit)
-    state = await run(graph, Command(resume="approve"), config=THREAD)
+    state = (await run(graph, Command(resume="approve"), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("waiting", [])
     assert "Mallory" in waiting_for(state).approve
     # To go on without a word does not make the refused one count.
-    state = await run(graph, None, config=THREAD)
+    state = (await run(graph, None, config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("waiting", [])
-    state = await run(graph, Command(resume="approve"), config=THREAD)
+    state = (await run(graph, Command(resume="approve"), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("completed", ["Pay Mallory 9999"])
 
 
@@ -119,9 +120,9 @@ async def test_a_word_that_comes_before_the_plan_is_shown_does_not_approve_it():
     other = {"configurable": {"thread_id": "cut off"}}
     async for _ in graph.astream({"plan": PLAN}, other, interrupt_before=["plan_approval"]):
         pass
-    state = await run(graph, Command(resume="approve"), config=other)
+    state = (await run(graph, Command(resume="approve"), config=other)).state
     assert (state["outcome"], bank.paid) == ("waiting", [])
-    state = await run(graph, Command(resume="approve"), config=other)
+    state = (await run(graph, Command(resume="approve"), config=other)).state
     assert (state["outcome"], bank.paid) == ("completed", ["Pay Ann"])
 
 
@@ -130,28 +131,28 @@ async def test_a_word_that_comes_before_a_call_is_shown_does_not_approve_it():
     graph = bank.graph(9999)
     async for _ in graph.astream({"plan": PLAN}, THREAD, interrupt_before=["user_input"]):
         pass
-    state = await run(graph, Command(resume="yes"), config=THREAD)
+    state = (await run(graph, Command(resume="yes"), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("waiting", [])
-    state = await run(graph, None, config=THREAD)
+    state = (await run(graph, None, config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("waiting", [])
-    state = await run(graph, Command(resume="yes"), config=THREAD)
+    state = (await run(graph, Command(resume="yes"), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("completed", [9999])
 
 
 async def test_a_person_who_answers_late_does_not_approve_the_next_call():
     bank = Bank()
     graph = bank.graph(5, 9999)
-    state = await run(graph, {"plan": PLAN}, config=THREAD)
+    state = (await run(graph, {"plan": PLAN}, config=THREAD)).state
     (first,) = waiting_for(state)
     yes = {"action": "approve", "fingerprint": first.fingerprint}
     await run(graph, Command(resume=yes), config=THREAD)
     # Another person, at another screen, says the same of the same.
-    state = await run(graph, Command(resume=yes), config=THREAD)
+    state = (await run(graph, Command(resume=yes), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("waiting", [5])
     assert "said of something else" in shown(state)["problem"]
     (second,) = waiting_for(state)
     no = {"answer": "no", "fingerprint": second.fingerprint}
-    state = await run(graph, Command(resume={second.key: no}), config=THREAD)
+    state = (await run(graph, Command(resume={second.key: no}), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("completed", [5])
 
 
@@ -159,9 +160,9 @@ async def test_a_call_that_was_refused_is_not_made_since_one_like_it_was_approve
     bank = Bank()
     graph = bank.graph(5, 5)
     await run(graph, {"plan": PLAN}, config=THREAD)
-    state = await run(graph, Command(resume="approve"), config=THREAD)
+    state = (await run(graph, Command(resume="approve"), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("waiting", [5])
-    state = await run(graph, Command(resume="reject: once is enough"), config=THREAD)
+    state = (await run(graph, Command(resume="reject: once is enough"), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("completed", [5])
 
 
@@ -172,10 +173,10 @@ async def test_an_answer_to_a_plain_question_may_carry_what_it_is_for(is_bound):
     )
     model = ScriptedModel({"feedback": DONE})
     graph = Bank().built(model, asker)
-    state = await run(graph, {"plan": PLAN}, config=THREAD)
+    state = (await run(graph, {"plan": PLAN}, config=THREAD)).state
     (question,) = waiting_for(state)
     given = {"answer": "the first", "fingerprint": question.fingerprint if is_bound else "1" * 16}
-    state = await run(graph, Command(resume=given), config=THREAD)
+    state = (await run(graph, Command(resume=given), config=THREAD)).state
     assert state["outcome"] == ("completed" if is_bound else "waiting")
     if is_bound:
         assert state["current_specialist_results"]["1/bank"].text == "the first"
@@ -191,9 +192,9 @@ async def test_a_word_that_comes_before_a_doubt_is_shown_does_not_settle_it():
 
     clerk = Specialist(name="bank", intended_use="Pays.", run=pay)
     graph = Bank().built(ScriptedModel({"feedback": DONE}), clerk)
-    running = asyncio.ensure_future(run(graph, {"plan": PLAN}, config=THREAD))
+    running = asyncio.ensure_future(state_of(run(graph, {"plan": PLAN}, config=THREAD)))
     await at_work.wait()
     running.cancel()
     await asyncio.wait({running})
-    state = await run(graph, Command(resume="run again"), config=THREAD)
+    state = (await run(graph, Command(resume="run again"), config=THREAD)).state
     assert (state["outcome"], times) == ("waiting", [1])

@@ -28,7 +28,7 @@ COMPLETE = "---\nverdict: complete\n---\nThe answer."
 
 async def test_a_simple_request_takes_one_call(team):
     with ScriptedModel({"think": SIMPLE}) as model:
-        state = await run(team(model), "What is the capital of France?")
+        state = (await run(team(model), "What is the capital of France?")).state
     assert state["usage"].calls == len(model.calls) == 1
     assert state["outcome"] == "answered"
     assert state["final_answer"].text == "Paris."
@@ -36,7 +36,7 @@ async def test_a_simple_request_takes_one_call(team):
 
 async def test_a_plan_of_three_steps_takes_five_calls(team, script):
     with ScriptedModel(script) as model:
-        state = await run(team(model), "Compare the policies.")
+        state = (await run(team(model), "Compare the policies.")).state
     assert state["usage"].calls == len(model.calls) == 5
     assert state["outcome"] == "completed"
     assert state["final_answer"].text == "The final answer."
@@ -45,7 +45,7 @@ async def test_a_plan_of_three_steps_takes_five_calls(team, script):
 async def test_a_plan_that_is_handed_in_takes_no_call_to_think(team, script):
     replies = {key: reply for key, reply in script.items() if key != "think"}
     with ScriptedModel(replies) as model:
-        state = await run(team(model), {"messages": [("user", "Go.")], "plan": DOCUMENT})
+        state = (await run(team(model), {"messages": [("user", "Go.")], "plan": DOCUMENT})).state
     assert state["usage"].calls == len(model.calls) == 4
     assert state["outcome"] == "completed"
 
@@ -53,7 +53,7 @@ async def test_a_plan_that_is_handed_in_takes_no_call_to_think(team, script):
 async def test_a_revision_takes_one_call_and_its_new_steps(team, script):
     replies = {**script, "feedback": [CONTINUE + REVISED, COMPLETE], "step 4": "It holds."}
     with ScriptedModel(replies) as model:
-        state = await run(team(model), "Compare the policies.")
+        state = (await run(team(model), "Compare the policies.")).state
     assert state["usage"].calls == len(model.calls) == 5 + 2
     assert state["current_plan"].completed_steps == (1, 2, 3, 4)
     assert state["current_plan"].version == 2
@@ -74,14 +74,14 @@ def separate(script):
 async def test_separate_calls_take_two_for_a_simple_request(team):
     replies = {"think": "---\ncomplexity: simple\n---\n", "direct_answer": "Paris."}
     with ScriptedModel(replies) as model:
-        state = await run(team(model, calls="separate"), "What is the capital of France?")
+        state = (await run(team(model, calls="separate"), "What is the capital of France?")).state
     assert len(model.calls) == 2
     assert state["final_answer"].text == "Paris."
 
 
 async def test_separate_calls_take_four_beside_the_steps(team, separate):
     with ScriptedModel(separate) as model:
-        state = await run(team(model, calls="separate"), "Compare the policies.")
+        state = (await run(team(model, calls="separate"), "Compare the policies.")).state
     assert state["usage"].calls == len(model.calls) == 3 + 4
     assert state["final_answer"].text == "The answer."
 
@@ -106,6 +106,6 @@ async def test_a_planning_model_of_its_own_is_asked_in_calls_of_its_own(team, sc
     planner = ScriptedModel({"plan_creation": DOCUMENT})
     with ScriptedModel({**script, "think": JUDGED}) as model, planner:
         host = Host(tool_calling_model=model, planning_model=planner)
-        state = await run(team(model, host=host), "Compare the policies.")
+        state = (await run(team(model, host=host), "Compare the policies.")).state
     assert len(planner.calls) == 1
     assert state["usage"].calls == 3 + 3

@@ -38,7 +38,7 @@ async def second_turn(team, script, calls):
         graph = team(model, specialists=[clerk], calls=calls, checkpointer=InMemorySaver())
         await run(graph, {"messages": [("system", TOLD), ("user", FIRST)]}, config=config)
         before = len(model.calls)
-        state = await run(graph, SECOND, config=config)
+        state = (await run(graph, SECOND, config=config)).state
     assert state["outcome"] == "completed"
     return model.calls[:before], model.calls[before:]
 

@@ -7,6 +7,7 @@ from replan import RunSettings, raise_limits, run, stream
 from replan.errors import InputError
 from replan.state.cuts import CUTS
 from replan.testing import Reply, ScriptedModel, always
+from states import state_of
 
 PLAN = "# Two\n\n- [ ] 1. Find it @researcher\n- [ ] 2. Compare it @analyst (after 1)\n"
 THINK = f"---\ncomplexity: complex\n---\n{PLAN}"
@@ -34,7 +35,7 @@ def told(events):
 async def test_a_plan_that_was_cut_off_is_asked_for_again(team, reason):
     script = {"think": [cut(ONLY_ONE, reason), THINK], **STEPS, "feedback": DONE}
     with ScriptedModel(script) as model:
-        state = await run(team(model), "Do it.")
+        state = (await run(team(model), "Do it.")).state
     assert [step.status for step in state["current_plan"].steps] == ["completed", "completed"]
     assert state["outcome"] == "completed"
     complaint = model.calls[1].messages[-1].text
@@ -60,7 +61,7 @@ async def test_of_a_plan_that_is_cut_off_twice_no_step_runs_and_the_planner_is_a
 async def test_a_planner_that_is_cut_off_twice_leaves_one_step_with_the_request(team):
     script = {"think": [cut(ONLY_ONE)] * 2, "plan_creation": [cut(PLAN)] * 2}
     with ScriptedModel({**script, "step 1": "done", "feedback": DONE}) as model:
-        state = await run(team(model), "Compare what the analyst finds.")
+        state = (await run(team(model), "Compare what the analyst finds.")).state
     plan = state["current_plan"]
     assert [step.description for step in plan.steps] == ["Compare what the analyst finds."]
     fallbacks = [(each.node, each.fallback) for each in state["unreadable_replies"]]
@@ -78,7 +79,7 @@ async def test_an_answer_that_was_cut_off_is_marked_and_not_asked_for_again(team
     with ScriptedModel({"think": cut(SIMPLE, reason)}) as model:
         graph = team(model)
         events = await events_of(graph)
-        state = await run(team(ScriptedModel({"think": cut(SIMPLE, reason)})), "Capital?")
+        state = (await run(team(ScriptedModel({"think": cut(SIMPLE, reason)})), "Capital?")).state
     assert (events[-1].outcome, events[-1].answer.text) == ("partial", "It is Par")
     assert told(events) == [(name, 50)]
     assert (state["outcome"], state["limit_reached"]) == ("partial", name)
@@ -97,7 +98,7 @@ async def test_a_refusal_is_told_in_its_own_words(team):
     refused = Reply(refusal="I cannot help with that.", usage=(100, 9))
     script = {"think": [refused, refused], "direct_answer": refused}
     with ScriptedModel(script) as model:
-        state = await run(team(model), "Do harm.")
+        state = (await run(team(model), "Do harm.")).state
     assert state["outcome"] == "failed"
     text = "There is no answer: the model refused: I cannot help with that."
     assert state["final_answer"].text == text
@@ -114,7 +115,7 @@ async def test_an_answer_that_is_a_refusal_fails_with_its_own_words_and_no_limit
         script["think"] = "---\ncomplexity: simple\n---\n"
     with ScriptedModel({key: always(reply) for key, reply in script.items()}) as model:
         events = await events_of(team(model, calls=calls))
-        state = await run(team(model, calls=calls), "Do harm.")
+        state = (await run(team(model, calls=calls), "Do harm.")).state
     assert (state["outcome"], state["final_answer"].text) == ("failed", words)
     assert (events[-1].outcome, told(events), state["limit_reached"]) == ("failed", [], "")
 
@@ -122,7 +123,7 @@ async def test_an_answer_that_is_a_refusal_fails_with_its_own_words_and_no_limit
 async def test_a_reply_that_ends_for_refusal_fails(team):
     half = Reply("---\ncomplexity: simple\n---\nI will not", finish_reason="refusal")
     with ScriptedModel({"think": half}) as model:
-        state = await run(team(model), "Do harm.")
+        state = (await run(team(model), "Do harm.")).state
     assert (state["outcome"], state["final_answer"].text) == ("failed", "I will not")
 
 
@@ -150,7 +151,7 @@ async def test_a_final_answer_that_a_filter_kept_back_is_replaced_by_the_results
         "final_answer": cut("", "content_filter"),
     }
     with ScriptedModel({**think, **judged}) as model:
-        state = await run(team(model, calls="separate"), "Do it.")
+        state = (await run(team(model, calls="separate"), "Do it.")).state
     assert (state["outcome"], state["limit_reached"]) == ("partial", "content_filter")
     assert "compared" in state["final_answer"].text
     assert "a content filter cut the reply off" in state["final_answer"].text
@@ -172,7 +173,7 @@ HALF = "---\nverdict: continue\n---\n- [x] 1. A @researcher\n- [ ] 2. B else"
 async def test_a_revision_that_was_cut_off_is_asked_for_again(team):
     script = {"step 1": "a", "step 2": [FAILED, "b"], "step 3": "c"}
     with ScriptedModel({**script, "feedback": [cut(HALF), REVISED, DONE]}) as model:
-        state = await run(team(model), {"messages": ["Go."], "plan": FOUR})
+        state = (await run(team(model), {"messages": ["Go."], "plan": FOUR})).state
     assert state["outcome"] == "completed"
     assert [step.description for step in state["current_plan"].steps] == ["A", "B elsewhere", "C"]
     assert state["unreadable_replies"] == []
@@ -181,7 +182,7 @@ async def test_a_revision_that_was_cut_off_is_asked_for_again(team):
 async def test_a_revision_that_is_cut_off_twice_changes_nothing(team):
     script = {"step 1": "a", "step 2": FAILED, "final_answer": always("No B.")}
     with ScriptedModel({**script, "feedback": always(cut(HALF))}) as model:
-        state = await run(team(model), {"messages": ["Go."], "plan": FOUR})
+        state = (await run(team(model), {"messages": ["Go."], "plan": FOUR})).state
     plan = state["current_plan"]
     assert [step.description for step in plan.steps] == ["A", "B", "C"]
     assert plan.step(3).dependencies == (2,)
@@ -200,13 +201,17 @@ async def test_a_plan_update_that_was_cut_off_is_asked_for_again_and_cut_twice_c
     script |= {"final_answer": always("Done."), "step 2": [FAILED, "b"]}
     feedback = [judged, "---\nverdict: complete\n---\n"]
     with ScriptedModel({**script, "feedback": feedback, "plan_update": [cut(half), body]}) as model:
-        state = await run(team(model, calls="separate"), {"messages": ["Go."], "plan": FOUR})
+        state = await state_of(
+            run(team(model, calls="separate"), {"messages": ["Go."], "plan": FOUR})
+        )
     assert [step.description for step in state["current_plan"].steps] == ["A", "B elsewhere", "C"]
     del script["step 3"]
     script |= {"step 2": FAILED, "feedback": always(judged), "plan_update": always(cut(half))}
-    state = await run(
-        team(ScriptedModel(script), calls="separate"), {"messages": ["Go."], "plan": FOUR}
-    )
+    state = (
+        await run(
+            team(ScriptedModel(script), calls="separate"), {"messages": ["Go."], "plan": FOUR}
+        )
+    ).state
     assert [step.description for step in state["current_plan"].steps] == ["A", "B", "C"]
     assert "not whole" in state["unreadable_replies"][0].complaint
 
@@ -214,7 +219,7 @@ async def test_a_plan_update_that_was_cut_off_is_asked_for_again_and_cut_twice_c
 async def test_a_result_that_was_cut_off_is_asked_for_once_more_shorter(team):
     script = {"think": THINK, **STEPS, "step 1": [cut("far too lo"), "short"], "feedback": DONE}
     with ScriptedModel(script) as model:
-        state = await run(team(model), "Do it.")
+        state = (await run(team(model), "Do it.")).state
     result = state["current_specialist_results"]["1/researcher"]
     assert (result.text, result.cut, result.usage.calls) == ("short", "", 2)
     asked = [call for call in model.calls if call.step == 1]

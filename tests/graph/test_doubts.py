@@ -21,6 +21,7 @@ from replan import (
     waiting_for,
 )
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 PLAN = {"plan": "- [ ] 1. Act @actor\n- [ ] 2. Go on @other (after 1)\n- [ ] 3. Apart @other\n"}
@@ -69,7 +70,7 @@ def cut_off(storage):
             on_doubt=on_doubt,
         )
         graph = build_graph(config, storage=storage)
-        running = asyncio.ensure_future(run(graph, PLAN, config=CONFIG, run_id="r"))
+        running = asyncio.ensure_future(state_of(run(graph, PLAN, config=CONFIG, run_id="r")))
         await asyncio.wait_for(acts.at_work.wait(), 20)
         acts.at_work.clear()
         running.cancel()
@@ -87,14 +88,14 @@ async def ledger_of(storage):
 async def test_the_person_is_asked_once_while_other_branches_go_on(storage, cut_off):
     acts = Acts()
     graph = await cut_off(acts)
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     (question,) = waiting_for(state)
     assert (question.kind, question.key) == ("in doubt", "1/actor/1")
     assert question.details == {"attempt": 1, "task": "Act"}
     assert '"run again", "it is done: RESULT" or "fail: REASON"' in question.text
     assert state["current_specialist_results"]["3/other"].text == "worked"
     # To go on without an answer asks the same again, and does nothing.
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     assert waiting_for(state) == (question,)
     assert acts.times == 1
     assert await ledger_of(storage) == [(1, "cancelled")]
@@ -115,7 +116,7 @@ async def test_what_the_person_says_is_what_came_of_it(
     acts = Acts()
     graph = await cut_off(acts)
     await run(graph, None, config=CONFIG)
-    state = await run(graph, Command(resume=answer), config=CONFIG)
+    state = (await run(graph, Command(resume=answer), config=CONFIG)).state
     result = state["current_specialist_results"]["1/actor"]
     assert (state["outcome"], result.text) == (outcome, text)
     assert result.error == ("" if text else "never arrived")
@@ -127,15 +128,17 @@ async def test_a_step_that_is_cut_off_again_is_asked_about_again(storage, cut_of
     acts = Acts(hangs=2)
     graph = await cut_off(acts)
     await run(graph, None, config=CONFIG)
-    running = asyncio.ensure_future(run(graph, Command(resume="run again"), config=CONFIG))
+    running = asyncio.ensure_future(
+        state_of(run(graph, Command(resume="run again"), config=CONFIG))
+    )
     await asyncio.wait_for(acts.at_work.wait(), 20)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     (question,) = waiting_for(state)
     assert "in try 2" in question.text
-    state = await run(graph, Command(resume="run again"), config=CONFIG)
+    state = (await run(graph, Command(resume="run again"), config=CONFIG)).state
     assert state["current_specialist_results"]["1/actor"].text == "acted 3"
     assert await ledger_of(storage) == [(1, "cancelled"), (2, "cancelled"), (3, "done")]
 
@@ -143,7 +146,7 @@ async def test_a_step_that_is_cut_off_again_is_asked_about_again(storage, cut_of
 async def test_where_nobody_is_asked_the_step_fails_and_says_what_is_in_doubt(storage, cut_off):
     acts = Acts()
     graph = await cut_off(acts, on_doubt="fail")
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     result = state["current_specialist_results"]["1/actor"]
     assert "Step 1 at @actor was cut off in try 1" in result.error
     assert "2/other" not in state["current_specialist_results"]
@@ -158,7 +161,7 @@ async def test_where_nobody_is_asked_the_step_fails_and_says_what_is_in_doubt(st
 async def test_what_is_declared_harmless_is_done_again_unasked(storage, cut_off, effects):
     acts = Acts()
     graph = await cut_off(acts, invokable=acts, effects=effects)
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert await ledger_of(storage) == [(1, "cancelled"), (2, "done")]
 
@@ -177,7 +180,7 @@ async def test_work_that_declares_nothing_is_asked_about(cut_off, way):
         "graph": {"invokable": inner.compile()},
     }
     graph = await cut_off(acts, **ways[way])
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     (question,) = waiting_for(state)
     assert question.kind == "in doubt"
     assert acts.times == 1
@@ -192,7 +195,7 @@ async def test_a_function_with_a_parameter_for_the_key_is_done_again_under_it(st
         return await acts(())
 
     graph = await cut_off(acts, run=act)
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     assert state["outcome"] == "completed"
     (first, one), (second, two) = keys
     assert first == second != ""
@@ -215,18 +218,18 @@ def slow_team(acts, *, saver=None, **actor):
 async def test_a_time_out_of_work_that_declares_nothing_is_asked_about():
     acts = Acts()
     graph = slow_team(acts, saver=InMemorySaver())
-    state = await run(graph, PLAN, config=CONFIG)
+    state = (await run(graph, PLAN, config=CONFIG)).state
     (question,) = waiting_for(state)
     assert "was cut off in try 1 (StepTimeoutError: no answer within 0.05 s)" in question.text
     assert state["current_specialist_results"]["3/other"].text == "worked"
-    state = await run(graph, Command(resume="run again"), config=CONFIG)
+    state = (await run(graph, Command(resume="run again"), config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert state["current_specialist_results"]["1/actor"].text == "acted 2"
 
 
 async def test_without_a_checkpointer_a_time_out_fails_the_step_and_says_what_to_declare():
     acts = Acts()
-    state = await run(slow_team(acts), PLAN)
+    state = (await run(slow_team(acts), PLAN)).state
     error = state["current_specialist_results"]["1/actor"].error
     assert "no answer within 0.05 s" in error
     assert "effects='pure' for @actor" in error
@@ -235,7 +238,7 @@ async def test_without_a_checkpointer_a_time_out_fails_the_step_and_says_what_to
 
 async def test_a_time_out_of_pure_work_is_tried_again():
     acts = Acts()
-    state = await run(slow_team(acts, effects="pure"), PLAN)
+    state = (await run(slow_team(acts, effects="pure"), PLAN)).state
     assert state["current_specialist_results"]["1/actor"].text == "acted 2"
 
 
@@ -243,7 +246,7 @@ async def test_where_no_more_questions_may_be_asked_the_step_fails(storage, cut_
     acts = Acts()
     graph = await cut_off(acts)
     few = RunSettings(limits=Limits(max_questions=0))
-    state = await run(graph, None, config=CONFIG, settings=few)
+    state = (await run(graph, None, config=CONFIG, settings=few)).state
     assert "Step 1 at @actor was cut off in try 1" in (
         state["current_specialist_results"]["1/actor"].error
     )

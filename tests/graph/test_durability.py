@@ -31,6 +31,7 @@ from replan import (
     run,
 )
 from replan.testing import Raised, ScriptedModel, always
+from states import state_of
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 SIMPLE = "---\ncomplexity: simple\n---\nYes."
@@ -115,7 +116,7 @@ class World:
                 results = await storage.journal.results("r")
                 return {each.step_id for each in results.values()}
 
-            running = asyncio.ensure_future(run(graph, given, config=THREAD, run_id="r"))
+            running = asyncio.ensure_future(state_of(run(graph, given, config=THREAD, run_id="r")))
             waiting = asyncio.ensure_future(reached.wait())
             await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
@@ -128,12 +129,12 @@ class World:
         self.disturb = None
         recorded, before = await self.recorded(), len(self.effects)
         async with self.opened() as (graph, _):
-            state = await run(graph, given, config=THREAD, run_id="r", **options)
+            state = (await run(graph, given, config=THREAD, run_id="r", **options)).state
             again = Counter(self.effects[before:])
             assert not recorded & again.keys()
             assert set(again.values()) <= {1}
             # On a run that is over, nothing is done at all.
-            assert (await run(graph, None, config=THREAD))["run_id"] == "r"
+            assert (await run(graph, None, config=THREAD)).state["run_id"] == "r"
             assert len(self.effects) == before + sum(again.values())
             assert (await graph.aget_state(THREAD)).tasks == ()
         return state
@@ -160,7 +161,7 @@ async def test_a_step_raises(world):
     world.disturb = disturb
     world.replies = {"feedback": always(COMPLETE), "final_answer": always("Partly.")}
     async with world.opened() as (graph, _):
-        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+        state = (await run(graph, GIVEN, config=THREAD, run_id="r")).state
     assert state["outcome"] == "partial"
     world.is_right(state, {1, 2, 4})
     state = await world.goes_on()
@@ -179,7 +180,7 @@ async def test_a_step_times_out_once(world):
     world.disturb = disturb
     limits = Limits(step_retries=1, step_timeout=0.3)
     async with world.opened(limits=limits) as (graph, storage):
-        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+        state = (await run(graph, GIVEN, config=THREAD, run_id="r")).state
         tries = [each for each in await storage.journal.ledger("r") if each.step_id == 3]
     assert (state["outcome"], len(tries)) == ("completed", 2)
     world.is_right(state)
@@ -211,7 +212,7 @@ async def test_a_new_message_overtakes_the_run(world):
     world.disturb, before = None, len(world.effects)
     world.replies = {"think": SIMPLE}
     async with world.opened() as (graph, _):
-        state = await run(graph, "Are you there?", config=THREAD)
+        state = (await run(graph, "Are you there?", config=THREAD)).state
     assert state["outcome"] == "answered"
     assert state["run_id"] != "r"
     assert len(world.effects) == before
@@ -225,7 +226,7 @@ async def test_a_limit_is_reached(world):
     given = {**GIVEN, "plan": plan_of()}
     settings = RunSettings(limits=Limits(max_steps=3))
     async with world.opened() as (graph, _):
-        state = await run(graph, given, config=THREAD, run_id="r", settings=settings)
+        state = (await run(graph, given, config=THREAD, run_id="r", settings=settings)).state
     assert (state["outcome"], state["limit_reached"]) == ("partial", "max_steps")
     done = set(world.effects)
     world.is_right(state, done)
@@ -272,7 +273,7 @@ async def test_no_step_starts_before_what_it_waits_for_is_on_record(world):
             seen[step] = {each.step_id for each in results.values()}
 
         world.disturb = disturb
-        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+        state = (await run(graph, GIVEN, config=THREAD, run_id="r")).state
     world.is_right(state)
     assert seen.keys() == AFTER.keys()
     assert all(set(AFTER[step]) <= seen[step] for step in AFTER)
@@ -301,7 +302,7 @@ async def test_another_process_locks_the_file_for_a_while(tmp_path):
 
     world.disturb = disturb
     async with world.opened() as (graph, _):
-        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+        state = (await run(graph, GIVEN, config=THREAD, run_id="r")).state
     other.join()
     world.is_right(state)
     assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
@@ -364,7 +365,7 @@ async def test_the_server_is_killed_and_started_again(postgres_server):
 
     world.disturb = disturb
     async with world.opened() as (graph, _):
-        state = await run(graph, GIVEN, config=THREAD, run_id="r")
+        state = (await run(graph, GIVEN, config=THREAD, run_id="r")).state
     assert state["outcome"] == "completed"
     world.is_right(state)
     assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
@@ -414,7 +415,9 @@ async def test_a_result_that_asks_nothing_is_kept_as_it_was(world):
 
     world.work = work
     async with world.opened() as (graph, storage):
-        state = await run(graph, {**GIVEN, "plan": "- [ ] 1. One @a\n"}, config=THREAD, run_id="r")
+        state = await state_of(
+            run(graph, {**GIVEN, "plan": "- [ ] 1. One @a\n"}, config=THREAD, run_id="r")
+        )
         (kept,) = (await storage.journal.results("r")).values()
     assert state["current_specialist_results"] == {"1/a": kept}
     assert (kept.confidence, kept.result) == (0.5, given.result)

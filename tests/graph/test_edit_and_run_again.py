@@ -68,7 +68,7 @@ class Team:
 
     async def run(self, plan, **options):
         self.done.clear()
-        return await run(self.graph(**options), {"plan": plan})
+        return (await run(self.graph(**options), {"plan": plan})).state
 
 
 async def finished(team, plan=PLAN):
@@ -141,14 +141,14 @@ async def test_steps_that_run_again_get_whole_results_wherever_the_run_is_kept(t
 
     async def again(text, storage, edit):
         team.inputs.clear()
-        state = await run(
-            team.graph(storage=storage), {"plan": text.replace(*edit)}, config=thread()
-        )
+        state = (
+            await run(team.graph(storage=storage), {"plan": text.replace(*edit)}, config=thread())
+        ).state
         assert sorted(team.inputs) == [3, 5]
         return state
 
     async with open_storage(tmp_path / "runs.db") as storage:
-        first = await run(team.graph(storage=storage), {"plan": PLAN}, config=thread())
+        first = (await run(team.graph(storage=storage), {"plan": PLAN}, config=thread())).state
         text = first["current_plan"].content
         # In a document of a document, too.
         for edit in (("Compare both", "Compare all"), ("Compare all", "Compare again")):
@@ -159,7 +159,7 @@ async def test_steps_that_run_again_get_whole_results_wherever_the_run_is_kept(t
             assert LONG in team.model.calls[-1].messages[-1].text
             text = state["current_plan"].content
         # Where nothing is done, nothing is written.
-        state = await run(team.graph(storage=storage), {"plan": text}, config=thread())
+        state = (await run(team.graph(storage=storage), {"plan": text}, config=thread())).state
         assert state["current_plan"].content == text
         # What a person writes in the place of a result counts.
         await again(text.replace("> head", "> my own head", 1), storage, ("again", "once more"))
@@ -176,10 +176,10 @@ async def test_steps_that_run_again_get_whole_results_wherever_the_run_is_kept(t
 async def test_the_last_run_of_a_thread_hands_its_whole_results_on():
     team, thread = Novelists(), {"configurable": {"thread_id": "t"}}
     graph = team.graph(checkpointer=InMemorySaver())
-    state = await run(graph, {"plan": PLAN}, config=thread)
+    state = (await run(graph, {"plan": PLAN}, config=thread)).state
     for edit in (("Compare both", "Compare all"), ("Compare all", "Compare again")):
         text = state["current_plan"].content.replace(*edit)
-        state = await run(graph, {"plan": text}, config=thread)
+        state = (await run(graph, {"plan": text}, config=thread)).state
         assert team.inputs[3] == {step: f"{LONG} {step}" for step in (1, 2)}
 
 
@@ -196,7 +196,7 @@ async def test_everything_but_marks_results_and_the_seal_stays_byte_for_byte():
 async def test_a_partial_document_goes_on_where_it_ended_and_runs_what_was_edited():
     team = Team()
     one = RunSettings(limits=Limits(max_rounds=1), round_scope="ready")
-    state = await run(team.graph(), {"plan": PLAN}, settings=one)
+    state = (await run(team.graph(), {"plan": PLAN}, settings=one)).state
     assert (state["outcome"], sorted(team.done)) == ("partial", [1, 2])
     text = state["current_plan"].content
     state = await team.run(text)

@@ -70,7 +70,7 @@ async def test_a_second_run_on_the_thread_of_an_edited_plan_has_a_plan_of_its_ow
         await graph.aupdate_state(THREAD, {"current_plan": {"content": EDITED}})
         await graph.ainvoke(None, THREAD)
         given = {"messages": [("user", "Once more.")], "plan": PLAN}
-        state = await run(graph, given, config=THREAD)
+        state = (await run(graph, given, config=THREAD)).state
     assert [step.description for step in state["current_plan"].steps] == [
         "Total the revenue",
         "Compare",

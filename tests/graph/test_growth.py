@@ -70,7 +70,7 @@ async def bytes_after(rounds, team, path):
             works = Specialist(name="researcher", intended_use="Works.", run=found)
             options = {"limits": LIMITS, "checkpointer": storage.checkpointer}
             graph = team(model, specialists=[works], **options)
-            state = await run(graph, {"plan": lines[0]}, config=THREAD)
+            state = (await run(graph, {"plan": lines[0]}, config=THREAD)).state
     assert (state["outcome"], state["current_round"]) == ("completed", rounds)
     with closing(sqlite3.connect(path)) as file:
         stored = "SELECT (SELECT sum(length(checkpoint)) FROM checkpoints), "

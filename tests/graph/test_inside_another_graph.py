@@ -22,6 +22,7 @@ from replan import (
     stream,
 )
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @a\n- [ ] 2. Do more @a (after 1)\n"
@@ -49,7 +50,7 @@ def by_invoking(graph):
 
 def by_running(graph):
     async def node(state):
-        return {"messages": [(await run(graph, state))["final_answer"]]}
+        return {"messages": [(await run(graph, state)).state["final_answer"]]}
 
     return node
 
@@ -86,7 +87,9 @@ async def test_a_team_inside_of_a_team_has_its_own_settings():
         return "done"
 
     settings = RunSettings(limits=Limits(max_steps=1))
-    state = await run(ours(delegate), {"plan": "- [ ] 1. Hand it on @a\n"}, settings=settings)
+    state = await state_of(
+        run(ours(delegate), {"plan": "- [ ] 1. Hand it on @a\n"}, settings=settings)
+    )
     assert state["settings"].limits.max_steps == 1
     assert seen == [("completed", 100)]
 

@@ -27,6 +27,7 @@ from replan import (
 )
 from replan.ports.journal import Bound, Reservation, Spending
 from replan.testing import Reply, ScriptedModel, always
+from states import state_of
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 CLOSING = Reply(COMPLETE, usage=(200, 20))
@@ -194,14 +195,14 @@ async def test_a_revision_goes_round_a_specialist_that_has_spent_its_budget():
         Specialist(name="b", intended_use="B.", chat_model=model),
     ]
     graph = team(model, *teams, limits=Limits(max_parallel_steps=1))
-    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})
+    state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})).state
     assert state["current_plan"].completed_steps == (1, 3)
 
 
 async def test_all_tries_of_a_step_share_its_budget():
     model = scripted(ConnectionError("reset"))
     graph = team(model, limits=Limits(step_retries=9, per_step=Budget(max_model_calls=3)))
-    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})
+    state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})).state
     calls = [call.step for call in model.calls if call.step]
     assert sorted(calls) == [1, 1, 1, 2, 2, 2]
     assert "max_model_calls=3 of step 2" in state["current_specialist_results"]["2/a"].error
@@ -219,7 +220,7 @@ async def test_the_time_of_a_step_is_bounded_over_its_tries_and_others_have_thei
         Specialist(name="a", intended_use="Works.", run=hang, effects="pure"),
         limits=limits,
     )
-    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})
+    state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})).state
     failed = state["current_specialist_results"]["1/a"]
     assert "max_seconds=0.3 of step 1" in failed.error
     assert state["current_plan"].completed_steps == (2,)
@@ -238,7 +239,7 @@ async def test_what_a_foreign_function_makes_of_a_limit_leaves_its_step_pending(
         Specialist(name="a", intended_use="Works.", run=work),
         limits=Limits(max_model_calls=1),
     )
-    state = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(1)})
+    state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(1)})).state
     assert state["current_plan"].step(1).status == "pending"
     assert state["limit_reached"] == "max_model_calls"
 
@@ -261,7 +262,7 @@ def nested(**options):
 async def test_an_inner_run_that_met_a_limit_of_the_outer_run_leaves_its_step_pending(limit, text):
     graph, config = nested(checkpointer=InMemorySaver(), limits=Limits(**limit)), THREAD
     given = {"messages": [("user", "Go.")], "plan": plan_of(1, "b")}
-    state = await run(graph, given, config=config)
+    state = (await run(graph, given, config=config)).state
     (name,) = limit
     assert (state["outcome"], state["limit_reached"]) == ("partial", name)
     assert state["current_plan"].step(1).status == "pending"
@@ -270,7 +271,7 @@ async def test_an_inner_run_that_met_a_limit_of_the_outer_run_leaves_its_step_pe
     assert "not run" in state["final_answer"].text
     more = RunSettings(limits=Limits(**{name: 100_000}))
     await raise_limits(graph, settings=more, config=config)
-    state = await run(graph, None, config=config)
+    state = (await run(graph, None, config=config)).state
     assert (state["outcome"], state["limit_reached"]) == ("completed", "")
     assert state["current_specialist_results"]["1/b"].text == "The answer."
 
@@ -296,7 +297,7 @@ async def test_an_inner_run_that_made_do_with_a_shorter_prompt_has_done_its_step
         Specialist(name="b", intended_use="Works.", run=delegate),
         limits=Limits(max_tokens=20_000),
     )
-    state = await run(outer, {"plan": plan_of(1, "b")})
+    state = (await run(outer, {"plan": plan_of(1, "b")})).state
     assert (state["outcome"], state["limit_reached"]) == ("completed", "")
     assert state["current_specialist_results"]["1/b"].text == "All of it."
     (asked,) = [call for call in model.calls if call.node == "final_answer"]
@@ -341,7 +342,7 @@ async def test_the_built_in_model_costs_nothing():
     config = MultiAgentConfig(
         host=Host(tool_calling_model="offline"), specialists=[works], limits=Limits(max_cost=1)
     )
-    state = await run(build_graph(config), {"plan": plan_of(2)})
+    state = (await run(build_graph(config), {"plan": plan_of(2)})).state
     assert (state["outcome"], state["usage"].cost) == ("completed", 0)
 
 
@@ -354,7 +355,7 @@ async def test_a_model_inside_a_function_needs_a_price_too():
         specialists=[Specialist(name="a", intended_use="Works.", run=work)],
         limits=Limits(max_cost=1),
     )
-    state = await run(build_graph(config), {"plan": plan_of(1)})
+    state = (await run(build_graph(config), {"plan": plan_of(1)})).state
     error = state["current_specialist_results"]["1/a"].error
     assert "this model has no price" in error
     assert "'ScriptedModel'" in error
@@ -379,12 +380,12 @@ async def test_a_run_that_goes_on_may_get_higher_limits_and_keeps_them_else(more
     async with open_storage(tmp_path / "runs.db") as storage:
         graph = asking(model, storage=storage, limits=Limits(max_model_calls=4))
         given = {"messages": [("user", "Go.")], "plan": PAUSED}
-        state = await run(graph, given, config=config)
+        state = (await run(graph, given, config=config)).state
         assert state["outcome"] == "waiting"
     async with open_storage(tmp_path / "runs.db") as storage:
         graph = asking(model, storage=storage, limits=Limits(max_model_calls=4))
         settings = more and RunSettings(limits=Limits(max_model_calls=more))
-        state = await run(graph, Command(resume="This."), config=config, settings=settings)
+        state = (await run(graph, Command(resume="This."), config=config, settings=settings)).state
     assert state["settings"].limits.max_model_calls == (more or 4)
     assert state["outcome"] == ("completed" if more else "partial")
     assert len(model.calls) == (7 if more else 4)
@@ -404,7 +405,7 @@ async def test_what_a_crash_left_unsettled_counts_in_the_next_process(tmp_path):
             await storage.journal.reserve(lost, [Bound(scope="run", calls=5)])
     async with open_storage(tmp_path / "runs.db") as storage:
         graph = asking(model, storage=storage, limits=limits)
-        state = await run(graph, Command(resume="This."), config=config)
+        state = (await run(graph, Command(resume="This."), config=config)).state
         assert (await storage.journal.spent(run_id)).get("run", Spending()).calls <= 5
     # Two steps and the answer: the other two calls are those of the crash.
     assert len(model.calls) == 3
@@ -419,7 +420,7 @@ async def test_the_time_of_a_run_goes_on_where_another_process_left_it(monkeypat
     graph = asking(model, checkpointer=saver, limits=Limits(max_seconds=10_000))
     await run(graph, {"messages": [("user", "Go.")], "plan": PAUSED}, config=config)
     settings = RunSettings(limits=Limits(max_seconds=1))
-    state = await run(graph, Command(resume="This."), config=config, settings=settings)
+    state = (await run(graph, Command(resume="This."), config=config, settings=settings)).state
     assert (state["outcome"], state["limit_reached"]) == ("partial", "max_seconds")
     assert model.calls == []
 
@@ -430,10 +431,10 @@ async def test_a_run_that_a_limit_ended_goes_on_under_a_larger_one_and_all_it_sp
     limits = Limits(max_model_calls=4, max_parallel_steps=200)
     graph = team(model, checkpointer=InMemorySaver(), limits=limits)
     given = {"messages": [("user", "Go.")], "plan": plan_of(50)}
-    first = await run(graph, given, config=config)
+    first = (await run(graph, given, config=config)).state
     more = RunSettings(limits=Limits(max_model_calls=10))
     await raise_limits(graph, settings=more, config=config)
-    second = await run(graph, None, config=config)
+    second = (await run(graph, None, config=config)).state
     assert (first["outcome"], second["outcome"]) == ("partial", "partial")
     assert second["limit_reached"] == "max_model_calls"
     assert len(model.calls) == second["usage"].calls == 10
@@ -443,13 +444,15 @@ async def test_a_run_that_a_limit_ended_goes_on_under_a_larger_one_and_all_it_sp
 async def test_a_finished_document_goes_on_in_a_run_of_its_own():
     model = scripted(Reply("text", usage=(10, 10)))
     graph = team(model, limits=Limits(max_model_calls=3))
-    first = await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(5)})
+    first = (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(5)})).state
     document = first["current_plan"].content
-    again = await run(
-        graph,
-        {"messages": [("user", "Go on.")], "plan": document},
-        settings=RunSettings(limits=Limits(max_model_calls=9)),
-    )
+    again = (
+        await run(
+            graph,
+            {"messages": [("user", "Go on.")], "plan": document},
+            settings=RunSettings(limits=Limits(max_model_calls=9)),
+        )
+    ).state
     assert (first["outcome"], again["outcome"]) == ("partial", "completed")
     # Nothing that was done is done again: five steps and two answers.
     assert len(model.calls) == 3 + 4
@@ -477,14 +480,14 @@ async def test_a_run_that_was_stopped_in_a_round_goes_on_with_other_limits(more,
     given = {"messages": [("user", "Go.")], "plan": plan_of(3)}
     async with open_storage(tmp_path / "runs.db") as storage:
         running = asyncio.ensure_future(
-            run(made(storage), given, config=config, stop=stop, grace=0.01)
+            state_of(run(made(storage), given, config=config, stop=stop, grace=0.01))
         )
         await going.wait()
         stop.set()
         assert (await running)["outcome"] == "interrupted"
     settings = more and RunSettings(limits=Limits(max_model_calls=more))
     async with open_storage(tmp_path / "runs.db") as storage:
-        state = await run(made(storage), None, config=config, settings=settings)
+        state = (await run(made(storage), None, config=config, settings=settings)).state
     assert state["outcome"] == ("completed" if more else "partial")
     assert state["settings"].limits == Limits(max_model_calls=more or 2, max_parallel_steps=1)
     # What was done before the stop is not done again.

@@ -20,6 +20,7 @@ from replan import (
     run_sync,
 )
 from replan.testing import Hang, Reply, ScriptedModel, always
+from states import state_of
 
 COMPLETE = "---\nverdict: complete\n---\nDone."
 TEXT = always(Reply("text", usage=(300, 100)))
@@ -43,7 +44,7 @@ def plan(steps, who="a"):
 async def ends(graph, given, within=30.0, **options):
     """Run it in a thread, so that what stands still is seen."""
     return await asyncio.wait_for(
-        asyncio.to_thread(lambda: run_sync(graph, given, **options)), within
+        asyncio.to_thread(lambda: run_sync(graph, given, **options).state), within
     )
 
 
@@ -128,7 +129,7 @@ async def test_a_graph_that_a_thread_runs_ends_under_the_limits_of_the_run_aroun
     prices = {"ScriptedModel": Price(input=2, output=8)}
 
     def work(context):
-        return run_sync(inner, plan(4, "b"))["outcome"]
+        return run_sync(inner, plan(4, "b")).state["outcome"]
 
     outer = graph_of(
         model,
@@ -190,7 +191,7 @@ graph = build_graph(MultiAgentConfig(
     specialists=[Specialist(name="a", intended_use="Works.", run=lambda context: "done")],
     limits=Limits(step_timeout=0.05),
 ))
-print(run_sync(graph, {"plan": "- [ ] 1. Do it @a"})["outcome"])
+print(run_sync(graph, {"plan": "- [ ] 1. Do it @a"}).outcome)
 """
 
 
@@ -251,7 +252,9 @@ async def test_langgraphs_recursion_limit_neither_breaks_nor_shortens_a_run(limi
     graph = graph_of(model_of(), a, round_scope="step")
     config = {"recursion_limit": limit}
     given = plan(7)
-    state = await (graph.ainvoke(given, config) if bare else run(graph, given, config=config))
+    state = await (
+        graph.ainvoke(given, config) if bare else state_of(run(graph, given, config=config))
+    )
     assert (state["outcome"], state["current_round"]) == ("completed", 7)
 
 

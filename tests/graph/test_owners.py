@@ -29,6 +29,7 @@ from replan import (
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage import holding
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 DONE = "---\nverdict: complete\n---\nAll is paid."
 BILLS = {"plan": "".join(f"- [ ] {number}. Pay bill {number} @clerk\n" for number in range(1, 5))}
@@ -58,7 +59,7 @@ class Bank:
 
     def begin(self):
         """Begin to pay, in the background."""
-        return asyncio.ensure_future(run(self.graph, BILLS, config=THREAD, run_id="r"))
+        return asyncio.ensure_future(state_of(run(self.graph, BILLS, config=THREAD, run_id="r")))
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +104,7 @@ async def test_an_owner_whose_thread_was_taken_stops_and_pays_nothing_twice(wher
         first = owner.begin()
         await owner.at_work.wait()
         cut_off(where)
-        state = await run(other.graph, None, config=THREAD)
+        state = (await run(other.graph, None, config=THREAD)).state
         # Nobody but the first knows whether bill 2 was paid.
         (question,) = waiting_for(state)
         assert (question.kind, other.paid) == ("in doubt", [3, 4])
@@ -116,7 +117,7 @@ async def test_an_owner_whose_thread_was_taken_stops_and_pays_nothing_twice(wher
             await first
         assert owner.paid == ([1, 2] if wakes else [1])
         answer = "it is done: by the first" if wakes else "run again"
-        state = await run(other.graph, Command(resume=answer), config=THREAD)
+        state = (await run(other.graph, Command(resume=answer), config=THREAD)).state
         assert state["outcome"] == "completed"
         assert sorted(owner.paid + other.paid) == [1, 2, 3, 4]
         ledger = await ledger_of(other.storage)
@@ -140,7 +141,7 @@ async def test_an_owner_whose_thread_nobody_took_goes_on_and_holds_it_again(wher
         assert (await first)["outcome"] == "completed"
         assert owner.paid == [1, 2, 3, 4]
         # It let go.
-        assert (await run(other.graph, None, config=THREAD))["outcome"] == "completed"
+        assert (await run(other.graph, None, config=THREAD)).state["outcome"] == "completed"
         assert other.paid == []
 
 
@@ -215,7 +216,7 @@ async def test_a_bare_call_holds_its_thread_against_everybody(where):
         await owner.at_work.wait()
         for bank in (owner, other):
             for call in (
-                run(bank.graph, None, config=THREAD),
+                state_of(run(bank.graph, None, config=THREAD)),
                 anext(stream(bank.graph, BILLS, config=THREAD)),
                 bank.graph.ainvoke(None, THREAD),
                 anext(bank.graph.astream(BILLS, THREAD)),
@@ -235,7 +236,7 @@ async def test_a_bare_call_whose_thread_was_taken_stops(where):
         first = asyncio.ensure_future(owner.graph.ainvoke(BILLS, THREAD))
         await owner.at_work.wait()
         cut_off(where)
-        assert waiting_for(await run(other.graph, None, config=THREAD))
+        assert waiting_for((await run(other.graph, None, config=THREAD)).state)
         await look_after(owner)
         with pytest.raises(ThreadLostError):
             await first
@@ -291,8 +292,8 @@ async def test_a_run_that_was_cut_off_ends_on_a_host_whose_clock_is_behind(where
     with a_fresh_process(HOUR):
         async with open_storage(where) as storage:
             late = Bank(storage)
-            assert waiting_for(await run(late.graph, None, config=THREAD))
-            state = await run(late.graph, Command(resume="run again"), config=THREAD)
+            assert waiting_for((await run(late.graph, None, config=THREAD)).state)
+            state = (await run(late.graph, Command(resume="run again"), config=THREAD)).state
             assert (state["outcome"], sorted(bank.paid + late.paid)) == ("completed", [1, 2, 3, 4])
     async with open_storage(where) as storage:
         snapshot = await Bank(storage).graph.aget_state(THREAD)

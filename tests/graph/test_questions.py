@@ -67,7 +67,7 @@ def keys(state):
 
 
 async def answer(graph, answers):
-    return await run(graph, Command(resume=answers), config=CONFIG)
+    return (await run(graph, Command(resume=answers), config=CONFIG)).state
 
 
 def asking(ran):
@@ -85,7 +85,7 @@ async def test_two_steps_ask_at_once_and_are_answered_one_by_one_in_reverse():
     ran = []
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking(ran), model, InMemorySaver())
-        state = await run(graph, given(TWO_ASK), config=CONFIG)
+        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
         assert state["outcome"] == "waiting"
         assert keys(state) == ["2/a/1", "3/a/1"]
         assert sorted(ran) == [1, 6]
@@ -145,10 +145,10 @@ async def test_another_process_goes_on_from_the_question():
 async def test_an_answer_outlives_a_process_that_is_killed_before_it_is_used():
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking([]), model, InMemorySaver())
-        state = await run(graph, given(TWO_ASK), config=CONFIG)
+        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
         # What the gate writes before anything else; the checkpoint knows nothing of it.
         await journal_of(graph).note(state["run_id"], "answer/3/a/1", "three")
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
         assert keys(state) == ["2/a/1"]
         # The first word counts, and what comes with it is not lost.
         await journal_of(graph).note(state["run_id"], "answer/2/a/1", "two")
@@ -160,7 +160,7 @@ async def test_an_answer_outlives_a_process_that_is_killed_before_it_is_used():
 async def test_what_is_answered_beside_an_answer_on_record_is_taken_too():
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking([]), model, InMemorySaver())
-        state = await run(graph, given(TWO_ASK), config=CONFIG)
+        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
         await journal_of(graph).note(state["run_id"], "answer/3/a/1", "three")
         state = await answer(graph, {"2/a/1": "two"})
     assert state["outcome"] == "completed"
@@ -205,7 +205,7 @@ async def test_a_new_message_settles_an_old_question():
     with ScriptedModel({"think": simple, "feedback": COMPLETE}) as model:
         graph = graph_of(asking([]), model, InMemorySaver())
         await run(graph, given(TWO_ASK), config=CONFIG)
-        state = await run(graph, "Forget it. Are you there?", config=CONFIG)
+        state = (await run(graph, "Forget it. Are you there?", config=CONFIG)).state
         assert (state["outcome"], state["questions"]) == ("answered", {})
         assert waiting_for(state) == ()
         assert (await graph.aget_state(CONFIG)).interrupts == ()
@@ -213,7 +213,7 @@ async def test_a_new_message_settles_an_old_question():
         state = await answer(graph, {"2/a/1": "two"})
         assert state["final_answer"].text == "Yes."
         # The next run asks anew: an answer belongs to one run.
-        state = await run(graph, given(TWO_ASK), config=CONFIG)
+        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
         assert keys(state) == ["2/a/1", "3/a/1"]
         state = await answer(graph, {"2/a/1": "two", "3/a/1": "three"})
     assert state["outcome"] == "completed"
@@ -229,7 +229,7 @@ async def test_one_step_asks_several_questions_one_after_the_other():
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state, asked = await run(graph, given(ONE), config=CONFIG), []
+        state, asked = (await run(graph, given(ONE), config=CONFIG)).state, []
         for word in ("blue", "green", "red"):
             asked += keys(state)
             state = await answer(graph, word)
@@ -245,7 +245,7 @@ async def test_every_specialist_of_a_step_asks_for_itself():
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = await run(graph, given("- [ ] 1. Ask @a @b\n"), config=CONFIG)
+        state = (await run(graph, given("- [ ] 1. Ask @a @b\n"), config=CONFIG)).state
         assert keys(state) == ["1/a/1", "1/b/1"]
         state = await answer(graph, {"1/b/1": "green"})
         assert keys(state) == ["1/a/1"]
@@ -292,7 +292,7 @@ async def test_tools_that_are_called_at_once_ask_at_once_and_get_their_own_answe
     with ScriptedModel({"step 1": always(reply), "feedback": COMPLETE}) as model:
         painter = Specialist(name="a", intended_use="Paints.", chat_model=model, tools=[tool])
         graph = graph_with(painter, model, InMemorySaver())
-        state = await run(graph, given(ONE), config=CONFIG)
+        state = (await run(graph, given(ONE), config=CONFIG)).state
         asked = {question.text.split()[-1]: question.key for question in waiting_for(state)}
         assert set(asked) == {"hall?", "attic?"}
         state = await answer(graph, {asked["attic?"]: "grey"})
@@ -349,7 +349,7 @@ async def test_whatever_works_for_a_step_can_ask(how):
         graph = graph_with(
             Specialist(name="a", intended_use="Asks.", **how), model, InMemorySaver()
         )
-        state = await run(graph, given(ONE), config=CONFIG)
+        state = (await run(graph, given(ONE), config=CONFIG)).state
         assert keys(state) == ["1/a/1"]
         state = await answer(graph, "blue")
     assert state["current_specialist_results"]["1/a"].text == "heard blue"
@@ -371,14 +371,14 @@ async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_an
             if context.plan_step.id == 2:
                 return f"outside {ask_user('Which?')}"
             plan = "- [ ] 1. Prepare @a\n- [ ] 2. Ask @a (after 1)\n"
-            state = await run(inner, given(plan))
+            state = (await run(inner, given(plan))).state
             runs.add(state["run_id"])
             return state["current_specialist_results"]["2/a"].text
 
         graph = graph_of(work, model, InMemorySaver())
         plan = "- [ ] 1. Inside @a\n- [ ] 2. Outside @a\n- [ ] 3. Inside @a\n"
         # LangChain tells the graphs inside of the steps this name, too; they share nothing for it.
-        state = await run(graph, given(plan), config=CONFIG, run_id="outer")
+        state = (await run(graph, given(plan), config=CONFIG, run_id="outer")).state
         # Whose graph was the first to come to its question does not matter.
         assert sorted(keys(state)) == ["1/a/2/a/1", "3/a/2/a/1"]
         with pytest.raises(InputError, match=r"open: '[13]/a/2/a/1', '[13]/a/2/a/1'"):
@@ -410,7 +410,7 @@ async def test_a_question_cannot_be_swallowed():
     for does in (work, broken):
         with ScriptedModel({"feedback": COMPLETE}) as model:
             graph = graph_of(does, model, InMemorySaver())
-            state = await run(graph, given(ONE), config=CONFIG)
+            state = (await run(graph, given(ONE), config=CONFIG)).state
             assert keys(state) == ["1/a/1"]
             state = await answer(graph, "blue")
         assert state["current_specialist_results"]["1/a"].text == "heard blue"
@@ -436,7 +436,7 @@ async def test_who_is_left_behind_by_a_step_or_has_lost_its_context_cannot_ask()
 
     over = asyncio.Event()
     with ScriptedModel({"feedback": COMPLETE}) as model:
-        state = await run(graph_of(work, model), given(ONE))
+        state = (await run(graph_of(work, model), given(ONE))).state
     over.set()
     (late,) = await asyncio.gather(*left, return_exceptions=True)
     assert state["outcome"] == "completed"
@@ -446,7 +446,7 @@ async def test_who_is_left_behind_by_a_step_or_has_lost_its_context_cannot_ask()
 
 async def test_an_empty_question_is_a_fault_of_the_specialist():
     with ScriptedModel({"feedback": COMPLETE}) as model:
-        state = await run(graph_of(lambda context: ask_user(" "), model), given(ONE))
+        state = (await run(graph_of(lambda context: ask_user(" "), model), given(ONE))).state
     assert "The question is empty" in state["current_specialist_results"]["1/a"].error
     assert state["current_plan"].step(1).retry_count == 0
 
@@ -459,7 +459,7 @@ async def test_a_specialist_that_asks_for_ever_is_stopped_by_the_limit():
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver(), limits=Limits(max_questions=15))
-        state, turns = await run(graph, given(ONE), config=CONFIG), 0
+        state, turns = (await run(graph, given(ONE), config=CONFIG)).state, 0
         while state["outcome"] == "waiting":
             state = await answer(graph, "go on")
             turns += 1
@@ -473,7 +473,7 @@ async def test_the_limit_of_questions_holds_under_fan_out():
     limits = Limits(max_questions=7, max_parallel_steps=40)
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:
         graph = graph_of(lambda context: ask_user("Well?"), model, InMemorySaver(), limits=limits)
-        state = await run(graph, given(plan), config=CONFIG)
+        state = (await run(graph, given(plan), config=CONFIG)).state
     assert len(keys(state)) == 7
     failed = [r for r in state["current_specialist_results"].values() if r.is_failed]
     assert len(failed) == 33
@@ -491,7 +491,7 @@ async def test_rounds_that_ask_are_no_stalls_and_cost_no_round(scope):
     )
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = await run(graph, given(plan), config=CONFIG, settings=settings)
+        state = (await run(graph, given(plan), config=CONFIG, settings=settings)).state
         turns = 0
         while state["outcome"] == "waiting":
             state = await answer(graph, {keys(state)[-1]: "yes"})
@@ -505,7 +505,7 @@ async def test_a_run_of_one_round_asks_too():
     limits = Limits(max_rounds=1)
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking([]), model, InMemorySaver(), limits=limits)
-        state = await run(graph, given(TWO_ASK), config=CONFIG)
+        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
         assert keys(state) == ["2/a/1", "3/a/1"]
         state = await answer(graph, {"3/a/1": "three"})
         state = await answer(graph, "two")
@@ -520,7 +520,7 @@ async def test_when_the_rounds_are_used_up_nothing_but_answers_is_waited_for():
     settings = RunSettings(round_scope="step", limits=Limits(max_rounds=2))
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = await run(graph, given(plan), config=CONFIG, settings=settings)
+        state = (await run(graph, given(plan), config=CONFIG, settings=settings)).state
         assert keys(state) == ["1/a/1"]
         assert sorted(state["current_specialist_results"]) == ["2/a"]
         state = await answer(graph, "yes")
@@ -535,7 +535,7 @@ async def test_the_model_calls_of_a_try_that_asked_are_counted_once():
 
     with ScriptedModel({"*": always("Yes."), "feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = await run(graph, given(ONE), config=CONFIG)
+        state = (await run(graph, given(ONE), config=CONFIG)).state
         assert state["usage"].by["a"].calls == 1
         state = await answer(graph, "blue")
     assert state["usage"].by["a"].calls == 2
@@ -545,7 +545,7 @@ async def test_the_model_calls_of_a_try_that_asked_are_counted_once():
 async def test_a_try_that_asked_stands_in_the_ledger():
     with ScriptedModel({}) as model:
         graph = graph_of(lambda context: ask_user("Well?"), model, InMemorySaver())
-        state = await run(graph, given(ONE), config=CONFIG)
+        state = (await run(graph, given(ONE), config=CONFIG)).state
         (entry,) = await journal_of(graph).ledger(state["run_id"])
     assert (entry.step_id, entry.outcome) == (1, "waiting")
 
@@ -559,7 +559,7 @@ async def test_a_failure_beside_a_question_is_judged_and_the_question_stays_open
     plan = "- [ ] 1. Fails @a\n- [ ] 2. Ask @b\n"
     with ScriptedModel({"feedback": [COMPLETE, COMPLETE]}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = await run(graph, given(plan), config=CONFIG)
+        state = (await run(graph, given(plan), config=CONFIG)).state
         # A run is not over while a required step can still be done.
         assert keys(state) == ["2/b/1"]
         state = await answer(graph, "blue")
@@ -578,7 +578,7 @@ async def test_a_revision_that_asks_for_something_else_withdraws_the_question():
     revised += "- [ ] 3. Which room? @b\n"
     with ScriptedModel({"feedback": [revised, COMPLETE]}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = await run(graph, given(plan), config=CONFIG)
+        state = (await run(graph, given(plan), config=CONFIG)).state
         assert {q.key: q.text for q in waiting_for(state)} == {
             "3/b/1": "Which room?",
             "2/b/2": "Which tone?",
@@ -592,18 +592,20 @@ async def test_without_a_checkpointer_a_run_ends_with_its_questions_and_a_fresh_
     ran = []
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking(ran), model)
-        state = await run(graph, given(TWO_ASK))
+        state = (await run(graph, given(TWO_ASK))).state
         assert (state["outcome"], sorted(state["questions"])) == ("waiting", ["2/a/1", "3/a/1"])
         assert "final_answer" not in state or state["final_answer"] is None
         answers = {"3/a/1": "three", "2/a/1": "two"}
-        state = await run(
-            graph,
-            {
-                "messages": state["messages"],
-                "plan": state["current_plan"].content,
-                "answers": answers,
-            },
-        )
+        state = (
+            await run(
+                graph,
+                {
+                    "messages": state["messages"],
+                    "plan": state["current_plan"].content,
+                    "answers": answers,
+                },
+            )
+        ).state
     assert (state["outcome"], sorted(ran)) == ("completed", [1, 4, 5, 6])
     results = state["current_specialist_results"]
     assert (results["2/a"].text, results["3/a"].text) == ("heard two", "heard three")
@@ -615,7 +617,7 @@ async def test_answers_that_are_handed_in_go_to_their_places():
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = await run(graph, given(ONE) | {"answers": {"1/a/2": "two"}}, config=CONFIG)
+        state = (await run(graph, given(ONE) | {"answers": {"1/a/2": "two"}}, config=CONFIG)).state
         assert [(q.key, q.text) for q in waiting_for(state)] == [("1/a/1", "First?")]
         state = await answer(graph, "one")
     assert state["current_specialist_results"]["1/a"].text == "one two"
@@ -631,7 +633,7 @@ async def test_an_answer_that_is_handed_in_settles_plain_questions_only(kind):
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
         answers = {"1/a/1": "yes", "1/a/2": "blue"}
-        state = await run(graph, given(ONE) | {"answers": answers}, config=CONFIG)
+        state = (await run(graph, given(ONE) | {"answers": answers}, config=CONFIG)).state
         assert [(q.key, q.kind) for q in waiting_for(state)] == [("1/a/3", kind)]
         state = await answer(graph, {"1/a/3": "reject"})
     said = {"approval": "{'action': 'reject'} blue", "in doubt": "reject blue"}
@@ -668,7 +670,7 @@ async def test_what_is_no_answer_is_asked_for_again_and_nothing_is_lost(wrong, p
     ran = []
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking(ran), model, InMemorySaver())
-        state = await run(graph, given(TWO_ASK), config=CONFIG)
+        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
         state = await answer(graph, wrong)
         assert state["outcome"] == "waiting"
         assert problem in state["__interrupt__"][0].value["problem"]
@@ -699,7 +701,7 @@ async def test_a_step_that_interrupts_by_itself_and_one_that_asks_wait_side_by_s
     plan = "- [ ] 1. Ask @a\n- [ ] 2. Interrupt @b\n"
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = await run(graph, given(plan), config=CONFIG)
+        state = (await run(graph, given(plan), config=CONFIG)).state
         (theirs,) = waiting_for(state)
         assert (theirs.text, theirs.key) == ("Theirs?", state["__interrupt__"][0].id)
         state = await answer(graph, {theirs.key: "two"})

@@ -41,10 +41,10 @@ async def test_a_limited_run_goes_on_with_its_whole_results(team, scripted):
     )
     graph = team(model, checkpointer=InMemorySaver(), limits=Limits(max_steps=1))
     plan = "- [ ] 1. One @researcher\n- [ ] 2. Two @analyst (after 1)\n"
-    first = await run(graph, {"plan": plan}, config=THREAD)
+    first = (await run(graph, {"plan": plan}, config=THREAD)).state
     assert (first["outcome"], first["limit_reached"]) == ("partial", "max_steps")
     await raise_limits(graph, settings=limits(max_steps=2), config=THREAD, by="Ada")
-    second = await run(graph, None, config=THREAD)
+    second = (await run(graph, None, config=THREAD)).state
     assert (second["outcome"], second["limit_reached"]) == ("completed", "")
     assert second["run_id"] == first["run_id"]
     assert second["settings"].limits == Limits(max_steps=2)
@@ -64,10 +64,10 @@ async def test_a_direct_answer_that_a_limit_took_is_given_then(team, scripted):
     other = scripted({})
     host = Host(tool_calling_model=model, feedback_model=other)
     graph = team(model, host=host, checkpointer=InMemorySaver(), limits=Limits(max_model_calls=1))
-    first = await run(graph, "Is it?", config=THREAD)
+    first = (await run(graph, "Is it?", config=THREAD)).state
     assert (first["outcome"], first["limit_reached"]) == ("failed", "max_model_calls")
     await raise_limits(graph, settings=limits(max_model_calls=2), config=THREAD)
-    second = await run(graph, None, config=THREAD)
+    second = (await run(graph, None, config=THREAD)).state
     assert (second["outcome"], second["final_answer"].text) == ("answered", "Yes.")
 
 
@@ -103,7 +103,7 @@ async def test_a_served_graph_raises_no_limit_and_says_where_to_do_it(team, scri
     assert (await served.aget_state(THREAD)).config == before.config
     graph = build_graph(config, checkpointer=saver)
     await raise_limits(graph, settings=limits(max_steps=2), config=THREAD)
-    state = await run(graph, None, config=THREAD)
+    state = (await run(graph, None, config=THREAD)).state
     assert (state["outcome"], state["limit_reached"]) == ("completed", "")
 
 
@@ -155,7 +155,7 @@ async def test_rounds_that_answers_gave_back_stay_when_other_limits_change(team,
     plan = "- [ ] 1. Ask @asker\n- [ ] 2. Ask again @asker (after 1)\n- [ ] 3. Work @analyst\n"
     await run(graph, {"plan": plan}, config=THREAD, settings=limits(max_rounds=1))
     for answer, new in (("Bonn", limits(max_steps=9)), ("Rome", limits(max_stalls=5))):
-        state = await run(graph, Command(resume=answer), config=THREAD, settings=new)
+        state = (await run(graph, Command(resume=answer), config=THREAD, settings=new)).state
     assert (state["outcome"], state["max_rounds"]) == ("completed", 3)
     assert [each.rpartition(": ")[2] for each in state["warnings"]] == [
         "max_stalls from 2 to 5.",

@@ -66,7 +66,7 @@ async def build():
 
 
 async def again(graph, job=None, **options):
-    return await run(graph, job or JOB, config=THREAD, run_id="job-7", **options)
+    return (await run(graph, job or JOB, config=THREAD, run_id="job-7", **options)).state
 
 
 EVERY_STEP_ONCE = [("job-7", 1), ("job-7", 2), ("job-7", 3)]
@@ -76,7 +76,7 @@ async def test_a_run_that_was_stopped_and_went_on_is_not_done_again(build, work,
     stop = asyncio.Event()
     graph = build(work(stop=stop))
     await again(graph, stop=stop, grace=0.1)
-    assert (await run(graph, None, config=THREAD))["outcome"] == "completed"
+    assert (await run(graph, None, config=THREAD)).state["outcome"] == "completed"
     state = await again(graph)
     assert (state["outcome"], state["run_id"]) == ("completed", "job-7")
     assert done == EVERY_STEP_ONCE
@@ -97,7 +97,7 @@ async def test_a_run_that_waits_goes_on_waiting(build, work, done):
     state = await again(graph)
     assert (state["outcome"], state["run_id"]) == ("waiting", "job-7")
     assert done == EVERY_STEP_ONCE[:2]
-    assert (await run(graph, Command(resume="yes"), config=THREAD))["outcome"] == "completed"
+    assert (await run(graph, Command(resume="yes"), config=THREAD)).state["outcome"] == "completed"
     assert done == EVERY_STEP_ONCE
 
 
@@ -143,7 +143,7 @@ async def test_a_run_that_goes_on_has_room_for_the_rounds_that_it_was_begun_with
     graph = build(work(stop=stop), round_scope="step")
     many = RunSettings(limits=Limits(max_rounds=40))
     await again(graph, plan, settings=many, stop=stop, grace=0.1)
-    state = await run(graph, None, config=THREAD)
+    state = (await run(graph, None, config=THREAD)).state
     assert (state["outcome"], state["current_round"]) == ("completed", 20)
 
 
@@ -152,7 +152,7 @@ async def test_a_run_has_room_for_the_rounds_that_its_limit_was_raised_to(build,
     graph = build(work(), round_scope="step", limits=Limits(max_rounds=2))
     assert (await again(graph, plan))["limit_reached"] == "max_rounds"
     await raise_limits(graph, settings=RunSettings(limits=Limits(max_rounds=30)), config=THREAD)
-    state = await run(graph, None, config=THREAD)
+    state = (await run(graph, None, config=THREAD)).state
     assert (state["outcome"], state["current_round"]) == ("completed", 20)
 
 

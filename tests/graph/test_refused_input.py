@@ -40,12 +40,16 @@ def graph():
     return build_graph(config, checkpointer=InMemorySaver())
 
 
+async def whole(graph, given, **options):
+    return (await run(graph, given, **options)).state
+
+
 async def bare(graph, given, **options):
     given = {"messages": given} if isinstance(given, str) else given
     return await graph.ainvoke(given, options["config"])
 
 
-@pytest.mark.parametrize("way", [run, bare])
+@pytest.mark.parametrize("way", [whole, bare])
 @pytest.mark.parametrize(("wrong", "error"), WRONG)
 async def test_a_refused_input_does_not_poison_its_thread(graph, way, wrong, error):
     with pytest.raises(error):
@@ -55,12 +59,12 @@ async def test_a_refused_input_does_not_poison_its_thread(graph, way, wrong, err
     assert [message.text for message in state["messages"]] == ["What is it?", "Yes."]
 
 
-@pytest.mark.parametrize("way", [run, bare])
+@pytest.mark.parametrize("way", [whole, bare])
 async def test_a_run_that_waits_outlives_a_refused_input(graph, way):
     await run(graph, {"plan": "- [ ] 1. One @a\n"}, config=THREAD)
     with pytest.raises(PlanDocumentError):
         await way(graph, {"plan": "- [ ] 1. One @a (after 7)\n"}, config=THREAD)
-    state = await run(graph, Command(resume="this"), config=THREAD)
+    state = (await run(graph, Command(resume="this"), config=THREAD)).state
     assert state["outcome"] == "completed"
 
 

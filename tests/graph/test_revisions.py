@@ -37,7 +37,7 @@ async def run_plan(work, replies, document=PLAN, *, settings=None, **options):
     with ScriptedModel(replies) as model:
         graph = graph_of(work, model, **options)
         given = {"messages": [("user", "Go.")], "plan": document}
-        return await run(graph, given, settings=settings)
+        return (await run(graph, given, settings=settings)).state
 
 
 async def test_a_revision_raises_the_version_and_stands_in_the_history():
@@ -155,7 +155,7 @@ async def test_the_last_model_call_is_kept_for_the_answer():
             )
         )
         plan = "".join(f"- [ ] {i}. Step @a\n" for i in range(1, 21))
-        state = await run(graph, {"messages": [("user", "Go.")], "plan": plan})
+        state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan})).state
     assert len(model.calls) == state["usage"].calls == 6
     assert len(state["current_plan"].completed_steps) == 5
     assert state["outcome"] == "partial"
@@ -190,7 +190,7 @@ async def test_a_model_that_is_down_at_the_end_does_not_cost_the_results():
 async def test_a_specialist_that_the_model_names_in_its_own_way_is_matched(named):
     reply = f"---\ncomplexity: complex\n---\n- [ ] 1. One {named}\n- [ ] 2. Two @b\n"
     with ScriptedModel({"think": reply, "feedback": COMPLETE}) as model:
-        state = await run(graph_of(lambda c: "done", model), "Go.")
+        state = (await run(graph_of(lambda c: "done", model), "Go.")).state
     assert state["current_plan"].step(1).assigned_to == "a"
     assert state["current_plan"].step(1).description == "One"
     assert (state["outcome"], state["unreadable_replies"]) == ("completed", [])
@@ -206,7 +206,7 @@ async def test_a_specialist_whom_the_team_does_not_have_is_told_to_the_model():
 
     replies = {"think": f"---\ncomplexity: complex\n---\n{plan}", "plan_creation": named}
     with ScriptedModel({**replies, "feedback": COMPLETE}) as model:
-        state = await run(graph_of(lambda c: "done", model), "Go.")
+        state = (await run(graph_of(lambda c: "done", model), "Go.")).state
     assert "names @nobody, whom the team does not have. Use one of: @a, @b." in complaints[0]
     assert state["current_plan"].step(1).assigned_to == "a"
 
@@ -226,7 +226,7 @@ async def test_however_few_calls_there_are_a_run_of_separate_calls_ends_with_an_
         graph = graph_of(
             lambda c: "done", model, calls="separate", limits=Limits(max_model_calls=calls)
         )
-        state = await run(graph, "Go.")
+        state = (await run(graph, "Go.")).state
     assert state["final_answer"].text
     assert len(model.calls) <= calls
     assert "callback" not in caplog.text
@@ -237,7 +237,7 @@ async def test_a_simple_request_without_a_call_left_says_so():
         graph = graph_of(
             lambda c: "done", model, calls="separate", limits=Limits(max_model_calls=1)
         )
-        state = await run(graph, "Go.")
+        state = (await run(graph, "Go.")).state
     assert state["outcome"] == "failed"
     assert "max_model_calls=1" in state["final_answer"].text
 

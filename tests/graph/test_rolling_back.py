@@ -43,7 +43,7 @@ class Team:
     async def run(self, said, *steps, run_id=None):
         plan = "".join(f"- [ ] {n}. {each} @worker\n" for n, each in enumerate(steps, 1))
         given = {"messages": [("user", said)], "plan": plan}
-        return await run(self.graph, given, config=THREAD, run_id=run_id)
+        return (await run(self.graph, given, config=THREAD, run_id=run_id)).state
 
     async def values(self):
         values = (await self.graph.aget_state(THREAD)).values

@@ -41,7 +41,7 @@ async def run_plan(document, work, *, feedback=COMPLETE, settings=None, **option
     with ScriptedModel({"feedback": replies}) as model:
         graph = graph_of(work, model, **options)
         given = {"messages": [("user", "Go.")], "plan": document}
-        return await run(graph, given, settings=settings)
+        return (await run(graph, given, settings=settings)).state
 
 
 def statuses(state):
@@ -174,7 +174,7 @@ async def test_several_specialists_of_one_step_all_run_and_one_success_is_enough
         ]
         graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
         plan = "- [ ] 1. All @a @b @c\n- [ ] 2. Tell @d (after 1)\n"
-        state = await run(graph, {"messages": [("user", "Go.")], "plan": plan})
+        state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan})).state
     results = state["current_specialist_results"]
     assert set(results) == {"1/a", "1/b", "1/c", "2/d"}
     assert statuses(state) == [COMPLETED, COMPLETED]
@@ -189,7 +189,7 @@ async def test_a_step_without_a_name_goes_to_the_specialist_whose_card_fits():
         ]
         graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
         given = {"messages": [("user", "Go.")], "plan": "- [ ] 1. Compute from the table\n"}
-        state = await run(graph, given)
+        state = (await run(graph, given)).state
     assert set(state["current_specialist_results"]) == {"1/analyst"}
 
 
@@ -435,7 +435,7 @@ async def test_what_a_result_of_an_earlier_round_asked_for_is_past(on_failure):
             )
         )
         plan = "- [ ] 1. Both @a @b\n- [ ] 2. Other @b\n"
-        state = await run(graph, {"messages": [("user", "Go.")], "plan": plan})
+        state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan})).state
     assert state["outcome"] == "completed"
     assert set(state["current_specialist_results"]) == {"1/a", "1/b", "2/b"}
 

@@ -48,25 +48,25 @@ def graph_of(effects):
 async def test_a_run_bears_the_name_that_it_was_given(graph_of):
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:
         graph = graph_of(model)
-        assert (await run(graph, GIVEN, run_id="mine"))["run_id"] == "mine"
+        assert (await run(graph, GIVEN, run_id="mine")).state["run_id"] == "mine"
         ids = {event.run_id async for event in stream(graph, GIVEN, run_id="other")}
         assert ids == {"other"}
-        assert (await run(graph, GIVEN))["run_id"] not in {"mine", "other", ""}
+        assert (await run(graph, GIVEN)).state["run_id"] not in {"mine", "other", ""}
         named = {"metadata": {"run_id": "third", "kept": 1}}
-        assert (await run(graph, GIVEN, config=named))["run_id"] == "third"
+        assert (await run(graph, GIVEN, config=named)).state["run_id"] == "third"
 
 
 def test_a_run_from_synchronous_code_too(graph_of):
     with ScriptedModel({"feedback": COMPLETE}) as model:
-        assert run_sync(graph_of(model), GIVEN, run_id="mine")["run_id"] == "mine"
+        assert run_sync(graph_of(model), GIVEN, run_id="mine").state["run_id"] == "mine"
 
 
 async def test_the_same_input_again_on_a_run_that_is_over_does_nothing(graph_of, effects):
     with ScriptedModel({"feedback": COMPLETE}) as model:
         async with open_storage(":memory:") as storage:
             graph = graph_of(model, storage=storage)
-            first = await run(graph, GIVEN, config=THREAD, run_id="mine")
-            second = await run(graph, GIVEN, config=THREAD, run_id="mine")
+            first = (await run(graph, GIVEN, config=THREAD, run_id="mine")).state
+            second = (await run(graph, GIVEN, config=THREAD, run_id="mine")).state
     assert second["final_answer"] == first["final_answer"]
     assert effects == ["mine", "mine"]
 
@@ -83,9 +83,9 @@ async def test_the_name_of_a_run_that_is_over_is_not_given_to_another(
             graph = graph_of(model, storage=storage)
             await run(graph, GIVEN, config=THREAD, run_id="mine")
             await run(graph, "And now?", config=THREAD)
-            state = await run(graph, GIVEN, config=THREAD, run_id="mine")
+            state = (await run(graph, GIVEN, config=THREAD, run_id="mine")).state
             elsewhere = {"configurable": {"thread_id": "u"}}
-            other = await run(graph, GIVEN, config=elsewhere, run_id="mine")
+            other = (await run(graph, GIVEN, config=elsewhere, run_id="mine")).state
     assert len({"mine", state["run_id"], other["run_id"]}) == 3
     assert state["outcome"] == other["outcome"] == "completed"
     assert len(effects) == 6
@@ -141,7 +141,7 @@ async def test_runs_of_a_batch_share_nothing_though_they_are_given_one_name(echo
 
 
 async def test_without_a_thread_a_name_is_given_once(echoing):
-    first = await run(echoing, "q0", run_id="mine")
-    second = await run(echoing, "q1", run_id="mine")
+    first = (await run(echoing, "q0", run_id="mine")).state
+    second = (await run(echoing, "q1", run_id="mine")).state
     assert first["run_id"] == "mine" != second["run_id"]
     assert (results(second), second["usage"].calls) == (["q1"], 2)

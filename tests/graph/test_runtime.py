@@ -19,6 +19,8 @@ from replan import (
     build_graph,
     open_runtime,
     open_storage,
+    run,
+    run_sync,
 )
 from replan.testing import ScriptedModel, always
 
@@ -316,3 +318,24 @@ def test_synchronous_code_has_the_same_with_storage(tmp_path):
 def test_a_team_file_that_is_not_there_is_told_to_synchronous_code(tmp_path):
     with pytest.raises(InputError.__mro__[1]), open_runtime(tmp_path / "gone.yaml"):
         pass
+
+
+def test_a_team_is_run_without_a_graph_and_gives_a_result():
+    bench = Bench()
+    result = run_sync(bench.team(), CHAIN)
+    assert (result.outcome, result.results[2].text) == ("completed", "did Two")
+    assert result.duration > 0
+
+
+def test_langgraphs_invoke_works_where_no_loop_runs():
+    graph = build_graph(Bench().team())
+    assert graph.invoke(CHAIN)["outcome"] == "completed"
+    with pytest.raises(TypeError, match=r"use `async for part in graph\.astream"):
+        graph.stream(CHAIN)
+
+
+async def test_langgraphs_invoke_says_what_to_call_where_a_loop_runs(bench):
+    graph = build_graph(bench.team())
+    with pytest.raises(RuntimeError, match=r"await graph\.ainvoke"):
+        graph.invoke(CHAIN)
+    assert (await run(graph, CHAIN)).outcome == "completed"

@@ -62,7 +62,7 @@ class World:
 
 async def revised(world, first, *revisions, **options):
     feedback = [CONTINUE + revision for revision in revisions]
-    return await run(build_graph(world.config(*feedback, **options)), {"plan": first})
+    return (await run(build_graph(world.config(*feedback, **options)), {"plan": first})).state
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ async def test_a_person_who_gives_a_failed_step_more_time_at_the_gate_is_heard()
     graph = build_graph(config, checkpointer=InMemorySaver())
     await run(graph, {"plan": "- [ ] 1. Fetch @a (timeout 10ms)\n"}, config=THREAD)
     edit = {"action": "edit", "plan": "- [ ] 1. Fetch @a (timeout 20s)\n"}
-    state = await run(graph, Command(resume=edit), config=THREAD)
+    state = (await run(graph, Command(resume=edit), config=THREAD)).state
     assert state["outcome"] == "completed"
 
 
@@ -193,7 +193,7 @@ async def test_a_replay_of_an_open_run_does_nothing_twice(build):
     world = World(b=1)
     graph = build(world.config(CONTINUE + CHAIN + "- [ ] 3. Three @b\n", approval="revisions"))
     plan = CHAIN + "- [ ] 3. Three @b (retries 0)\n"
-    assert waiting_for(await run(graph, {"plan": plan}, config=THREAD))
+    assert waiting_for((await run(graph, {"plan": plan}, config=THREAD)).state)
     done, at = len(world.done), await point(graph, completed=())
     state = await graph.ainvoke(None, at.config)
     # Its failure answers too: nothing of the step has changed.
@@ -314,7 +314,7 @@ async def test_a_failed_tool_loop_that_is_opened_again_goes_on_and_pays_nothing_
         specialists=[clerk],
         limits=Limits(step_retries=0),
     )
-    state = await run(build_graph(config), {"plan": "- [ ] 1. Pay @clerk\n"})
+    state = (await run(build_graph(config), {"plan": "- [ ] 1. Pay @clerk\n"})).state
     assert state["current_specialist_results"]["1/clerk"].text == "It is paid."
     assert bank.paid == [5]
     assert len(model.calls) == 3
@@ -346,7 +346,7 @@ async def partly(member):
     model = ScriptedModel({"feedback": [revision, always(COMPLETE)]})
     config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[member])
     graph = build_graph(config, checkpointer=InMemorySaver())
-    return await run(graph, {"plan": "- [ ] 1. Pay @clerk\n"}, config=THREAD)
+    return (await run(graph, {"plan": "- [ ] 1. Pay @clerk\n"}, config=THREAD)).state
 
 
 async def test_who_did_a_part_with_tools_goes_on_with_the_rest_unasked():
@@ -392,6 +392,6 @@ async def test_a_step_tells_what_it_waits_for_the_same_after_an_interrupt(build)
     )
     graph = build(config)
     await run(graph, {"plan": plan}, config=THREAD)
-    state = await run(graph, Command(resume="this"), config=THREAD)
+    state = (await run(graph, Command(resume="this"), config=THREAD)).state
     assert seen == [(2, {}), (4, {2: "r2"})]
     assert state["outcome"] == "completed"

@@ -8,6 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from replan import Host, Limits, MultiAgentConfig, Specialist, build_graph, run
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 THREAD = {"configurable": {"thread_id": "t"}}
 HEAD = "---\nverdict: continue\nupdate: Again.\n---\n"
@@ -78,7 +79,7 @@ class World:
         graph = build_graph(config, checkpointer=InMemorySaver())
         given = {"plan": self.document()}
         while True:
-            running = asyncio.ensure_future(run(graph, given, config=THREAD))
+            running = asyncio.ensure_future(state_of(run(graph, given, config=THREAD)))
             cut = asyncio.ensure_future(self.cut_off.wait())
             await asyncio.wait({running, cut}, return_when=asyncio.FIRST_COMPLETED)
             cut.cancel()

@@ -19,6 +19,7 @@ from replan import (
 )
 from replan.cli.telling import json_line
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 WORDS = "correct horse battery"
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Log in @db\n"
@@ -53,7 +54,7 @@ async def test_a_failed_step_tells_no_secret_in_state_events_document_or_log(wor
     graph = build_graph(team(work))
     with caplog.at_level(logging.DEBUG, "replan"):
         events = [event async for event in stream(graph, "Log in.")]
-        state = await run(graph, "Log in.")
+        state = (await run(graph, "Log in.")).state
     told = "".join(map(json_line, events))
     assert WORDS not in told + str(state) + caplog.text
     assert "***" in told
@@ -90,7 +91,7 @@ async def test_a_question_is_told_without_a_secret_and_asked_as_it_is():
 async def test_a_result_that_holds_a_secret_is_kept_as_it_is_with_a_warning():
     graph = build_graph(team(lambda context: f"The password is {WORDS}."))
     events = [event async for event in stream(graph, "Log in.")]
-    state = await run(graph, "Log in.")
+    state = (await run(graph, "Log in.")).state
     assert state["current_specialist_results"]["1/db"].text == f"The password is {WORDS}."
     warning = (
         "The result of step 1 holds a secret value of this process, and is kept and shown as it is."
@@ -101,7 +102,7 @@ async def test_a_result_that_holds_a_secret_is_kept_as_it_is_with_a_warning():
 
 async def test_an_answer_that_holds_a_secret_is_given_as_it_is_with_a_warning():
     graph = build_graph(team(lambda context: "in", done=f"It is {WORDS}."))
-    state = await run(graph, "Log in.")
+    state = (await run(graph, "Log in.")).state
     assert state["final_answer"].text == f"It is {WORDS}."
     (warning,) = state["warnings"]
     assert warning.startswith("The answer holds a secret value")
@@ -111,13 +112,15 @@ async def test_a_simple_answer_that_holds_a_secret_gives_a_warning():
     script = {"think": f"---\ncomplexity: simple\n---\nIt is {WORDS}."}
     host = Host(tool_calling_model=ScriptedModel(script))
     db = Specialist(name="db", intended_use="Logs in.", run=fails)
-    state = await run(build_graph(MultiAgentConfig(host=host, specialists=[db])), "What is it?")
+    state = await state_of(
+        run(build_graph(MultiAgentConfig(host=host, specialists=[db])), "What is it?")
+    )
     assert state["final_answer"].text == f"It is {WORDS}."
     assert state["warnings"][0].startswith("The answer holds a secret value")
 
 
 async def test_a_plan_that_holds_a_secret_is_kept_as_it_is_with_a_warning():
     plan = f"---\ncomplexity: complex\n---\n- [ ] 1. Log in with {WORDS} @db\n"
-    state = await run(build_graph(team(lambda context: "in", plan=plan)), "Log in.")
+    state = (await run(build_graph(team(lambda context: "in", plan=plan)), "Log in.")).state
     assert WORDS in state["current_plan"].content
     assert state["warnings"][0].startswith("The plan holds a secret value")

@@ -21,6 +21,7 @@ from replan import (
     stream,
 )
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 CHAIN = {"plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a\n"}
@@ -70,7 +71,9 @@ async def outcomes(storage, run_id="r"):
 async def test_a_step_that_runs_ends_in_its_grace_and_no_other_starts(storage):
     steps, stop = Steps(), asyncio.Event()
     graph, before = graph_of(steps.work, storage), others()
-    running = asyncio.ensure_future(run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop))
+    running = asyncio.ensure_future(
+        state_of(run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop))
+    )
     await steps.at_work.wait()
     stop.set()
     steps.leave.set()
@@ -79,7 +82,7 @@ async def test_a_step_that_runs_ends_in_its_grace_and_no_other_starts(storage):
     assert steps.ran == [1]
     assert others() == before
     assert await outcomes(storage) == [(1, 1, "done")]
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     assert sorted(steps.ran) == [1, 2, 3]
     assert (state["outcome"], state["current_round"], state["stalls"]) == ("completed", 1, 0)
     assert state["current_specialist_results"]["2/a"].text == "text 2"
@@ -89,7 +92,7 @@ async def test_what_does_not_end_in_its_grace_is_cancelled_and_done_again_later(
     steps, stop = Steps(), asyncio.Event()
     graph, before = graph_of(steps.work, storage), others()
     running = asyncio.ensure_future(
-        run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop, grace=0.01)
+        state_of(run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop, grace=0.01))
     )
     await steps.at_work.wait()
     stop.set()
@@ -97,7 +100,7 @@ async def test_what_does_not_end_in_its_grace_is_cancelled_and_done_again_later(
     assert others() == before
     assert await outcomes(storage) == [(1, 1, "cancelled")]
     steps.waits = False
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert sorted(steps.ran) == [1, 1, 2, 3]
     assert (1, 2, "done") in await outcomes(storage)
@@ -115,11 +118,13 @@ async def test_a_call_of_the_host_can_be_stopped_too(storage):
 
     model = ScriptedModel({"think": always(think)})
     graph = graph_of(Steps().work, storage, model)
-    running = asyncio.ensure_future(run(graph, "Well?", config=CONFIG, stop=stop, grace=0.01))
+    running = asyncio.ensure_future(
+        state_of(run(graph, "Well?", config=CONFIG, stop=stop, grace=0.01))
+    )
     await asked.wait()
     stop.set()
     assert (await running)["outcome"] == "interrupted"
-    assert (await run(graph, None, config=CONFIG))["final_answer"].text == "Yes."
+    assert (await run(graph, None, config=CONFIG)).state["final_answer"].text == "Yes."
 
 
 async def test_events_end_where_the_run_was_stopped(storage):
@@ -133,7 +138,7 @@ async def test_events_end_where_the_run_was_stopped(storage):
     assert kinds.count("specialist_invoked") == 1
     assert kinds[-1] == "specialist_completed"
     assert others() == before
-    assert (await run(graph, None, config=CONFIG))["outcome"] == "completed"
+    assert (await run(graph, None, config=CONFIG)).state["outcome"] == "completed"
 
 
 async def test_events_that_nobody_wants_any_more_stop_the_run(storage):
@@ -150,7 +155,7 @@ async def test_a_stop_that_does_not_come_or_comes_too_late_changes_nothing(stora
     steps, stop = Steps(), asyncio.Event()
     steps.waits = False
     graph = graph_of(steps.work, storage)
-    state = await run(graph, CHAIN, config=CONFIG, stop=stop)
+    state = (await run(graph, CHAIN, config=CONFIG, stop=stop)).state
     assert state["outcome"] == "completed"
     other = {"configurable": {"thread_id": "u"}}
     events = [e async for e in stream(graph, CHAIN, config=other, stop=stop)]
@@ -168,7 +173,9 @@ async def test_an_error_of_the_run_is_raised_as_ever(storage):
 
 async def test_without_a_checkpointer_only_the_outcome_is_left():
     steps, stop = Steps(), asyncio.Event()
-    running = asyncio.ensure_future(run(graph_of(steps.work, None), CHAIN, stop=stop, grace=0.01))
+    running = asyncio.ensure_future(
+        state_of(run(graph_of(steps.work, None), CHAIN, stop=stop, grace=0.01))
+    )
     await steps.at_work.wait()
     stop.set()
     assert await running == {"outcome": "interrupted"}
@@ -180,7 +187,7 @@ async def test_a_run_that_is_cancelled_however_often_leaves_nothing(storage, can
     steps, before = Steps(), others()
     graph = graph_of(steps.work, storage)
     stop = asyncio.Event() if can_be_stopped else None
-    running = asyncio.ensure_future(run(graph, CHAIN, config=CONFIG, stop=stop))
+    running = asyncio.ensure_future(state_of(run(graph, CHAIN, config=CONFIG, stop=stop)))
     await steps.at_work.wait()
     for _ in range(times):
         running.cancel()
@@ -204,9 +211,9 @@ async def test_a_graph_that_a_step_runs_has_the_grace_of_its_step(storage):
     inner = inner.add_edge(START, "first").add_edge("first", "second").compile()
     graph = graph_of(None, storage, invokable=inner)
     given = {"plan": "- [ ] 1. One @a\n"}
-    state = await run(graph, given, config=CONFIG, run_id="r", stop=stop)
+    state = (await run(graph, given, config=CONFIG, run_id="r", stop=stop)).state
     assert state["outcome"] == "interrupted"
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert state["current_specialist_results"]["1/a"].text == "whole"
     assert await outcomes(storage) == [(1, 1, "done")]
@@ -223,7 +230,7 @@ async def test_langgraphs_own_drain_stops_a_run_between_its_steps(storage):
     steps.leave.set()
     with pytest.raises(GraphDrained, match="maintenance"):
         await running
-    state = await run(graph, None, config=CONFIG)
+    state = (await run(graph, None, config=CONFIG)).state
     assert sorted(steps.ran) == [1, 2, 3]
     assert state["outcome"] == "completed"
 
@@ -240,7 +247,7 @@ async def test_the_log_has_a_line_of_a_run_that_was_stopped(storage, caplog, is_
 
     async def go():
         if not is_streamed:
-            return await run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop)
+            return (await run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop)).state
         return [e async for e in stream(graph, CHAIN, config=CONFIG, run_id="r", stop=stop)]
 
     with caplog.at_level("INFO", "replan"):
@@ -256,7 +263,9 @@ async def test_the_log_has_a_line_of_a_run_that_was_stopped(storage, caplog, is_
 async def test_the_log_has_a_line_of_a_run_that_was_cancelled(storage, caplog):
     steps = Steps()
     with caplog.at_level("INFO", "replan"):
-        running = asyncio.ensure_future(run(graph_of(steps.work, storage), CHAIN, config=CONFIG))
+        running = asyncio.ensure_future(
+            state_of(run(graph_of(steps.work, storage), CHAIN, config=CONFIG))
+        )
         await steps.at_work.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

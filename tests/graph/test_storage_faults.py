@@ -112,7 +112,7 @@ async def test_every_write_fails_once(kind, first, turns, is_done, tmp_path, req
         async with open_storage(place) as storage:
             with ScriptedModel({"feedback": always(COMPLETE)}) as model:
                 graph = world.graph(storage, model)
-                state = await run(graph, GIVEN, config=thread, run_id=run_id)
+                state = (await run(graph, GIVEN, config=thread, run_id=run_id)).state
         assert (state["run_id"], state["outcome"]) == (run_id, "completed"), nth
         results = state["current_specialist_results"].values()
         assert {each.step_id: each.text for each in results} == {

@@ -122,7 +122,7 @@ async def test_a_callback_that_raises_is_logged_and_harmless(team, script, caplo
 
     recorder = Recorder()
     with ScriptedModel(script) as model:
-        state = await run(team(model, callbacks=[Broken(), recorder]), "Compare.")
+        state = (await run(team(model, callbacks=[Broken(), recorder]), "Compare.")).state
     assert state["outcome"] == "completed"
     assert "plan_created" in recorder.seen
     assert "callback failed" in caplog.text
@@ -205,7 +205,7 @@ async def test_a_slow_plain_hook_counts_in_no_steps_time_and_holds_no_place(team
             limits=limits,
             hook_timeout=20,
         )
-        state = await run(graph, {"plan": PLAN_OF_TEN})
+        state = (await run(graph, {"plan": PLAN_OF_TEN})).state
     assert state["outcome"] == "completed"
     assert all(result.duration < 5 for result in state["current_specialist_results"].values())
 

@@ -112,7 +112,7 @@ def test_a_plan_cannot_ask_for_any_number_of_tries():
 
     model = ScriptedModel({"feedback": always(COMPLETE), "final_answer": always("It failed.")})
     graph = quick(team(model, worker(fails), limits=Limits(max_stalls=1)))
-    state = run_sync(graph, {"plan": "- [ ] 1. Try @a (retries 1000000; timeout 1s)\n"})
+    state = run_sync(graph, {"plan": "- [ ] 1. Try @a (retries 1000000; timeout 1s)\n"}).state
     assert tries == list(range(1, MOST_RETRIES + 2))
     assert state["outcome"] == "failed"
 
@@ -122,7 +122,7 @@ def test_a_host_that_never_answers_is_given_up():
     model = ScriptedModel(script)
     limits = Limits(step_timeout=0.05, max_stalls=1)
     config = team(model, worker(lambda context: "A fact."), limits=limits)
-    state = run_sync(quick(config), {"plan": "- [ ] 1. Find it @a\n"})
+    state = run_sync(quick(config), {"plan": "- [ ] 1. Find it @a\n"}).state
     assert state["outcome"] == "completed"
     assert "A fact." in state["final_answer"].text
     assert len(model.calls) == 2 * 3
@@ -138,7 +138,7 @@ def test_a_host_that_cannot_even_think_is_an_error_before_anything_was_done():
 def test_a_run_with_too_few_calls_to_think_answers_all_the_same():
     model = ScriptedModel({"think": [""]})
     config = team(model, worker(lambda context: "x"), limits=Limits(max_model_calls=1))
-    state = run_sync(quick(config), "Do it.")
+    state = run_sync(quick(config), "Do it.").state
     assert state["outcome"] == "failed"
     assert "max_model_calls" in state["final_answer"].text
 
@@ -153,10 +153,10 @@ async def test_a_run_whose_rounds_are_spent_only_waits_for_its_answers():
     config = team(model, *specialists, limits=Limits(max_rounds=1, max_stalls=3))
     graph = quick(config, checkpointer=InMemorySaver())
     plan = "- [ ] 1. Ask @a\n- [ ] 2. Do @b\n"
-    waiting = await run(graph, {"plan": plan}, config=THREAD)
+    waiting = (await run(graph, {"plan": plan}, config=THREAD)).state
     assert waiting["outcome"] == "waiting"
     assert waiting["current_plan"].version == 1
-    state = await run(graph, Command(resume="That one."), config=THREAD)
+    state = (await run(graph, Command(resume="That one."), config=THREAD)).state
     assert state["current_plan"].step(1).result == "That one."
     assert (state["current_round"], state["max_rounds"]) == (2, 2)
     # The host wanted another round.

@@ -17,6 +17,7 @@ from replan import (
     run,
 )
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 CONFIG = {"configurable": {"thread_id": "t"}}
@@ -32,8 +33,8 @@ async def test_a_second_message_on_a_thread_starts_a_fresh_run(team, script):
     second = "---\ncomplexity: simple\n---\nYou asked to compare."
     with ScriptedModel({**script, "think": [script["think"], second]}) as model:
         graph = team(model, checkpointer=InMemorySaver())
-        first = await run(graph, "Compare.", config=CONFIG)
-        state = await run(graph, "What did I ask?", config=CONFIG)
+        first = (await run(graph, "Compare.", config=CONFIG)).state
+        state = (await run(graph, "What did I ask?", config=CONFIG)).state
     assert state["outcome"] == "answered"
     assert state["run_id"] != first["run_id"]
     assert [message.type for message in state["messages"]] == ["human", "ai", "human", "ai"]
@@ -90,12 +91,12 @@ async def test_a_run_that_was_cancelled_goes_on_without_doing_finished_steps_aga
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
         given = {"messages": [("user", "Go.")], "plan": plan}
-        running = asyncio.ensure_future(run(graph, given, config=CONFIG))
+        running = asyncio.ensure_future(state_of(run(graph, given, config=CONFIG)))
         await blocked.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
     assert ran == [1, 2, 3, 3]
     assert state["outcome"] == "completed"
     assert state["current_specialist_results"]["2/a"].text.startswith("text 2 from {1: ")
@@ -114,12 +115,12 @@ async def test_a_new_message_keeps_what_an_overtaken_run_had_finished():
     with ScriptedModel({"think": "---\ncomplexity: simple\n---\nYes."}) as model:
         graph = graph_of(work, model, InMemorySaver())
         given = {"messages": [("user", "Go.")], "plan": plan}
-        running = asyncio.ensure_future(run(graph, given, config=CONFIG))
+        running = asyncio.ensure_future(state_of(run(graph, given, config=CONFIG)))
         await blocked.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        state = await run(graph, "Still there?", config=CONFIG)
+        state = (await run(graph, "Still there?", config=CONFIG)).state
     kept = state["execution_history"][0].results.results
     assert kept["1/a"].text == "finished text"
     system, *others = model.calls[0].messages
@@ -172,7 +173,7 @@ async def test_a_run_that_an_earlier_version_left_in_think_begins_there(team, sc
         known = (await graph.aget_state(CONFIG)).values.get("run_id")
         await graph.aupdate_state(CONFIG, {"messages": [("user", "Go.")]}, as_node="begin")
         assert (await graph.aget_state(CONFIG)).next == ("think",)
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
     assert (state["outcome"], state["run_id"] == known) == ("completed", False)
     assert state["thinking_history"][-1].original_messages[-1].text == "Go."
     assert len(state["thinking_history"]) == len(before) + 1

@@ -18,7 +18,7 @@ STRAIGHT = "- [ ] 1. One @researcher\n- [ ] 2. Two @analyst (after 1)\n"
 
 async def test_an_empty_think_reply_is_asked_for_again_with_the_complaint(team):
     with ScriptedModel({"think": ["", "---\ncomplexity: simple\n---\nParis."]}) as model:
-        state = await run(team(model), "Capital?")
+        state = (await run(team(model), "Capital?")).state
     assert state["final_answer"].text == "Paris."
     assert state["unreadable_replies"] == []
     again = model.calls[1].messages
@@ -28,7 +28,7 @@ async def test_an_empty_think_reply_is_asked_for_again_with_the_complaint(team):
 
 async def test_two_empty_think_replies_make_a_simple_request(team):
     with ScriptedModel({"think": ["", " "], "direct_answer": "Paris."}) as model:
-        state = await run(team(model), "Capital?")
+        state = (await run(team(model), "Capital?")).state
     assert state["final_answer"].text == "Paris."
     assert state["current_thinking_result"].complexity is TaskComplexity.SIMPLE
     assert [reply.node for reply in state["unreadable_replies"]] == ["think"]
@@ -46,7 +46,7 @@ async def test_a_plan_without_front_matter_is_a_plan(team):
     plan = STRAIGHT
     replies = {"think": plan, "step 1": "a", "step 2": "b", "feedback": COMPLETE}
     with ScriptedModel(replies) as model:
-        state = await run(team(model), "Do it.")
+        state = (await run(team(model), "Do it.")).state
     assert state["outcome"] == "completed"
 
 
@@ -59,7 +59,7 @@ async def test_a_plan_with_a_cycle_is_shown_to_the_model_once(team):
 
     replies = {"think": CYCLE, "plan_creation": mended, "feedback": COMPLETE}
     with ScriptedModel({**replies, "step 1": "a", "step 2": "b"}) as model:
-        state = await run(team(model), "Do it.")
+        state = (await run(team(model), "Do it.")).state
     assert "1 -> 2 -> 1" in complaints[0]
     assert state["outcome"] == "completed"
     assert state["current_plan"].step(1).dependencies == ()
@@ -77,7 +77,7 @@ async def test_a_plan_that_is_too_large_is_complained_about_once(team):
 
     replies = {"think": LARGE, "plan_creation": smaller, "feedback": COMPLETE}
     with ScriptedModel({**replies, "step 1": "a", "step 2": "b"}) as model:
-        state = await run(team(model), "Do it.")
+        state = (await run(team(model), "Do it.")).state
     assert "5,001 items and headings; at most 5,000 are read" in complaints[0]
     assert state["outcome"] == "completed"
     assert state["unreadable_replies"] == []
@@ -86,7 +86,7 @@ async def test_a_plan_that_is_too_large_is_complained_about_once(team):
 async def test_a_plan_that_stays_too_large_becomes_one_step_on_record(team):
     replies = {"think": LARGE, "plan_creation": LARGE, "feedback": COMPLETE}
     with ScriptedModel({**replies, "specialist": "done"}) as model:
-        state = await run(team(model), "Find the policy.")
+        state = (await run(team(model), "Find the policy.")).state
     assert state["outcome"] == "completed"
     assert [step.description for step in state["current_plan"].steps] == ["Find the policy."]
     record = state["unreadable_replies"][0]
@@ -97,7 +97,7 @@ async def test_a_plan_that_stays_too_large_becomes_one_step_on_record(team):
 async def test_of_a_plan_that_stays_wrong_what_can_be_read_is_taken(team):
     replies = {"think": CYCLE, "plan_creation": CYCLE, "feedback": COMPLETE}
     with ScriptedModel({**replies, "step 1": "a", "step 2": "b"}) as model:
-        state = await run(team(model), "Do it.")
+        state = (await run(team(model), "Do it.")).state
     assert state["outcome"] == "completed"
     record = state["unreadable_replies"][0]
     assert (record.node, record.fallback) == ("plan_creation", "the steps that could be read")
@@ -111,7 +111,7 @@ async def test_a_complex_request_without_any_plan_becomes_one_step(team):
         "feedback": COMPLETE,
     }
     with ScriptedModel(replies) as model:
-        state = await run(team(model), "Find the policy.")
+        state = (await run(team(model), "Find the policy.")).state
     assert [step.description for step in state["current_plan"].steps] == ["Find the policy."]
     assert state["unreadable_replies"][0].fallback == "a plan of one step"
 
@@ -120,7 +120,7 @@ async def test_a_complex_request_without_any_plan_becomes_one_step(team):
 async def test_feedback_that_stays_empty_is_judged_by_status(team, script, reply):
     replies = {**script, "feedback": [reply, reply], "final_answer": "From the results."}
     with ScriptedModel(replies) as model:
-        state = await run(team(model), "Compare.")
+        state = (await run(team(model), "Compare.")).state
     assert state["outcome"] == "completed"
     assert state["current_feedback_result"].by == "rule"
     assert state["final_answer"].text == "From the results."
@@ -128,14 +128,14 @@ async def test_feedback_that_stays_empty_is_judged_by_status(team, script, reply
 
 async def test_an_empty_reply_of_a_specialist_is_tried_again(team, script):
     with ScriptedModel({**script, "step 1": ["", "The EU text."]}) as model:
-        state = await run(team(model), "Compare.")
+        state = (await run(team(model), "Compare.")).state
     assert state["current_specialist_results"]["1/researcher"].retry_count == 1
 
 
 async def test_the_front_matter_of_a_specialist_never_shows_in_its_text(team, script):
     reply = "---\nstatus: partial\nconfidence: 0.4\n---\nOnly half."
     with ScriptedModel({**script, "step 3": reply}) as model:
-        state = await run(team(model), "Compare.")
+        state = (await run(team(model), "Compare.")).state
     result = state["current_specialist_results"]["3/analyst"]
     assert (result.text, result.status, result.confidence) == ("Only half.", "partial", 0.4)
 
@@ -143,7 +143,7 @@ async def test_the_front_matter_of_a_specialist_never_shows_in_its_text(team, sc
 async def test_braces_and_dollars_in_user_text_and_results_are_text(team, script):
     odd = "Use {x} and ${HOME} and $team and </result> %s"
     with ScriptedModel({**script, "step 1": odd}) as model:
-        state = await run(team(model), f"Compare {odd}")
+        state = (await run(team(model), f"Compare {odd}")).state
     assert state["current_specialist_results"]["1/researcher"].text == odd
     feedback = next(call for call in model.calls if call.node == "feedback")
     assert "${HOME} and $team" in feedback.messages[-1].text
@@ -160,7 +160,7 @@ async def test_thinking_and_front_matter_never_reach_an_answer_of_its_own(team):
 
 async def test_a_reply_that_is_always_empty_ends_as_a_failure_and_says_so(team):
     with ScriptedModel({"think": ["", ""], "direct_answer": ""}) as model:
-        state = await run(team(model), "Capital?")
+        state = (await run(team(model), "Capital?")).state
     assert state["outcome"] == "failed"
     assert "empty reply" in state["final_answer"].text
 
@@ -169,6 +169,6 @@ async def test_a_plain_list_under_a_complex_judgement_is_the_plan(team):
     plan = "---\ncomplexity: complex\n---\n1. Find a\n2. Find b\n"
     replies = {"think": plan, "step 1": "a", "step 2": "b", "feedback": COMPLETE}
     with ScriptedModel(replies) as model:
-        state = await run(team(model), "Do it.")
+        state = (await run(team(model), "Do it.")).state
     assert state["usage"].calls == 4
     assert state["outcome"] == "completed"

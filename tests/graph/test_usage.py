@@ -6,6 +6,7 @@ import pytest
 
 from replan import Host, MultiAgentConfig, Price, Specialist, build_graph, open_storage, run
 from replan.testing import Reply, ScriptedModel, always
+from states import state_of
 
 PLAN = "# Work\n\n- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"
 THREAD = {"configurable": {"thread_id": "t"}}
@@ -44,13 +45,15 @@ async def test_calls_that_were_cut_off_are_counted_and_paid_for(key, tmp_path):
     )
     async with open_storage(tmp_path / "runs.db") as storage:
         graph = build_graph(config, storage=storage)
-        running = asyncio.ensure_future(run(graph, "Go.", config=THREAD, run_id="r"))
+        running = asyncio.ensure_future(state_of(run(graph, "Go.", config=THREAD, run_id="r")))
         await server.arrived.wait()
         running.cancel()
         await asyncio.wait({running})
     # All anew, as another process would have it.
     async with open_storage(tmp_path / "runs.db") as storage:
-        state = await run(build_graph(config, storage=storage), "Go.", config=THREAD, run_id="r")
+        state = await state_of(
+            run(build_graph(config, storage=storage), "Go.", config=THREAD, run_id="r")
+        )
     usage = state["usage"]
     assert (state["outcome"], usage.calls, server.asked) == ("completed", 5, 5)
     assert usage.by["(cut off)"].calls == 1
@@ -68,5 +71,5 @@ async def test_where_nothing_was_cut_off_nothing_is_added(tmp_path):
         prices={"ScriptedModel": Price(input=0.1, output=0.7)},
     )
     async with open_storage(tmp_path / "runs.db") as storage:
-        state = await run(build_graph(config, storage=storage), "Go.", config=THREAD)
+        state = (await run(build_graph(config, storage=storage), "Go.", config=THREAD)).state
     assert set(state["usage"].by) == {"think", "a", "feedback"}

@@ -62,7 +62,7 @@ async def team(where):
 
 
 async def is_usable(graph, config=THREAD):
-    return (await run(graph, {"plan": PLAN}, config=config))["outcome"] == "completed"
+    return (await run(graph, {"plan": PLAN}, config=config)).state["outcome"] == "completed"
 
 
 async def test_an_answer_that_cannot_be_kept_leaves_the_question_open(team):
@@ -70,13 +70,13 @@ async def test_an_answer_that_cannot_be_kept_leaves_the_question_open(team):
         return f"{ask_user('How much?')}" if context.plan_step.id == 1 else "done"
 
     graph = team(work)
-    assert (await run(graph, {"plan": PLAN}, config=THREAD))["outcome"] == "waiting"
+    assert (await run(graph, {"plan": PLAN}, config=THREAD)).state["outcome"] == "waiting"
     for given in [*ODD, *({"1/worker/1": value} for value in ODD)]:
         with pytest.raises(InputError, match="cannot be kept"):
             await run(graph, Command(resume=given), config=THREAD)
         with pytest.raises(InputError, match="cannot be kept"):
             await graph.ainvoke(Command(resume=given), THREAD)
-    state = await run(graph, Command(resume={"1/worker/1": "ten"}), config=THREAD)
+    state = (await run(graph, Command(resume={"1/worker/1": "ten"}), config=THREAD)).state
     assert state["outcome"] == "completed"
     assert state["current_specialist_results"]["1/worker"].text == "ten"
 
@@ -131,7 +131,7 @@ async def test_a_model_that_writes_such_a_number_ends_no_run(team):
         return "done"
 
     graph = team(work)
-    state = await run(graph, "Pay.", config=THREAD)
+    state = (await run(graph, "Pay.", config=THREAD)).state
     assert state["outcome"] == "completed"
     assert 10**23 not in [value for parameters in seen for value in parameters.values()]
 
@@ -151,11 +151,11 @@ async def test_a_model_that_writes_such_a_number_ends_no_run(team):
 )
 async def test_what_a_specialist_gives_is_made_harmless(team, given):
     graph = team(lambda context: given)
-    state = await run(graph, {"plan": "- [ ] 1. Work @worker\n"}, config=THREAD)
+    state = (await run(graph, {"plan": "- [ ] 1. Work @worker\n"}, config=THREAD)).state
     assert state["outcome"] in ("completed", "failed")
     (result,) = state["current_specialist_results"].values()
     assert (result.text or result.error).replace("\ufffd", "") in ("ab", "x", "a")
-    again = await run(team(), {"plan": PLAN}, config=THREAD)
+    again = (await run(team(), {"plan": PLAN}, config=THREAD)).state
     assert again["outcome"] == "completed"
 
 
@@ -163,7 +163,7 @@ async def test_what_a_specialist_gives_is_made_harmless(team, given):
 async def test_a_question_with_such_a_text_is_asked_once(team, odd):
     graph = team(lambda context: f"{ask_user(odd)}")
     await run(graph, {"plan": "- [ ] 1. Ask @worker\n"}, config=THREAD)
-    state = await run(graph, Command(resume="yes"), config=THREAD)
+    state = (await run(graph, Command(resume="yes"), config=THREAD)).state
     assert state["outcome"] == "completed"
     assert [each.text.replace("\ufffd ", "") for each in state["questions"].values()] == ["Was it?"]
 

@@ -20,7 +20,7 @@ def graph_of(script, checkpointer=None):
 async def test_a_step_given_by_the_cards_and_text_that_looks_like_an_order_are_warnings():
     graph = graph_of({"feedback": DONE})
     plan = "- [ ] 1. Pay invoices\n- [ ] 2. Send (needs all of it) @mailer\n"
-    state = await run(graph, {"plan": plan})
+    state = (await run(graph, {"plan": plan})).state
     assert state["warnings"] == [
         (
             "In the plan, line 2: '(needs all of it)' looks like a dependency and was read "
@@ -42,7 +42,7 @@ async def test_a_reply_that_could_not_be_read_is_a_warning_with_what_was_done_in
 
 async def test_an_answer_that_is_not_whole_is_a_warning():
     cut = Reply("---\ncomplexity: simple\n---\nLima is the cap", finish_reason="length")
-    state = await run(graph_of({"think": cut}), "Which is the capital of Peru?")
+    state = (await run(graph_of({"think": cut}), "Which is the capital of Peru?")).state
     (warning,) = state["warnings"]
     assert warning.startswith("The answer is not whole: ")
     assert state["outcome"] == "partial"
@@ -51,7 +51,7 @@ async def test_an_answer_that_is_not_whole_is_a_warning():
 async def test_the_next_run_of_a_thread_begins_without_warnings():
     graph = graph_of({"feedback": always(DONE)}, InMemorySaver())
     thread = {"configurable": {"thread_id": "1"}}
-    first = await run(graph, {"plan": "- [ ] 1. Pay invoices\n"}, config=thread)
-    second = await run(graph, {"plan": "- [ ] 1. Pay invoices @payer\n"}, config=thread)
+    first = (await run(graph, {"plan": "- [ ] 1. Pay invoices\n"}, config=thread)).state
+    second = (await run(graph, {"plan": "- [ ] 1. Pay invoices @payer\n"}, config=thread)).state
     assert len(first["warnings"]) == 1
     assert second["warnings"] == []

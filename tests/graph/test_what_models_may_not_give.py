@@ -30,7 +30,7 @@ async def told_by(bank, given, replies, *, effects="unsafe", **limits):
         team = [Specialist(name="pay", intended_use="Pays.", run=bank.pay, effects=effects)]
         host = Host(tool_calling_model=model)
         graph = build_graph(MultiAgentConfig(host=host, specialists=team, limits=limits))
-        return await run(graph, given)
+        return (await run(graph, given)).state
 
 
 @pytest.mark.parametrize(("effects", "payments"), [("unsafe", 1), ("pure", 3)])

@@ -4,6 +4,7 @@ import pytest
 
 from replan import Host, InputError, MultiAgentConfig, Specialist, build_graph, run, stream
 from replan.testing import ScriptedModel
+from states import state_of
 
 DONE = "---\nverdict: complete\nfeedback: fine\n---\nThe answer."
 PLAN = "---\ncomplexity: complex\n---\n"
@@ -43,7 +44,7 @@ async def test_a_name_that_nobody_has_is_a_mistake_that_the_model_is_asked_about
         },
         did=did,
     )
-    state = await run(graph, "Facts, please")
+    state = (await run(graph, "Facts, please")).state
     assert did == [("mailer", 1)]
     assert state["unreadable_replies"] == []
     asked = model.calls[1].messages[-1].text
@@ -57,7 +58,9 @@ async def test_a_name_that_stays_unknown_fails_as_nobody_and_stays_in_the_docume
     plan = "- [ ] 1. Collect facts @researcher\n- [ ] 2. Send them @mailer (after 1)\n"
     graph, _ = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
     events = [event async for event in stream(graph, "Facts, please")]
-    state = await run(host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE})[0], "x")
+    state = await state_of(
+        run(host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE})[0], "x")
+    )
     assert did == []
     (failed,) = [event for event in events if event.type == "specialist_completed"]
     assert (failed.step_id, failed.specialist) == (1, "researcher")
@@ -74,7 +77,7 @@ async def test_one_known_name_beside_an_unknown_one_does_its_part_and_the_other_
     did = []
     plan = "- [ ] 1. Send the facts @mailer @researcher\n"
     graph, _ = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
-    state = await run(graph, "x")
+    state = (await run(graph, "x")).state
     assert did == [("mailer", 1)]
     assert state["current_plan"].step(1).specialists == ("mailer", "researcher")
     assert state["current_specialist_results"]["1/researcher"].status == "failed"
@@ -93,7 +96,7 @@ async def test_a_step_without_a_name_that_fits_no_card_is_asked_about_then_fails
     did = []
     plan = "- [ ] 1. Think about colours\n"
     graph, model = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
-    state = await run(graph, "x")
+    state = (await run(graph, "x")).state
     assert did == []
     assert "Step 1 (line 1) names nobody" in model.calls[1].messages[-1].text
     assert state["current_plan"].step(1).status == "failed"
@@ -135,7 +138,7 @@ async def test_a_list_in_words_of_order_is_asked_about_once_then_done_with_a_war
     plan = "1. Find it @a\n2. Then compare @a\n"
     script = {"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}
     graph, model = host(script, team={"a": ("x", {})}, did=[])
-    state = await run(graph, "Go.")
+    state = (await run(graph, "Go.")).state
     assert [call.node for call in model.calls] == ["think", "plan_creation", "feedback"]
     assert "It begins with 'Then', but waits for no step" in model.calls[1].messages[-1].text
     assert "'Then' looks like a dependency" in " ".join(state["warnings"])
@@ -173,7 +176,7 @@ async def test_a_name_that_nobody_has_in_a_revision_is_asked_about_then_fails():
         },
         did=did,
     )
-    state = await run(graph, "x")
+    state = (await run(graph, "x")).state
     assert did == [("mailer", 1)]
     assert "names @critic, whom the team does not have" in model.calls[2].messages[-1].text
     assert state["current_plan"].step(2).status == "failed"
@@ -184,7 +187,7 @@ async def test_a_step_that_nobody_does_fails_when_its_turn_comes():
     did = []
     plan = "- [ ] 1. Send mail @mailer\n- [ ] 2. Clean up @janitor (if 1 failed)\n"
     graph, _ = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
-    state = await run(graph, "x")
+    state = (await run(graph, "x")).state
     assert did == [("mailer", 1)]
     assert state["current_plan"].step(2).status == "skipped"
     assert state["outcome"] == "completed"

@@ -31,7 +31,7 @@ from replan.runs.asks import Ask, ask_of, asks_of, bound_resumption, resumption
 from replan.runs.event_log import EventLog
 from replan.runs.looking import config_of
 from replan.runs.requests import BEAT, answers_in, note_answers
-from replan.runs.running import stream
+from replan.runs.running import stream_graph
 from replan.steps.step_questions import ANSWERS
 
 logger = logging.getLogger(__name__)
@@ -195,7 +195,7 @@ class Session:
                 return
 
     async def _stream(self, given: Any, stop: asyncio.Event) -> None:
-        events = stream(
+        events = stream_graph(
             self._graph,
             given,
             settings=self._settings,

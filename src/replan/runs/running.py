@@ -1,4 +1,4 @@
-"""Run a graph: whole, from synchronous code, or as a stream of typed events."""
+"""Run a graph: whole, followed, or as a stream of typed events."""
 # LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
 # pyright: reportUnknownMemberType=false
 
@@ -16,7 +16,6 @@ from replan.calling import Call, Graph, Input, alone, is_served, loosened, prepa
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
 from replan.models.listening import without_tokens
-from replan.own_loop import completed
 from replan.ports.ownership import as_owner
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.cuts import CUTS
@@ -30,7 +29,7 @@ _END = object()
 logger = logging.getLogger(__name__)
 
 
-async def run(  # noqa: PLR0913 - what a run can be told
+async def run_graph(  # noqa: PLR0913 - what a run can be told
     graph: Graph,
     input: Input,  # noqa: A002 - LangGraph calls it so
     *,
@@ -81,29 +80,7 @@ async def run(  # noqa: PLR0913 - what a run can be told
     return cast("EnhancedState", state)
 
 
-def run_sync(
-    graph: Graph,
-    input: Input,  # noqa: A002 - LangGraph calls it so
-    *,
-    settings: RunSettings | None = None,
-    config: RunnableConfig | None = None,
-    run_id: str | None = None,
-) -> EnhancedState:
-    """Run a graph from code that is not asynchronous; see `run`.
-
-    Raises:
-        RuntimeError: An event loop runs already; await `run` there.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        raise RuntimeError("An event loop runs already: use `await replan.run(...)` here.")
-    return completed(lambda: run(graph, input, settings=settings, config=config, run_id=run_id))
-
-
-async def stream(  # noqa: PLR0913 - what a run can be told
+async def stream_graph(  # noqa: PLR0913 - what a run can be told
     graph: Graph,
     input: Input,  # noqa: A002 - LangGraph calls it so
     *,

@@ -47,7 +47,7 @@ async def _outcome(
         given: Any = {"messages": [("user", "Go.")], "plan": plan}
         if (await graph.aget_state(config)).values:
             given = Command(resume=answers[0]) if answers else None
-        state = await run(graph, given, config=config, run_id=RUN)
+        state = (await run(graph, given, config=config, run_id=RUN)).state
         results = state.get("current_specialist_results", {}).values()
         ledger = await storage.journal.ledger(RUN)
         return {

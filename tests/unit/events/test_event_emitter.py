@@ -59,7 +59,7 @@ async def test_the_log_tells_of_a_reply_that_contradicts_itself(caplog):
     team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
     host = Host(tool_calling_model=ScriptedModel(script))
     with caplog.at_level(logging.WARNING, "replan"):
-        state = await run(build_graph(MultiAgentConfig(host=host, specialists=team)), "Go.")
+        state = (await run(build_graph(MultiAgentConfig(host=host, specialists=team)), "Go.")).state
     told = [
         "complexity is complex, next_action is direct_answer",
         "verdict is complete, suggested_action is update_plan",

@@ -28,6 +28,6 @@ async def test_a_run_that_is_drained_starts_no_step_and_goes_on_where_it_was():
         with pytest.raises(GraphDrained):
             await graph.ainvoke(given, CONFIG, control=control, durability="sync")
         assert ran == [1]
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
     assert ran == [1, 2]
     assert state["outcome"] == "completed"

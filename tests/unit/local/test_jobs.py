@@ -18,7 +18,7 @@ FARM = (
 @pytest.fixture
 def job(tmp_path):
     async def do(request, directory):
-        return await run(build_graph(local_team(directory, tmp_path / "out")), request)
+        return (await run(build_graph(local_team(directory, tmp_path / "out")), request)).state
 
     return do
 

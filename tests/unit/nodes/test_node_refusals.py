@@ -71,7 +71,7 @@ async def go(replies, given, work=lambda context: "done", *, settings=None, **op
     with ScriptedModel(replies) as model:
         team = [Specialist(name=name, intended_use="Works.", run=work) for name in "ab"]
         config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
-        return await run(build_graph(config), given, settings=settings), model
+        return (await run(build_graph(config), given, settings=settings)).state, model
 
 
 def asked(plan=PLAN):

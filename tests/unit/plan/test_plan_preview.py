@@ -223,7 +223,7 @@ def calls_of(text, next_reply, limits, *, merged=True, revisable=False):
     graph = host_graph(services).compile()
     # Only who listens has streams asked for, which a server can refuse.
     listening = {"callbacks": [StreamingStdOutCallbackHandler()]}
-    state = run_sync(graph, {"messages": [("user", "Go.")], "plan": text}, config=listening)
+    state = run_sync(graph, {"messages": [("user", "Go.")], "plan": text}, config=listening).state
     assert state["usage"].calls == model.calls + other.calls
     return model.calls + other.calls
 

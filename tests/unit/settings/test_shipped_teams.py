@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from replan.app import build_graph
-from replan.runs.running import run
+from replan.runtime import run
 from replan.settings.schema import team_schema
 from replan.settings.starter import SCHEMA_NAME, starter_team
 from replan.settings.team_file import read_team_file
@@ -88,7 +88,7 @@ async def test_the_example_with_a_function_of_ones_own_computes():
     team = read_team_file(EXAMPLES / "deadline_team.yaml", {})
     plan = "- [ ] 1. Count from 2026-03-02 to 2026-04-10 @calendar\n"
     graph = build_graph(team.config, models=team.models)
-    state = await run(graph, {"messages": [("user", "count")], "plan": plan})
+    state = (await run(graph, {"messages": [("user", "count")], "plan": plan})).state
 
     assert "**30** working days" in state["current_plan"].step(1).result
 

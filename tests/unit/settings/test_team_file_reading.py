@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 from replan.app import build_graph
 from replan.errors import ConfigurationError, TeamFileError, UsageError
 from replan.graph.config import Host, MultiAgentConfig, Specialist
-from replan.runs.running import run
+from replan.runtime import run
 from replan.settings.sections import HostSection, SpecialistSection, TeamSection
 from replan.settings.team_file import read_team_file
 from replan.state.limits import Limits
@@ -236,9 +236,12 @@ specialists:
   - {name: baker, intended_use: Bakes bread., run: "bakery_run:bake"}
 """)
     plan = "- [ ] 1. Six rolls @baker\n"
-    state = await run(
-        build_graph(team.config, models=team.models), {"messages": [("user", "go")], "plan": plan}
-    )
+    state = (
+        await run(
+            build_graph(team.config, models=team.models),
+            {"messages": [("user", "go")], "plan": plan},
+        )
+    ).state
 
     assert state["outcome"] == "completed"
     assert isinstance(state["final_answer"], AIMessage)

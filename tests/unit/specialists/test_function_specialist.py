@@ -23,6 +23,7 @@ from replan.specialists.foreign import call
 from replan.specialists.function import FunctionSpecialist
 from replan.state.team import SpecialistCard
 from replan.testing import ScriptedModel
+from states import state_of
 
 CARD = SpecialistCard(name="a", intended_use="Works.")
 CONFIG = {"tags": ["mine"]}
@@ -143,7 +144,9 @@ async def result_in_a_graph(function):
     with ScriptedModel({"feedback": "---\nverdict: complete\n---\nSorry."}) as model:
         team = [Specialist(name="a", intended_use="Works.", run=function)]
         graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
-        state = await run(graph, {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n"})
+        state = await state_of(
+            run(graph, {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n"})
+        )
     return state["current_specialist_results"]["1/a"]
 
 
@@ -182,7 +185,7 @@ with ScriptedModel({"feedback": "---\\nverdict: complete\\n---\\nSorry."}) as mo
     team = [Specialist(name="a", intended_use="Hangs.", run=hang)]
     graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
     plan = "- [ ] 1. One @a (timeout 50ms; retries 0)"
-    print(run_sync(graph, {"messages": [("user", "Go.")], "plan": plan})["outcome"])
+    print(run_sync(graph, {"messages": [("user", "Go.")], "plan": plan}).outcome)
 """
 
 

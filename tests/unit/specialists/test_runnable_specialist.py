@@ -222,7 +222,7 @@ async def test_in_a_host_graph_a_subgraph_s_model_calls_are_counted_and_streamed
 )
 async def test_in_a_host_graph_a_wrong_one_is_a_failed_result(way, error):
     with ScriptedModel({"feedback": COMPLETE}) as model:
-        state = await run(team_of(model, **way), ASKED)
+        state = (await run(team_of(model, **way), ASKED)).state
     result = state["current_specialist_results"]["1/a"]
     assert (result.status, result.retry_count) == ("failed", 0)
     assert error in result.error
@@ -241,7 +241,7 @@ HALF = AIMessage("They dif", response_metadata={"finish_reason": "length"})
 @pytest.mark.parametrize(("again", "asked"), [("They differ.", 2), (HALF, 2), ("", 2)])
 async def test_a_model_as_a_runnable_is_asked_once_more_for_a_result_without_its_end(again, asked):
     with ScriptedModel({"step 1": [HALF, again], "feedback": COMPLETE}) as model:
-        state = await run(team_of(model, invokable=model), ASKED)
+        state = (await run(team_of(model, invokable=model), ASKED)).state
     result = state["current_specialist_results"]["1/a"]
     is_whole = again == "They differ."
     assert (result.text, result.cut) == (
@@ -259,7 +259,7 @@ async def test_work_that_may_do_something_is_not_done_twice_but_marked(way):
         return HALF
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
-        state = await run(team_of(model, **{way: work}), ASKED)
+        state = (await run(team_of(model, **{way: work}), ASKED)).state
     result = state["current_specialist_results"]["1/a"]
     assert (result.text, result.cut, len(done)) == ("They dif", "reply_length", 1)
 
@@ -267,7 +267,7 @@ async def test_work_that_may_do_something_is_not_done_twice_but_marked(way):
 async def test_a_processor_of_a_result_without_its_end_gives_one_that_is_marked():
     with ScriptedModel({"step 1": [HALF, HALF], "feedback": COMPLETE}) as model:
         graph = team_of(model, chat_model=model, output_processor=lambda message: message.text)
-        state = await run(graph, ASKED)
+        state = (await run(graph, ASKED)).state
     result = state["current_specialist_results"]["1/a"]
     assert (result.text, result.cut) == ("They dif", "reply_length")
 
@@ -275,6 +275,6 @@ async def test_a_processor_of_a_result_without_its_end_gives_one_that_is_marked(
 async def test_where_no_call_is_left_half_a_result_is_better_than_none():
     with ScriptedModel({"step 1": HALF, "feedback": COMPLETE}) as model:
         graph = team_of(model, chat_model=model, limits=Budget(max_model_calls=1))
-        state = await run(graph, ASKED)
+        state = (await run(graph, ASKED)).state
     result = state["current_specialist_results"]["1/a"]
     assert (result.text, result.cut) == ("They dif", "reply_length")

@@ -20,6 +20,7 @@ from replan import (
     stream,
 )
 from replan.testing import Reply, Reset, ScriptedModel
+from states import state_of
 
 SIMPLE = "---\ncomplexity: simple\n---\n"
 LONG = "The long answer goes on. " * 20
@@ -60,7 +61,7 @@ def look(call):
 
 async def test_a_tool_is_called_for_the_direct_answer(look):
     with ScriptedModel({"think": SIMPLE, "direct_answer": [look, "It rains."]}) as model:
-        state = await run(graph_of(model, weather), "How is the weather in Bonn?")
+        state = (await run(graph_of(model, weather), "How is the weather in Bonn?")).state
     last = model.calls[-1].messages[-1]
     assert isinstance(last, ToolMessage)
     assert last.content == "rain in Bonn"
@@ -138,7 +139,7 @@ async def test_the_checker_of_the_configuration_decides_what_is_shown(call):
 async def test_an_answer_after_tools_that_was_cut_off_is_marked(look):
     half = Reply("It rai", finish_reason="length")
     with ScriptedModel({"think": SIMPLE, "direct_answer": [look, half]}) as model:
-        state = await run(graph_of(model, weather), "How is the weather in Bonn?")
+        state = (await run(graph_of(model, weather), "How is the weather in Bonn?")).state
     assert state["final_answer"].text == "It rai"
     assert (state["outcome"], state["limit_reached"]) == ("partial", "reply_length")
 
@@ -159,7 +160,7 @@ async def test_the_final_answer_of_a_plan_uses_no_tools():
         "feedback": "---\nverdict: complete\n---\nThe end.",
     }
     with ScriptedModel(script) as model:
-        state = await run(graph_of(model, weather), "Do it.")
+        state = (await run(graph_of(model, weather), "Do it.")).state
     assert state["final_answer"].text == "The end."
     assert model.bound_tools == []
 
@@ -172,7 +173,9 @@ async def test_a_hanging_tool_of_the_host_is_told_to_the_model(call):
 
     script = {"think": SIMPLE, "direct_answer": [call(("hang", {})), "I cannot know."]}
     with ScriptedModel(script) as model:
-        state = await run(graph_of(model, hang, limits=Limits(step_timeout=0.1)), "Weather?")
+        state = await state_of(
+            run(graph_of(model, hang, limits=Limits(step_timeout=0.1)), "Weather?")
+        )
     assert "was cut off" in model.calls[-1].messages[-1].text
     assert state["final_answer"].text == "I cannot know."
 
@@ -195,9 +198,9 @@ async def test_a_question_in_a_tool_of_the_host_waits_for_its_answer(call):
     script = {"think": SIMPLE, "direct_answer": [call(("ask", {"question": "Where?"})), "Rain."]}
     with ScriptedModel(script) as model:
         graph = graph_of(model, ask, checkpointer=InMemorySaver())
-        state = await run(graph, "Weather?", config=config)
+        state = (await run(graph, "Weather?", config=config)).state
         assert state["outcome"] == "waiting"
-        state = await run(graph, Command(resume="Bonn"), config=config)
+        state = (await run(graph, Command(resume="Bonn"), config=config)).state
     assert model.calls[-1].messages[-1].text == "Bonn"
     assert state["outcome"] == "answered"
 

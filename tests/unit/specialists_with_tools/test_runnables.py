@@ -207,7 +207,7 @@ async def to_result_later(message):
 @pytest.mark.parametrize("processor", [to_result, to_result_later])
 async def test_an_output_processor_makes_the_result(graph, script, processor, result_of):
     with ScriptedModel(script("The text.")) as model:
-        result = result_of(await run(graph(model, output_processor=processor), "Do it."))
+        result = result_of((await run(graph(model, output_processor=processor), "Do it.")).state)
     assert (result.status, result.confidence) == (ExecutionStatus.PARTIAL, 0.2)
     assert (result.text, result.specialist_name) == ("The text.", "worker")
 
@@ -225,7 +225,7 @@ def broken_too(given):
 async def test_a_failing_processor_fails_only_the_step(graph, host, result_of, processor, place):
     with ScriptedModel(host) as model:
         worker = {place: processor, "invokable": lambda messages: "The text."}
-        state = await run(graph(model, **worker), "Do it.")
+        state = (await run(graph(model, **worker), "Do it.")).state
     assert result_of(state).status is ExecutionStatus.FAILED
     assert "broken processor" in result_of(state).error
     assert state["is_completed"]
@@ -239,7 +239,7 @@ async def test_a_processor_that_gives_nonsense_fails_only_the_step(
 ):
     with ScriptedModel(host) as model:
         worker = {place: lambda given: nonsense, "invokable": lambda messages: "The text."}
-        state = await run(graph(model, **worker), "Do it.")
+        state = (await run(graph(model, **worker), "Do it.")).state
     assert type(nonsense).__name__ in result_of(state).error
 
 
@@ -296,7 +296,7 @@ async def test_callbacks_tags_and_metadata_reach_every_model(graph, host, way, r
     with ScriptedModel(["Inner."]) as inner, ScriptedModel(host) as model:
         seen = Seen()
         config: Any = {"callbacks": [seen], "tags": ["mine"], "metadata": {"tenant": "t1"}}
-        state = await run(graph(model, **ways_of(inner)[way]), "Do it.", config=config)
+        state = (await run(graph(model, **ways_of(inner)[way]), "Do it.", config=config)).state
     assert seen.seen == [(True, "t1")] * 3
     assert result_of(state).usage.calls == 1
 

@@ -57,7 +57,7 @@ for kind, work in HANGS.items():
         specialists=[Specialist(name="worker", intended_use="Works.", **work)],
         limits=Limits(step_timeout=0.2, step_retries=0),
     ))
-    state = START
+    state = START.state
     print(kind, state["current_specialist_results"]["1/worker"].error, sep=": ")
 """
 # What is synchronous inside of a runnable runs in the executor of the caller's loop, which waits.

@@ -64,7 +64,7 @@ async def test_functions_coroutines_and_langchain_tools_are_called(graph, script
     first = call(("add", {"a": 1, "b": 2}), ("multiply", {"a": 3, "b": 4}))
     second = call(("negate", {"a": 5}), ("square", {"a": 6}))
     with ScriptedModel(script(first, second, "Done.")) as model:
-        state = await run(graph(model, tools=[add, multiply, negate, Square()]), "Count.")
+        state = (await run(graph(model, tools=[add, multiply, negate, Square()]), "Count.")).state
     assert [message.content for message in told(model)] == ["3", "12", "-5", "36"]
     assert model.bound_tools[-1] == ("add", "multiply", "negate", "square")
     assert result_of(state).text == "Done."
@@ -84,7 +84,7 @@ async def test_front_matter_is_read_from_the_last_message_alone(graph, script, c
     head = "---\nstatus: partial\nconfidence: 0.4\nreplan_needed: true\n---\n"
     replies = (call(("add", {"a": 1, "b": 2}), said="---\nstatus: failed\n---"), head + "Half.")
     with ScriptedModel(script(*replies)) as model:
-        result = result_of(await run(graph(model, tools=[add]), "Count."))
+        result = result_of((await run(graph(model, tools=[add]), "Count.")).state)
     assert (result.status, result.confidence) == (ExecutionStatus.PARTIAL, 0.4)
     assert result.replan_needed
     assert result.text == "Half."
@@ -102,7 +102,7 @@ async def test_a_failing_tool_is_told_to_the_model_without_secrets(graph, script
 
     calls = call(("look", {"key": "a"}), ("refuse", {}))
     with ScriptedModel(script(calls, "I could not look.")) as model:
-        state = await run(graph(model, tools=[look, refuse]), "Look.")
+        state = (await run(graph(model, tools=[look, refuse]), "Look.")).state
     first, second = told(model)
     assert first.status == second.status == "error"
     assert "ConnectionError" in first.content
@@ -167,7 +167,7 @@ async def test_calls_without_ids_with_the_same_id_or_broken_arguments_get_their_
         ],
     )
     with ScriptedModel(script(odd, "Done.")) as model:
-        state = await run(graph(model, tools=[named, nothing]), "Name them.")
+        state = (await run(graph(model, tools=[named, nothing]), "Name them.")).state
     answers = told(model)
     assert [message.content for message in answers[:3]] == ["a", "b", "c"]
     assert "no JSON" in answers[3].content
@@ -191,7 +191,7 @@ async def test_a_reply_that_is_nothing_but_a_broken_call_is_not_the_end(graph, s
         ],
     )
     with ScriptedModel(script(broken, "I see.")) as model:
-        state = await run(graph(model, tools=[add]), "Count.")
+        state = (await run(graph(model, tools=[add]), "Count.")).state
     assert result_of(state).text == "I see."
 
 
@@ -199,7 +199,7 @@ async def test_a_reply_that_is_nothing_but_a_broken_call_is_not_the_end(graph, s
 async def test_as_many_rounds_of_tools_as_allowed_are_made(graph, script, call, rounds, result_of):
     again = [call(("add", {"a": 1, "b": 2}))] * rounds
     with ScriptedModel(script(*again, "Done.")) as model:
-        state = await run(graph(model, tools=[add], max_tool_rounds=rounds), "Count.")
+        state = (await run(graph(model, tools=[add], max_tool_rounds=rounds), "Count.")).state
     assert result_of(state).text == "Done."
 
 
@@ -207,7 +207,7 @@ async def test_one_round_of_tools_too_many_fails_the_step_once(graph, script, ca
     again = [call(("add", {"a": 1, "b": 2}))] * 3
     worker = {"tools": [add], "max_tool_rounds": 2}
     with ScriptedModel(script(*again)) as model:
-        result = result_of(await run(graph(model, **worker), "Count."))
+        result = result_of((await run(graph(model, **worker), "Count.")).state)
     assert result.status is ExecutionStatus.FAILED
     assert "max_tool_rounds" in result.error
     assert result.retry_count == 0
@@ -217,7 +217,7 @@ async def test_the_runs_model_calls_bound_the_loop(graph, script, call):
     script = script(*[call(("add", {"a": 1, "b": 2}))] * 3)
     with ScriptedModel(script) as model:
         limits = Limits(max_model_calls=5)
-        state = await run(graph(model, tools=[add], limits=limits), "Count.")
+        state = (await run(graph(model, tools=[add], limits=limits), "Count.")).state
     # Thinking, three rounds of the loop, and the last call of a run, kept back for the answer.
     assert len(model.calls) == 5
     assert (state["outcome"], state["limit_reached"]) == ("partial", "max_model_calls")
@@ -240,7 +240,7 @@ async def test_a_hanging_tool_ends_with_its_step(graph, script, call, result_of,
 
     one = hang if kind == "sync" else hang_too
     with ScriptedModel(script(call((one.__name__, {})))) as model:
-        state = await run(graph(model, tools=[one], limits=SLOW), "Hang.")
+        state = (await run(graph(model, tools=[one], limits=SLOW), "Hang.")).state
     never.set()
     assert "no answer within 0.2 s" in result_of(state).error
 
@@ -251,7 +251,7 @@ async def test_a_tool_that_cancels_itself_fails_no_more_than_its_step(graph, scr
         raise asyncio.CancelledError
 
     with ScriptedModel(script(call(("cancel", {})))) as model:
-        state = await run(graph(model, tools=[cancel]), "Cancel.")
+        state = (await run(graph(model, tools=[cancel]), "Cancel.")).state
     assert state["is_completed"]
 
 
@@ -294,10 +294,10 @@ async def test_a_question_in_a_tool_waits_and_the_answer_reaches_it(graph, scrip
     config: dict[str, Any] = {"configurable": {"thread_id": "t"}}
     with ScriptedModel(script(calls, "The red one.")) as model:
         whole = graph(model, tools=[ask, count], checkpointer=InMemorySaver())
-        state = await run(whole, "Choose.", config=config)
+        state = (await run(whole, "Choose.", config=config)).state
         assert state["outcome"] == "waiting"
         assert state["__interrupt__"][0].value == "Which?"
-        state = await run(whole, Command(resume="red"), config=config)
+        state = (await run(whole, Command(resume="red"), config=config)).state
     assert "red" in [message.content for message in told(model)]
     assert result_of(state).text == "The red one."
     assert state["outcome"] == "completed"
@@ -327,9 +327,9 @@ async def test_two_questions_at_once_get_each_its_own_answer(script, call):
             MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team),
             checkpointer=InMemorySaver(),
         )
-        state = await run(graph, "Ask.", config=config)
+        state = (await run(graph, "Ask.", config=config)).state
         answers = {i.id: i.value.replace("?", "!") for i in state["__interrupt__"]}
-        state = await run(graph, Command(resume=answers), config=config)
+        state = (await run(graph, Command(resume=answers), config=config)).state
     results = state["current_specialist_results"]
     assert [results[key].text for key in ("1/a", "2/b")] == ["A: one!", "B: two!"]
 
@@ -365,7 +365,7 @@ async def test_callbacks_tags_and_metadata_reach_the_models_inside_of_tools(grap
 
 def test_tools_work_from_synchronous_code(graph, script, call, result_of):
     with ScriptedModel(script(call(("add", {"a": 1, "b": 2})), "Three.")) as model:
-        assert result_of(run_sync(graph(model, tools=[add]), "Count.")).text == "Three."
+        assert result_of(run_sync(graph(model, tools=[add]), "Count.").state).text == "Three."
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ async def test_a_result_that_was_cut_off_is_asked_for_again_without_calling_a_to
     half = Reply("I paid fi", finish_reason="length")
     replies = script(call(("pay", {"amount": 5})), half, "Paid.")
     with ScriptedModel(replies) as model:
-        state = await run(graph(model, tools=[pay]), "Pay.")
+        state = (await run(graph(model, tools=[pay]), "Pay.")).state
     result = state["current_specialist_results"]["1/worker"]
     assert (result.text, result.cut, calls) == ("Paid.", "", [5])
     asked = [call.messages for call in model.calls if call.step == 1]

@@ -22,6 +22,7 @@ from replan import (
     waiting_for,
 )
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 CONFIG: dict[str, Any] = {"configurable": {"thread_id": "t"}}
 PLAN = {"messages": [("user", "Go.")], "plan": "- [ ] 1. Do it @worker\n"}
@@ -91,7 +92,7 @@ def cut_off(world):
 
     async def start(graph, given=PLAN):
         world.hold = True
-        running = asyncio.ensure_future(run(graph, given, config=CONFIG))
+        running = asyncio.ensure_future(state_of(run(graph, given, config=CONFIG)))
         await asyncio.wait_for(world.arrived.wait(), 20)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -146,10 +147,10 @@ async def test_after_a_question_nothing_is_asked_or_done_again(team, call, world
     calls = call(CALLS["mail"], ("ask", {"what": "Red?"}), CALLS["pay"])
     with ScriptedModel({"step 1": [calls, "Done."], "feedback": DONE}) as model:
         graph = team(model, [*world.tools(), ask])
-        state = await run(graph, PLAN, config=CONFIG)
+        state = (await run(graph, PLAN, config=CONFIG)).state
         (question,) = waiting_for(state)
         assert question.text == "Red?"
-        state = await run(graph, Command(resume="blue"), config=CONFIG)
+        state = (await run(graph, Command(resume="blue"), config=CONFIG)).state
         answers = [m.content for m in told(model)]
     assert sorted(world.done) == ["mail", "pay"]
     assert "blue" in answers
@@ -165,7 +166,7 @@ async def test_two_tools_that_ask_at_once_are_answered_in_any_order(team, call):
     calls = call(("ask", {"what": "One?"}), ("ask", {"what": "Two?"}))
     with ScriptedModel({"step 1": [calls, "Done."], "feedback": DONE}) as model:
         graph = team(model, [ask])
-        state = await run(graph, PLAN, config=CONFIG)
+        state = (await run(graph, PLAN, config=CONFIG)).state
         keys = {q.text: q.key for q in waiting_for(state)}
         answers = {keys["Two?"]: "second", keys["One?"]: "first"}
         await run(graph, Command(resume=answers), config=CONFIG)
@@ -180,14 +181,14 @@ async def test_a_call_that_was_cut_off_is_made_again_only_if_it_may_be(
     with ScriptedModel(script) as model:
         graph = team(model, world.tools())
         await cut_off(graph)
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
         assert len(world.done) == times
         if name == "mail":
             (question,) = waiting_for(state)
             assert question.kind == "in doubt"
             assert "The call of mail was cut off in try 1" in question.text
             assert question.details["arguments"] == {"to": "Ann"}
-            state = await run(graph, Command(resume="it is done: sent as 7"), config=CONFIG)
+            state = (await run(graph, Command(resume="it is done: sent as 7"), config=CONFIG)).state
             assert [m.content for m in told(model)] == ["sent as 7"]
     # The same call has the same key, and the model was asked for it once.
     assert len(set(world.keys)) == 1
@@ -226,10 +227,10 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again(team, call, worl
         graph = team(model, world.tools())
         await cut_off(graph)
         await run(graph, None, config=CONFIG)
-        state = await run(graph, Command(resume="hm"), config=CONFIG)
+        state = (await run(graph, Command(resume="hm"), config=CONFIG)).state
         (question,) = waiting_for(state)
         assert "'hm' cannot be read" in question.text
-        state = await run(graph, Command(resume="done"), config=CONFIG)
+        state = (await run(graph, Command(resume="done"), config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert world.done == ["mail"]
 
@@ -241,7 +242,7 @@ async def test_an_unsafe_call_in_doubt_fails_its_step_where_nobody_is_to_be_aske
     with ScriptedModel(script) as model:
         graph = team(model, world.tools(), on_doubt="fail")
         await cut_off(graph)
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
     assert "The call of mail was cut off in try 1" in result_of(state).error
     assert result_of(state).retry_count == 0
     assert state["outcome"] == "failed"
@@ -271,7 +272,7 @@ async def test_a_retry_begins_anew_only_if_nothing_was_done_that_counts(
         return "Done."
 
     with ScriptedModel({"step 1": [always(answer)], "feedback": DONE}) as model:
-        state = await run(team(model, world.tools()), PLAN, config=CONFIG)
+        state = (await run(team(model, world.tools()), PLAN, config=CONFIG)).state
     assert sorted(world.done) == sorted(done)
     assert result_of(state).retry_count == 1
     assert result_of(state).text == "Done."
@@ -285,10 +286,10 @@ async def test_an_unsafe_call_that_ran_out_of_time_is_asked_about_and_not_made_a
     with ScriptedModel(script) as model:
         graph = team(model, world.tools())
         given = {"plan": "- [ ] 1. Do it @worker (timeout 300ms)\n"}
-        state = await run(graph, given, config=CONFIG)
+        state = (await run(graph, given, config=CONFIG)).state
         (question,) = waiting_for(state)
         assert question.kind == "in doubt"
-        state = await run(graph, Command(resume="done"), config=CONFIG)
+        state = (await run(graph, Command(resume="done"), config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert world.done == ["mail"]
 
@@ -300,7 +301,7 @@ async def test_declared_effects_count_for_tools_that_do_not_say_themselves(
     with ScriptedModel(script) as model:
         graph = team(model, world.tools(), effects="pure")
         await cut_off(graph)
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
     assert world.done == ["mail", "mail"]
     assert state["outcome"] == "completed"
 
@@ -376,12 +377,12 @@ async def test_a_tool_that_needs_approval_waits_for_it(team, call, answer, hears
 
     with ScriptedModel({"step 1": [call(CALLS["mail"]), "Done."], "feedback": DONE}) as model:
         graph = team(model, [mail], approve=["mail"])
-        state = await run(graph, PLAN, config=CONFIG)
+        state = (await run(graph, PLAN, config=CONFIG)).state
         (question,) = waiting_for(state)
         assert (question.kind, sent) == ("approval", [])
         called = {"tool": "mail", "arguments": {"to": "Ann"}, "call": "0.0"}
         assert question.details == called
-        state = await run(graph, Command(resume=answer), config=CONFIG)
+        state = (await run(graph, Command(resume=answer), config=CONFIG)).state
         assert [m.content for m in told(model)] == [hears]
     assert sent == done
     assert state["outcome"] == "completed"
@@ -405,7 +406,7 @@ async def test_an_approved_call_that_was_cut_off_is_not_asked_about_again(
         graph = team(model, world.tools(), approve=["pay"])
         await run(graph, PLAN, config=CONFIG)
         await cut_off(graph, Command(resume="approve"))
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert world.done == ["pay", "pay"]
     assert len(set(world.keys)) == 1
@@ -494,7 +495,7 @@ async def test_the_host_is_told_of_a_call_of_its_own_that_was_cut_off(storage, w
         )
         graph = build_graph(config, storage=storage)
         await cut_off(graph, "Write to Ann.")
-        state = await run(graph, None, config=CONFIG)
+        state = (await run(graph, None, config=CONFIG)).state
     assert "The call of mail was cut off" in state["final_answer"].text
     assert world.done == ["mail"]
     assert len([c for c in model.calls if c.node == "direct_answer"]) == 2
@@ -514,6 +515,6 @@ async def test_the_host_is_told_that_nobody_knows_what_a_call_did_whose_time_is_
             specialists=[Specialist(name="worker", intended_use="Works.", chat_model=model)],
             limits=Limits(step_timeout=0.1),
         )
-        state = await run(build_graph(config), "Write to Ann.")
+        state = (await run(build_graph(config), "Write to Ann.")).state
     assert "The call of mail was cut off" in state["final_answer"].text
     assert world.done == ["mail"]

@@ -12,6 +12,7 @@ from replan.langgraph_inside import tasks
 from replan.state.results import Assignment
 from replan.steps.superstep import argument, read_state
 from replan.testing import ScriptedModel
+from states import state_of
 
 PLAN = """\
 - [ ] 1. One @a
@@ -72,7 +73,9 @@ async def whole_run(settings=None):
         config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
         graph = build_graph(config, checkpointer=InMemorySaver())
         thread = {"configurable": {"thread_id": "t"}}
-        return await run(graph, {"messages": [("user", "Go.")], "plan": PLAN}, config=thread)
+        return await state_of(
+            run(graph, {"messages": [("user", "Go.")], "plan": PLAN}, config=thread)
+        )
 
 
 def told(state):

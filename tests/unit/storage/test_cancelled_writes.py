@@ -12,6 +12,7 @@ from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.ports.journal import Bound, Reservation, Spending
 from replan.testing import ScriptedModel, always
+from states import state_of
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 PLAN = (
@@ -101,7 +102,9 @@ async def test_runs_are_cancelled_at_random_moments(where):
             for number in range(8):
                 run_id, thread = f"r{number}", {"configurable": {"thread_id": f"t{number}"}}
                 for _ in range(2):
-                    running = asyncio.ensure_future(run(graph, given, config=thread, run_id=run_id))
+                    running = asyncio.ensure_future(
+                        state_of(run(graph, given, config=thread, run_id=run_id))
+                    )
                     # The moment of the cancellation, not a wait for something.
                     await asyncio.sleep(draw.random() * 0.15)
                     running.cancel()
@@ -112,7 +115,7 @@ async def test_runs_are_cancelled_at_random_moments(where):
                 results = await storage.journal.results(run_id)
                 missing = AFTER.keys() - {each.step_id for each in results.values()}
                 before = len(effects)
-                state = await run(graph, given, config=thread, run_id=run_id)
+                state = (await run(graph, given, config=thread, run_id=run_id)).state
                 assert state["outcome"] == "completed"
                 assert {(run_id, step) for step in missing} == set(effects[before:])
                 assert len(state["current_specialist_results"]) == len(AFTER)

@@ -20,6 +20,7 @@ from replan import (
 )
 from replan.adapters.storage import holding
 from replan.ports.run_book import RunRecord
+from states import state_of
 
 PLAN = {"plan": "- [ ] 1. First @worker\n- [ ] 2. Second @worker (after 1)\n"}
 
@@ -60,7 +61,7 @@ def bench():
 async def test_a_thread_that_is_worked_on_is_left_alone(lasting, bench):
     async with lasting() as here, lasting() as elsewhere:
         first = asyncio.ensure_future(
-            run(bench.graph(here), PLAN, config=thread("a"), run_id="mine")
+            state_of(run(bench.graph(here), PLAN, config=thread("a"), run_id="mine"))
         )
         await bench.at_work.wait()
         for storage in (here, elsewhere):
@@ -70,23 +71,23 @@ async def test_a_thread_that_is_worked_on_is_left_alone(lasting, bench):
             with pytest.raises(ThreadBusyError):
                 await anext(stream(bench.graph(storage), PLAN, config=thread("a")))
         bench.go_on.set()
-        other = await run(bench.graph(elsewhere), PLAN, config=thread("b"), run_id="other")
+        other = (await run(bench.graph(elsewhere), PLAN, config=thread("b"), run_id="other")).state
         assert [(await first)["outcome"], other["outcome"]] == ["completed", "completed"]
         # It is free again, and the same input does nothing more.
-        state = await run(bench.graph(elsewhere), PLAN, config=thread("a"), run_id="mine")
+        state = (await run(bench.graph(elsewhere), PLAN, config=thread("a"), run_id="mine")).state
     assert state["run_id"] == "mine"
     assert bench.done == dict.fromkeys([(name, n) for name in ("mine", "other") for n in (1, 2)], 1)
 
 
 async def test_a_run_that_was_cancelled_lets_go(lasting, bench):
     async with lasting() as here, lasting() as elsewhere:
-        first = asyncio.ensure_future(run(bench.graph(here), PLAN, config=thread("a")))
+        first = asyncio.ensure_future(state_of(run(bench.graph(here), PLAN, config=thread("a"))))
         await bench.at_work.wait()
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
         bench.go_on.set()
-        assert (await run(bench.graph(elsewhere), None, config=thread("a")))["outcome"] == (
+        assert (await run(bench.graph(elsewhere), None, config=thread("a"))).state["outcome"] == (
             "completed"
         )
 
@@ -94,7 +95,7 @@ async def test_a_run_that_was_cancelled_lets_go(lasting, bench):
 async def test_threads_are_held_again_after_the_server_came_back(postgres_server, bench):
     where = postgres_server.dsn
     async with open_storage(where) as here, open_storage(where) as elsewhere:
-        first = asyncio.ensure_future(run(bench.graph(here), PLAN, config=thread("a")))
+        first = asyncio.ensure_future(state_of(run(bench.graph(here), PLAN, config=thread("a"))))
         await bench.at_work.wait()
         await asyncio.to_thread(postgres_server.kill)
         await asyncio.to_thread(postgres_server.start)
@@ -138,7 +139,7 @@ async def test_a_run_at_work_is_not_removed_and_another_leaves_its_thread_usable
     async with lasting() as here, lasting() as elsewhere:
         await here.runs.begin(record)
         working = asyncio.ensure_future(
-            run(bench.graph(here), PLAN, config=thread("a"), run_id="r")
+            state_of(run(bench.graph(here), PLAN, config=thread("a"), run_id="r"))
         )
         await bench.at_work.wait()
         for storage in (here, elsewhere):
@@ -149,5 +150,5 @@ async def test_a_run_at_work_is_not_removed_and_another_leaves_its_thread_usable
         assert len(await here.journal.ledger("r")) == 2
         await elsewhere.runs.remove("r")
         assert (await here.runs.find("r"), await here.journal.ledger("r")) == ([], [])
-        again = await run(bench.graph(here), PLAN, config=thread("a"), run_id="again")
+        again = (await run(bench.graph(here), PLAN, config=thread("a"), run_id="again")).state
     assert (again["outcome"], len(again["execution_history"])) == ("completed", 1)

@@ -254,9 +254,9 @@ async def test_the_state_of_a_specialist_that_is_a_graph_comes_back(kind, tmp_pa
             team = [Specialist(name="a", intended_use="Asks.", invokable=asking_graph())]
             config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
             graph = build_graph(config, **kept)
-            state = await run(graph, {"plan": "- [ ] 1. Ask @a\n"}, config=THREAD)
+            state = (await run(graph, {"plan": "- [ ] 1. Ask @a\n"}, config=THREAD)).state
             assert state["outcome"] == "waiting"
-            state = await run(graph, Command(resume="That"), config=THREAD)
+            state = (await run(graph, Command(resume="That"), config=THREAD)).state
     assert state["current_specialist_results"]["1/a"].text == "That x RED 2"
     assert caplog.records == []
 

@@ -102,7 +102,7 @@ async def test_a_run_whose_database_falls_silent_ends_with_an_error_and_goes_on_
             assert time.monotonic() - began < SOON
             network.end()
             async with open_storage(address, patience=PATIENCE) as storage:
-                state = await run(graph_of(storage, work), None, config=THREAD)
+                state = (await run(graph_of(storage, work), None, config=THREAD)).state
     assert state["outcome"] == "completed"
     # What the silence kept off the record was done once more, nothing else.
     assert [done.count(step) for step in (1, 3)] == [1, 1]

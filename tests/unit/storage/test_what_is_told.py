@@ -57,7 +57,7 @@ async def test_a_file_under_another_name_is_still_the_same(tmp_path):
     (tmp_path / "link.sqlite").symlink_to(tmp_path / "runs.sqlite")
     async with open_storage(tmp_path / "link.sqlite") as storage:
         graph = graph_of(lambda context: "done", storage)
-        state = await run(graph, {"plan": PLAN}, config=thread("t"))
+        state = (await run(graph, {"plan": PLAN}, config=thread("t"))).state
         assert state["outcome"] == "completed"
 
 
