@@ -409,7 +409,7 @@ def test_a_plan_is_edited_until_it_is_right_then_approved(workshop):
 def test_approve_alone_asks_about_a_models_plan_and_not_about_ones_own(workshop):
     assert workshop.carry_out(CHAIN, "--approve").exit_code == 0
     team = workshop.folder / "team.yaml"
-    words = ("Greet me. Then work.", "--team", team)
+    words = ("greet me @worker; work @worker", "--team", team)
     asked = workshop.do("run", "--approve", *words)
     assert asked.exit_code == 3, asked.output
     assert "waits for your word on its plan" in asked.stderr

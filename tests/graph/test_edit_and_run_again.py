@@ -22,6 +22,7 @@ from replan import (
     stream,
 )
 from replan.plan import sealed, unsealed
+from replan.plan.markdown.rendering import render_for_model
 from replan.prompts.host import HostPrompts, build_thinking_prompt
 from replan.testing import ScriptedModel, always
 
@@ -254,7 +255,7 @@ async def test_a_plan_that_was_left_open_is_shown_to_a_model_without_its_seal():
     plan = (await Team().run(PLAN))["current_plan"]
     host = HostPrompts(team=(), merged_planning=True, merged_answer=True)
     prompt = build_thinking_prompt(
-        [HumanMessage("And now?")], {"current_plan": plan, "is_completed": False}, host
+        [HumanMessage("And now?")], {"left_open": render_for_model(plan)}, host
     )
     asked = "".join(message.text for message in prompt)
     assert "Find the EU policy" in asked

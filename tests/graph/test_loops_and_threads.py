@@ -173,7 +173,7 @@ STUBBORN = """
 import asyncio
 from langchain_core.language_models import BaseChatModel
 from replan import Host, Limits, MultiAgentConfig, Specialist, build_graph, run_sync
-from replan.nodes import deadline
+from replan.spending import deadline
 
 class Stubborn(BaseChatModel):
     # Its retry loop takes a cancellation for one more failure.

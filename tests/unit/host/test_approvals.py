@@ -131,4 +131,4 @@ def test_a_decision_is_about_one_document_in_one_round():
 @pytest.mark.parametrize("state", [{}, {"current_plan": TaskPlan()}])
 async def test_a_gate_without_a_plan_that_waits_says_so(services, state):
     with pytest.raises(InputError, match="No plan in the state waits"):
-        await plan_approval(state, Runtime(), services=services())
+        await plan_approval(state, Runtime(), {}, services=services())
