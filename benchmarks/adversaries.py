@@ -29,7 +29,7 @@ from replan import (
 )
 from replan.adapters.models import LangChainModels
 from replan.adapters.storage.serializer import strict_serializer
-from replan.app import models_from_environment, services_of
+from replan.assembly import models_from_environment, services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.nodes.measure import Measure, measure

@@ -20,7 +20,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from replan.adapters.offline import OFFLINE_NOTICE
-from replan.app import local_graph
+from replan.assembly import local_graph
 from replan.cli.course import Course, after
 from replan.cli.frame import Window, frame, whole_plan
 from replan.cli.lines import Lines

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from replan import run_sync
-from replan.app import local_graph
+from replan.assembly import local_graph
 
 FOLDER = Path(__file__).parent / "data"
 request = " ".join(sys.argv[1:]) or "Total the revenue by region from sales.csv"

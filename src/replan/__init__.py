@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from replan.adapters.storage.opening import open_storage
-    from replan.app import build_graph
+    from replan.assembly import build_graph
     from replan.errors import (
         ConfigurationError,
         DeserializationError,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "replan.adapters.storage.opening": ("open_storage",),
-    "replan.app": ("build_graph",),
+    "replan.assembly": ("build_graph",),
     "replan.errors": (
         "ConfigurationError",
         "DeserializationError",

@@ -19,7 +19,7 @@ from replan import (
     stream,
 )
 from replan.adapters.models import LangChainModels
-from replan.app import services_of
+from replan.assembly import services_of
 from replan.graph.build import host_graph
 from replan.testing import OpenAIServer, Reply, Truncated, always
 

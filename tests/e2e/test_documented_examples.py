@@ -30,7 +30,7 @@ import pytest
 from typer.testing import CliRunner
 
 from replan import Limits
-from replan.app import local_graph
+from replan.assembly import local_graph
 from replan.cli.main import app
 from replan.events.callbacks import HOOKS
 from replan.events.types import BaseEvent, StepEvent

@@ -7,7 +7,7 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 
 from replan.adapters.offline import OfflineModel
-from replan.app import build_graph, local_graph
+from replan.assembly import build_graph, local_graph
 from replan.errors import ConfigurationError
 from replan.settings.team_file import read_team_file
 

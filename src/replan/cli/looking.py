@@ -6,7 +6,7 @@ from typing import Any, cast
 from langchain_core.language_models import FakeListChatModel
 from langgraph.types import StateSnapshot
 
-from replan.app import Graph, build_graph
+from replan.assembly import Graph, build_graph
 from replan.cli.holding import is_held
 from replan.cli.past import plan_as_it_is, results_on_record
 from replan.cli.questions import Ask, open_asks

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from langchain_core.messages import HumanMessage
 from pydantic import JsonValue, ValidationError
 
-from replan.app import Graph, build_graph, local_graph
+from replan.assembly import Graph, build_graph, local_graph
 from replan.cli.reading import is_plan_path, read_plan_text
 from replan.errors import InputError
 from replan.plan.document import PlanDocument

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from replan.app import local_config
+from replan.assembly import local_config
 from replan.cli.cells import harmless
 from replan.cli.checking import team_of
 from replan.cli.exits import GOOD, WRONG_USE

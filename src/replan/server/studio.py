@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.storage.opening import open_storage
-from replan.app import local_graph, team_graph
+from replan.assembly import local_graph, team_graph
 
 TEAM = "REPLAN_TEAM"
 DIRECTORY = "REPLAN_DIR"

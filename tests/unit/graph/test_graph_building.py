@@ -18,7 +18,7 @@ from replan import (
     ThinkingResult,
     build_graph,
 )
-from replan.app import Chats, models_from_environment, services_of
+from replan.assembly import Chats, models_from_environment, services_of
 from replan.graph.branches import (
     complexity_branch,
     reflection_branch,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from replan import run
-from replan.app import local_graph
+from replan.assembly import local_graph
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "examples" / "data"

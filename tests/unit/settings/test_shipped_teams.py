@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from replan.app import build_graph
+from replan.assembly import build_graph
 from replan.running import run
 from replan.settings.schema import team_schema
 from replan.settings.starter import SCHEMA_NAME, starter_team

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan.app import build_graph
+from replan.assembly import build_graph
 from replan.errors import ConfigurationError, TeamFileError, UsageError
 from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.running import run
