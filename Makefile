@@ -54,7 +54,7 @@ test: $(DEV) ## Run all tests
 	@$(PYTEST) $(ARGS)
 
 # What reads the texts of others: replies, plans, answers, team files, formulas and notes.
-FUZZED := $(addprefix tests/unit/,replies settings texts plan/test_plan_document_properties.py \
+FUZZED := $(addprefix tests/unit/,replies team texts plan/test_plan_document_properties.py \
   nodes/test_approvals.py state/test_questions.py local/test_arithmetic.py local/test_librarian.py)
 
 check: $(DEV) ## Run what a change must pass: format, lint, types, imports, tests with coverage, fuzzing

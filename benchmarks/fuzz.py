@@ -32,10 +32,10 @@ from replan.replies.readings import (
     read_specialist,
     read_think,
 )
-from replan.settings.team_file import read_team_file
 from replan.specialists.local.folder import FolderFile
 from replan.specialists.local.library.texts import passages_of
 from replan.state.questions import read_decision
+from replan.team.team_file import read_team_file
 
 TEAM = ("a", "writer")
 LARGE = 100_000

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from replan import TeamFileError, build_graph, run_sync
-from replan.settings.team_file import read_team_file
+from replan.team.team_file import read_team_file
 
 TEAMS = Path(__file__).parent / "teams"
 

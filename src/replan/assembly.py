@@ -314,7 +314,7 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
     Raises:
         TeamFileError: The file has mistakes, or a model's key is missing.
     """
-    from replan.settings.team_file import read_team_file  # noqa: PLC0415 - a team in code has none
+    from replan.team.team_file import read_team_file  # noqa: PLC0415 - a team in code has none
 
     team = read_team_file(path, environment, directory=directory, out=out)
     team = team.with_model(model, base_url)

@@ -76,7 +76,7 @@ def _team_of(path: Path, environment: Mapping[str, str], *, imports: bool) -> Te
     Raises:
         UsageError: The file cannot be used.
     """
-    from replan.settings.team_file import read_team_file  # noqa: PLC0415 - it loads LangChain
+    from replan.team.team_file import read_team_file  # noqa: PLC0415 - it loads LangChain
 
     team = read_team_file(path, environment, imports=imports)
     return team_of(team.config, retries=team.models.retries)

@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from replan.adapters.offline import OfflineModel
 from replan.assembly import build_graph, local_graph
 from replan.errors import ConfigurationError
-from replan.settings.team_file import read_team_file
+from replan.team.team_file import read_team_file
 
 
 def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) -> str:

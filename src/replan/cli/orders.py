@@ -14,8 +14,8 @@ from replan.cli.reading import is_plan_path, read_plan_text
 from replan.errors import InputError
 from replan.plan.document import PlanDocument
 from replan.plan.model import Value
-from replan.settings.team_file import read_team_file
 from replan.state.limits import Budget, Limits, RunSettings
+from replan.team.team_file import read_team_file
 from replan.values import restored
 
 SIGNATURE = "signature"

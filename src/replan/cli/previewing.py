@@ -14,7 +14,7 @@ from replan.cli.orders import Order
 from replan.cli.outlook import Team, outlook, outlook_lines
 from replan.plan.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
-from replan.settings.team_file import read_team_file
+from replan.team.team_file import read_team_file
 
 
 def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) -> tuple[str, int]:

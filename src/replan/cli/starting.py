@@ -5,8 +5,8 @@ from pathlib import Path
 
 from replan.cli.plan_file import replace_file
 from replan.errors import InputError
-from replan.settings.schema import team_schema
-from replan.settings.starter import SCHEMA_NAME, starter_team
+from replan.team.schema import team_schema
+from replan.team.starter import SCHEMA_NAME, starter_team
 
 TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
 

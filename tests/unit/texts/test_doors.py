@@ -23,13 +23,13 @@ from replan.replies.readings import (
     read_specialist,
     read_think,
 )
-from replan.settings.team_file import read_team_file
 from replan.specialists.local.analyst import DataAnalyst
 from replan.specialists.local.answer_table import tables_in
 from replan.specialists.local.folder import FolderFile
 from replan.specialists.local.library.texts import passages_of
 from replan.specialists.local.words import words_of
 from replan.state.questions import given_answers, read_decision
+from replan.team.team_file import read_team_file
 from replan.texts.bounds import (
     ANSWER,
     COLUMN_NAME,

@@ -10,10 +10,10 @@ from pydantic import SecretStr
 
 from replan.adapters.models import OPENAI_URL, LangChainModels
 from replan.errors import ConfigurationError, TeamFileError
-from replan.settings.complaints import complain
-from replan.settings.sections import ModelSection
-from replan.settings.surroundings import as_sentence
-from replan.settings.yaml_source import Where, YamlSource
+from replan.team.mistakes import complain
+from replan.team.sections import ModelSection
+from replan.team.surroundings import as_sentence
+from replan.team.yaml_source import Where, YamlSource
 
 _WIRE = ("base_url", "api_key_env", "timeout", "max_retries", "streaming")
 _OPTIONS = ("temperature", "top_p", "max_tokens", "seed")

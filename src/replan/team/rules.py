@@ -5,9 +5,9 @@ from typing import Any, cast
 
 from replan.errors import FieldMistake
 from replan.graph.ways import FIELDS_OF_WAYS, WAYS
-from replan.settings.complaints import complain, known_fields
-from replan.settings.secrets import MEND, keys_in
-from replan.settings.yaml_source import Where, YamlSource
+from replan.team.keys import MEND, keys_in
+from replan.team.mistakes import complain, known_fields
+from replan.team.yaml_source import Where, YamlSource
 
 _WAYS = {**WAYS, "local": ()}
 _ONE = "Give exactly one of chat_model, invokable (or streamable), run, local."

@@ -9,10 +9,10 @@ from pydantic_core import ErrorDetails
 
 from replan.errors import FieldMistake
 from replan.secrets.known import MASK
-from replan.settings.secrets import MEND, names_secret, shown
-from replan.settings.sections import HostSection, ModelSection, SpecialistSection, TeamSection
-from replan.settings.yaml_source import Where, YamlSource, field_path
 from replan.state.limits import Budget, Limits, Price
+from replan.team.keys import MEND, names_secret, shown
+from replan.team.sections import HostSection, ModelSection, SpecialistSection, TeamSection
+from replan.team.yaml_source import Where, YamlSource, field_path
 
 _SECTIONS: dict[Any, type[BaseModel]] = {
     "host": HostSection,

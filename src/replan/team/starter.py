@@ -10,4 +10,4 @@ def starter_team() -> str:
 
     Its first line tells editors that the schema stands beside it, as `team.schema.json`.
     """
-    return files("replan.settings").joinpath("starter_team.yaml").read_text("utf-8")
+    return files("replan.team").joinpath("starter_team.yaml").read_text("utf-8")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, cast
 
-from replan.settings.surroundings import refused
+from replan.team.surroundings import refused
 
 LARGEST = 500_000
 

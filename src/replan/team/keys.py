@@ -7,7 +7,7 @@ from typing import Any, cast
 from replan.secrets.known import MASK
 from replan.secrets.masking import without_secrets
 from replan.secrets.shapes import holds_key
-from replan.settings.yaml_source import Where
+from replan.team.yaml_source import Where
 
 MEND = (
     "Put the key in an environment variable and name that one: api_key_env: OPENAI_API_KEY. "

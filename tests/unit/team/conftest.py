@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from replan.errors import TeamFileError
-from replan.settings.team_file import read_team_file
+from replan.team.team_file import read_team_file
 
 MINIMAL = """\
 host:

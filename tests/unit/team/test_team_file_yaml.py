@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan.errors import TeamFileError
-from replan.settings.team_file import LARGEST, read_team_file
-from replan.settings.yaml_source import read_yaml
+from replan.team.team_file import LARGEST, read_team_file
+from replan.team.yaml_source import read_yaml
 
 NINE = ", ".join(["*a{0}"] * 9)
 

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from replan.ports.failures import describe
-from replan.settings.surroundings import refused
+from replan.team.surroundings import refused
 
 _FORM = "Write module:function, as in team_tools:search."
 

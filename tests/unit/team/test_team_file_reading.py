@@ -9,9 +9,9 @@ from replan.assembly import build_graph
 from replan.errors import ConfigurationError, TeamFileError, UsageError
 from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.running import run
-from replan.settings.sections import HostSection, SpecialistSection, TeamSection
-from replan.settings.team_file import read_team_file
 from replan.state.limits import Limits
+from replan.team.sections import HostSection, SpecialistSection, TeamSection
+from replan.team.team_file import read_team_file
 
 WHOLE = """\
 name: bakery

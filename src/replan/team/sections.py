@@ -5,7 +5,10 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from replan.plan.model import Value
-from replan.settings.fields import (
+from replan.state.limits import Budget, Limits, OnDoubt, OnFailure, Price, RoundScope
+from replan.state.questions import Approving
+from replan.state.team import Effects
+from replan.team.fields import (
     Function,
     LocalMember,
     ModelName,
@@ -20,9 +23,6 @@ from replan.settings.fields import (
     VariableName,
     Workspace,
 )
-from replan.state.limits import Budget, Limits, OnDoubt, OnFailure, Price, RoundScope
-from replan.state.questions import Approving
-from replan.state.team import Effects
 
 _WAYS_SCHEMA: dict[str, Any] = {
     "allOf": [

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from replan.settings.sections import TeamSection
+from replan.team.sections import TeamSection
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NONE = {"type": "null"}

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError
 from replan.graph.config import MultiAgentConfig
-from replan.settings.building import config_of
-from replan.settings.complaints import complain, complaint_of
-from replan.settings.models import TeamModels
-from replan.settings.rules import broken_rules
-from replan.settings.sections import HostSection, ModelSection, TeamSection
-from replan.settings.surroundings import Surroundings, as_sentence, folder_of
-from replan.settings.yaml_source import Where, YamlSource, read_yaml
+from replan.team.building import config_of
+from replan.team.mistakes import complain, complaint_of
+from replan.team.named_models import TeamModels
+from replan.team.rules import broken_rules
+from replan.team.sections import HostSection, ModelSection, TeamSection
+from replan.team.surroundings import Surroundings, as_sentence, folder_of
+from replan.team.yaml_source import Where, YamlSource, read_yaml
 
 LARGEST = 200_000
 _HOST_MODELS = tuple(name for name in HostSection.model_fields if name.endswith("_model"))

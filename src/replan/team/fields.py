@@ -14,11 +14,11 @@ from pydantic import (
 )
 
 from replan.errors import ConfigurationError
-from replan.settings.prompt_files import prompt_text
-from replan.settings.references import imported, named
-from replan.settings.secrets import MEND as SECRET_MEND
-from replan.settings.surroundings import Surroundings, as_sentence, refused
 from replan.state.tightening import CAN_BE_OPENED
+from replan.team.keys import MEND as SECRET_MEND
+from replan.team.prompt_files import prompt_text
+from replan.team.references import imported, named
+from replan.team.surroundings import Surroundings, as_sentence, refused
 
 _SPECIALIST = re.compile(r"[^\W_][\w-]*\Z")
 _MODEL = re.compile(r"[A-Za-z0-9][\w.-]*\Z")

@@ -6,9 +6,9 @@ from replan.errors import UnpricedModelError
 from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.plan.model import Value
 from replan.ports.prices import price_of
-from replan.settings.sections import SpecialistSection, TeamSection
-from replan.settings.surroundings import Surroundings
 from replan.state.limits import Price
+from replan.team.sections import SpecialistSection, TeamSection
+from replan.team.surroundings import Surroundings
 
 _APART = frozenset({"host", "models", "specialists", "workspace", "prices"})
 _HOST_MODELS = ("tool_calling_model", "thinking_model", "planning_model", "feedback_model")
