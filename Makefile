@@ -61,6 +61,7 @@ check: $(DEV) ## Run what a change must pass: format, lint, types, imports, test
 	@echo "ruff format"; $(BIN)/ruff format --check --quiet .
 	@echo "ruff check"; $(BIN)/ruff check --quiet .
 	@echo "pyright"; $(BIN)/pyright --pythonpath $(BIN)/python
+	@echo "pyright, examples and README"; $(BIN)/python .ci/typed_programs.py
 	@echo "lint-imports"; $(BIN)/lint-imports --no-logo
 	@echo "pytest"; $(PYTEST) --cov --cov-report=term-missing:skip-covered
 	@echo "fuzzing"; HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q $(FUZZED)

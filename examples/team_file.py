@@ -26,7 +26,7 @@ print(state["final_answer"].text)
 # All mistakes of a file are told at once, with line, field and mend.
 with tempfile.TemporaryDirectory() as folder:
     wrong = Path(folder, "team.yaml")
-    wrong.write_text("host: {tool_calling_model: offline}\nspecialists: [{local: anlyst}]\n")
+    wrong.write_text("host: {model: offline}\nspecialists: [{local: anlyst}]\n")
     try:
         read_team_file(wrong, os.environ)
     except TeamFileError as error:

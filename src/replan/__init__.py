@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         QuestionError,
         ReplanError,
         StorageError,
+        TeamError,
         TeamFileError,
         ThreadBusyError,
         ThreadLostError,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         UsageError,
     )
     from replan.events.callbacks import MultiAgentCallback
-    from replan.graph.config import Host, MultiAgentConfig, Specialist
     from replan.plan.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.questions import ask_user
@@ -54,6 +54,11 @@ if TYPE_CHECKING:
     )
     from replan.state.usage import Usage
     from replan.state.waiting import waiting_for
+    from replan.team.host import Host
+    from replan.team.specialist import Specialist
+    from replan.team.team import Team
+
+    MultiAgentConfig = Team
 
 _PLACES = {
     "replan.adapters.storage.opening": ("open_storage",),
@@ -70,6 +75,7 @@ _PLACES = {
         "QuestionError",
         "ReplanError",
         "StorageError",
+        "TeamError",
         "TeamFileError",
         "ThreadBusyError",
         "ThreadLostError",
@@ -78,7 +84,6 @@ _PLACES = {
         "UsageError",
     ),
     "replan.events.callbacks": ("MultiAgentCallback",),
-    "replan.graph.config": ("Host", "MultiAgentConfig", "Specialist"),
     "replan.plan.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.storage": ("Storage",),
@@ -100,6 +105,9 @@ _PLACES = {
     ),
     "replan.state.usage": ("Usage",),
     "replan.state.waiting": ("waiting_for",),
+    "replan.team.host": ("Host",),
+    "replan.team.specialist": ("Specialist",),
+    "replan.team.team": ("Team",),
     "replan.running": ("raise_limits", "run", "run_sync", "stream"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
@@ -124,7 +132,6 @@ __all__ = [
     "Limits",
     "ModelCallError",
     "MultiAgentCallback",
-    "MultiAgentConfig",
     "PlanChangeError",
     "PlanDocument",
     "PlanDocumentError",
@@ -144,6 +151,8 @@ __all__ = [
     "StorageError",
     "TaskComplexity",
     "TaskPlan",
+    "Team",
+    "TeamError",
     "TeamFileError",
     "ThinkingResult",
     "ThreadBusyError",
@@ -169,6 +178,11 @@ def __getattr__(name: str) -> Any:
             return version("replan")
         except PackageNotFoundError:
             return "0+source"
+    if name == "MultiAgentConfig":
+        from replan.team.part import tell_old_name  # noqa: PLC0415 - few ask for the old name
+
+        tell_old_name("MultiAgentConfig", "Team", stacklevel=2)
+        name = "Team"
     if name not in _PLACE_OF:
         raise AttributeError(f"module 'replan' has no attribute {name!r}")
     value = getattr(import_module(_PLACE_OF[name]), name)

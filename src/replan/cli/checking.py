@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from replan.cli.cells import counted, harmless
 from replan.cli.exits import GOOD, WRONG_USE
-from replan.cli.outlook import Team, outlook, outlook_lines
+from replan.cli.outlook import KnownTeam, outlook, outlook_lines
 from replan.cli.reading import read_plan_text
 from replan.errors import Mistake
 from replan.plan.document import PlanDocument
@@ -18,7 +18,8 @@ from replan.plan.rerun import reopened, rerun_reasons
 from replan.state.limits import Limits, RunSettings
 
 if TYPE_CHECKING:
-    from replan.graph.config import MultiAgentConfig, Specialist
+    from replan.team.specialist import Specialist
+    from replan.team.team import Team
 
 
 def check_plan(
@@ -42,7 +43,7 @@ def check_plan(
         UsageError: A file cannot be used.
     """
     document = PlanDocument.recover(read_plan_text(path))
-    team = Team(limits=Limits())
+    team = KnownTeam(limits=Limits())
     if team_file is not None:
         team = _team_of(team_file, environment, imports=imports)
     mistakes, reruns = document.mistakes, rerun_reasons(document.plan)
@@ -70,7 +71,7 @@ def _record(mistake: Mistake) -> dict[str, JsonValue]:
     }
 
 
-def _team_of(path: Path, environment: Mapping[str, str], *, imports: bool) -> Team:
+def _team_of(path: Path, environment: Mapping[str, str], *, imports: bool) -> KnownTeam:
     """Read a team file.
 
     Raises:
@@ -83,11 +84,11 @@ def _team_of(path: Path, environment: Mapping[str, str], *, imports: bool) -> Te
 
 
 def team_of(
-    config: "MultiAgentConfig",
+    config: "Team",
     asked: RunSettings | None = None,
     *,
     retries: Mapping[str, int] | None = None,
-) -> Team:
+) -> KnownTeam:
     """Give what an outlook needs to know of a team.
 
     Args:
@@ -97,10 +98,10 @@ def team_of(
     """
     settings = config.settings.overridden_by(asked)
     known = retries or {}
-    return Team(
+    return KnownTeam(
         limits=settings.limits,
         per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
-        per_reply=max(_calls_of_reply(model, known) for model in _host_models(config)),
+        per_reply=max(_calls_of_reply(model, known) for model in config.host.chat_models.values()),
         merged=_is_merged(config),
         cards=tuple(each.card for each in config.specialists),
         revisable=settings.allow_dynamic_update,
@@ -110,7 +111,7 @@ def team_of(
     )
 
 
-def _is_merged(config: "MultiAgentConfig") -> bool | None:
+def _is_merged(config: "Team") -> bool | None:
     """Whether one call of the host does the work of two; none where only some calls do."""
     host = config.host
     apart = (host.thinking_model, host.planning_model, host.feedback_model, host.planning_prompt)
@@ -119,11 +120,11 @@ def _is_merged(config: "MultiAgentConfig") -> bool | None:
     return None if any(apart) or host.tools else True
 
 
-def dearest_token(config: "MultiAgentConfig") -> float | None:
+def dearest_token(config: "Team") -> float | None:
     """What a token costs at most; none where a model has no price, or where nobody knows it."""
     from replan.ports.prices import price_of  # noqa: PLC0415 - the check without a team is light
 
-    models = [*_host_models(config), *(each.chat_model for each in config.specialists)]
+    models = config.chat_models.values()
     dearest = 0.0
     for model in models:
         name = model if isinstance(model, str) else ""
@@ -133,12 +134,6 @@ def dearest_token(config: "MultiAgentConfig") -> float | None:
         dearest = max(dearest, price.input, price.output) if price is not None else dearest
     foreign = (_calls_of_try(each, {}) for each in config.specialists if each.chat_model is None)
     return None if None in foreign else dearest / 1_000_000
-
-
-def _host_models(config: "MultiAgentConfig") -> list[Any]:
-    host = config.host
-    models = (host.tool_calling_model, host.thinking_model, host.planning_model)
-    return [model for model in (*models, host.feedback_model) if model is not None]
 
 
 def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
@@ -151,8 +146,6 @@ def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
 
 def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int | None:
     """Model calls of one try; none where nobody can know: of tools, graphs and functions."""
-    if specialist.chat_model is not None and not getattr(specialist, "tools", ()):
+    if specialist.chat_model is not None and not specialist.tools:
         return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
-    # The members of the local team are objects whose `run` is taken.
-    home = getattr(getattr(specialist.run, "__self__", None), "__module__", "")
-    return 0 if home.startswith("replan.specialists.local.") else None
+    return None if specialist.local is None else 0

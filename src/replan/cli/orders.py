@@ -148,7 +148,7 @@ def prepared(order: Order, environment: Mapping[str, str], **keeping: Any) -> Pr
     team = team.with_model(order.model, order.base_url)
     graph = build_graph(team.config, models=team.models, **keeping)
     workspace = Path(team.config.workspace or Path())
-    return Prepared(graph, workspace, team.config.host.tool_calling_model)
+    return Prepared(graph, workspace, team.config.host.model)
 
 
 def settings_of_run(limits: list[str], approve: str | None) -> RunSettings | None:

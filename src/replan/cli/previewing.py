@@ -11,7 +11,7 @@ from replan.cli.cells import harmless
 from replan.cli.checking import team_of
 from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.orders import Order
-from replan.cli.outlook import Team, outlook, outlook_lines
+from replan.cli.outlook import KnownTeam, outlook, outlook_lines
 from replan.plan.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.team.team_file import read_team_file
@@ -37,7 +37,7 @@ def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) ->
     return f"{harmless(text)}\n", WRONG_USE if team.refusals(plan) else GOOD
 
 
-def _team_of(order: Order, environment: Mapping[str, str]) -> Team:
+def _team_of(order: Order, environment: Mapping[str, str]) -> KnownTeam:
     if order.team is None:
         config = local_config(directory=order.directory or Path(), out=order.out)
         return team_of(config, order.settings)
@@ -45,14 +45,14 @@ def _team_of(order: Order, environment: Mapping[str, str]) -> Team:
     return team_of(team.config, order.settings, retries=team.models.retries)
 
 
-def _bounds(team: Team) -> dict[str, JsonValue]:
+def _bounds(team: KnownTeam) -> dict[str, JsonValue]:
     """What bounds a run whose plan nobody knows yet."""
     limits = team.limits.model_dump(mode="json")
     calls: JsonValue = {"worst": team.limits.max_model_calls}
     return {"model_calls": calls, "limits": limits, "approval": team.approval}
 
 
-def _request_lines(team: Team) -> list[str]:
+def _request_lines(team: KnownTeam) -> list[str]:
     limits = team.limits
     lines = [
         "The plan of a request is made when it runs; whatever it is, the run takes",

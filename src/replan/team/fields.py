@@ -1,38 +1,45 @@
-"""The kinds of fields that a team file has beside plain texts and numbers."""
+"""The kinds of fields that a team has beside plain texts and numbers.
+
+In Python a field is given what it holds; in a file, text that names it. One validator takes both:
+where a file is read, its context is what stands around the file.
+"""
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     PlainValidator,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
 )
 
 from replan.errors import ConfigurationError
 from replan.state.tightening import CAN_BE_OPENED
-from replan.team.keys import MEND as SECRET_MEND
+from replan.team.keys import MEND as KEY_MEND
+from replan.team.part import broken
 from replan.team.prompt_files import prompt_text
 from replan.team.references import imported, named
-from replan.team.surroundings import Surroundings, as_sentence, refused
+from replan.team.surroundings import OFFLINE, Surroundings, as_sentence, refused
 
-_SPECIALIST = re.compile(r"[^\W_][\w-]*\Z")
-_MODEL = re.compile(r"[A-Za-z0-9][\w.-]*\Z")
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
-_OFFLINE = "offline"
-_URL_SCHEMA = {"type": "string", "pattern": "^https?://"}
-_VARIABLE_SCHEMA = {"type": "string", "pattern": "^[A-Z_][A-Z0-9_]*$"}
-_REFERENCE_SCHEMA = {
-    "type": "string",
-    "pattern": r"^[^\s:]+:[^\s:]+$",
-    "examples": ["team_tools:search"],
-}
-_TOOL_SCHEMA = {"anyOf": [_REFERENCE_SCHEMA, {"type": "object", "required": ["type"]}]}
-_PROMPT_SCHEMA = {
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
+    from langchain_core.tools import BaseTool
+
+    from replan.ports.specialist import SpecialistPort
+    from replan.state.results import ExecutionContext
+
+T = TypeVar("T")
+
+_REFERENCE = {"type": "string", "pattern": r"^[^\s:]+:[^\s:]+$", "examples": ["team_tools:search"]}
+_TOOL = {"anyOf": [_REFERENCE, {"type": "object", "required": ["type"]}]}
+_PROMPT = {
     "anyOf": [
         {"type": "string"},
         {
@@ -51,158 +58,258 @@ _PROMPT_SCHEMA = {
 }
 
 
-def _around(info: ValidationInfo) -> Surroundings:
-    return cast("Surroundings", info.context)
+def _around(info: ValidationInfo) -> Surroundings | None:
+    return cast("Surroundings | None", info.context)
 
 
-def _specialist_name(name: str) -> str:
-    if not _SPECIALIST.match(name):
-        mend = "Use letters, digits, '_' and '-', beginning with a letter or digit."
-        raise refused("bad_name", "This is no name for a specialist.", mend)
-    return name
+def meant(name: str, known: Iterable[str], else_: str) -> str:
+    """Say which of the known names a wrong one seems to be."""
+    near = get_close_matches(name, [*known], 1)
+    return f"Did you mean {near[0]}?" if near else else_
 
 
-def _not_blank(text: str) -> str:
+def name_like(pattern: str, reason: str, fix: str) -> Callable[[str], str]:
+    """Make the check of a name."""
+
+    def checked(name: str) -> str:
+        if name == OFFLINE or not re.fullmatch(pattern, name):
+            raise refused("bad_name", reason, fix)
+        return name
+
+    return checked
+
+
+def sentence(text: str) -> str:
+    """Refuse a blank text."""
     if not text.strip():
-        raise refused("empty", "This is empty.", "Say in a sentence when to choose it.")
+        raise refused(
+            "empty",
+            "This is empty.",
+            "Say in a sentence when to choose it; the planner reads this.",
+        )
     return text
 
 
-def _new_model(name: str) -> str:
-    if name == _OFFLINE or not _MODEL.match(name):
-        mend = "Use letters, digits, '_', '-' and '.'; 'offline' is the built-in model."
-        raise refused("bad_name", "This is no name for a model of one's own.", mend)
-    return name
-
-
-def _open_field(name: str) -> str:
+def open_field(name: str) -> str:
+    """Refuse what no team can open."""
     if name not in CAN_BE_OPENED:
-        near = get_close_matches(name, sorted(CAN_BE_OPENED), 1)
-        known = f"Use some of: {', '.join(sorted(CAN_BE_OPENED))}."
-        mend = f"Did you mean {near[0]}?" if near else known
-        raise refused("unknown_setting", "There is no such setting, limit or key.", mend)
+        known = sorted(CAN_BE_OPENED)
+        fix = meant(name, known, f"Use some of: {', '.join(known)}.")
+        raise refused("unknown_setting", "There is no such setting, limit or key.", fix)
     return name
 
 
-def _known_model(name: str, info: ValidationInfo) -> str:
-    known = _around(info).models
-    if name in known or name == _OFFLINE or ":" in name.strip(": "):
-        return name
-    near = get_close_matches(name, [*known, _OFFLINE], 1)
-    other = "Name it under models, or write offline, openai:NAME or PROVIDER:NAME."
-    mend = f"Did you mean {near[0]}?" if near else other
-    raise refused("unknown_model", "No model has this name.", mend)
+def row(given: object, info: ValidationInfo) -> object:
+    """Refuse what is no list; a text is a sequence, too."""
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
+        raise refused("wrong_type", "This is no list.", fix)
+    return cast("object", given)
 
 
-def _prompt(given: object, info: ValidationInfo) -> object:
-    return prompt_text(given, _around(info).folder)
-
-
-def _imported(given: object, info: ValidationInfo) -> Any:
-    if not isinstance(given, str):
-        raise refused("wrong_type", "This must be text.", "Write module:function.")
+def model(given: object, info: ValidationInfo) -> object:
+    """Take a chat model or a name; in a file, a name that is known."""
     around = _around(info)
-    return imported(given, around.folder) if around.imports else named(given, around.folder)
+    if not isinstance(given, str):
+        if around is None and _is_chat_model(given):
+            return given
+        fix = "Give a name such as 'openai:NAME', or in Python a LangChain chat model."
+        raise refused("wrong_type", "This is no chat model.", fix)
+    if around is None or given in around.models or given == OFFLINE or ":" in given.strip(": "):
+        return given
+    other = "Name it under models, or write offline, openai:NAME or PROVIDER:NAME."
+    fix = meant(given, [*around.models, OFFLINE], other)
+    raise refused("unknown_model", "No model has this name.", fix)
 
 
-def _function(given: object, info: ValidationInfo) -> Any:
-    found = _imported(given, info)
-    if not callable(found):
-        reason = f"This is not a function but a {type(found).__name__}."
-        raise refused("no_function", reason, "Name a function.")
+def prompt(given: object, info: ValidationInfo) -> object:
+    """Read the file of a prompt."""
+    around = _around(info)
+    return given if around is None else prompt_text(given, around.folder)
+
+
+def function(given: object, info: ValidationInfo) -> object:
+    """Take a function, or in a file its name."""
+    found = _named(given, info)
+    if not callable(found) or hasattr(found, "ainvoke"):
+        raise _not_callable(found, "Give a function.")
     return found
 
 
-def _runnable(given: object, info: ValidationInfo) -> Any:
-    found = _imported(given, info)
-    if not (callable(found) or hasattr(found, "ainvoke")):
-        reason = f"This is neither a function nor a runnable but a {type(found).__name__}."
-        raise refused("no_function", reason, "Name a function or a runnable.")
+def work(given: object, info: ValidationInfo) -> object:
+    """Take a function or a runnable, or in a file its name."""
+    found = _named(given, info)
+    if not callable(found) and not callable(getattr(found, "ainvoke", None)):
+        raise _not_callable(found, "Give a function, a runnable or a graph.")
     return found
 
 
-def _tool(given: object, info: ValidationInfo) -> Any:
-    # A mapping is what a provider's own tool is called by, such as {type: web_search}.
-    if isinstance(given, dict):
-        return cast("Any", given)
-    found = _imported(given, info)
-    if not (callable(found) or hasattr(found, "ainvoke")):
-        reason = f"This is neither a function nor a tool but a {type(found).__name__}."
-        raise refused("no_function", reason, "Name a function or a LangChain tool.")
+def tool(given: object, info: ValidationInfo) -> object:
+    """Take a function or a LangChain tool, or what a provider's own tool is called by."""
+    # A mapping such as {type: web_search}.
+    found = cast("object", given) if isinstance(given, dict) else _named(given, info)
+    if not isinstance(found, dict) and not callable(found) and not hasattr(found, "ainvoke"):
+        raise _not_callable(found, "Give a function or a LangChain tool.")
+    return cast("object", found)
+
+
+def callback(given: object, info: ValidationInfo) -> object:
+    """Take an object with some of the hooks."""
+    from replan.events import callbacks  # noqa: PLC0415 - few teams have some
+
+    found = _named(given, info)
+    if isinstance(found, type):
+        fix = f"Give an instance: {found.__name__}()."
+        raise refused("no_callback", "This is a class.", fix)
+    wrong = [
+        broken((name,), found, "no_hook", "There is no such hook.", f"Did you mean {hook}?")
+        for name, hook in callbacks.misspelt_hooks(found).items()
+    ]
+    if wrong:
+        raise ValidationError.from_exception_data("callback", wrong)
+    if not callbacks.hooks_of(found) and not isinstance(found, callbacks.MultiAgentCallback):
+        fix = (
+            f"Give an object with some of: "
+            f"{', '.join((*callbacks.HOOKS.values(), callbacks.ANY_EVENT))}. "
+            "LangChain's callbacks go into the configuration of a run."
+        )
+        raise refused("no_callback", "It has none of the hooks.", fix)
     return found
 
 
-def _local(name: str, info: ValidationInfo) -> str:
+def local_member(given: object, info: ValidationInfo) -> object:
+    """Take a member of the local team, or in a file its name."""
+    around = _around(info)
+    if around is None and hasattr(given, "card"):
+        return given
+    if around is None or not isinstance(given, str):
+        raise refused("wrong_type", "This must be text.", "Write the name of a member.")
     try:
-        team = _around(info).local_team
+        team = around.local_team
     except ConfigurationError as error:
         raise refused("local_team", as_sentence(error.problem), error.mend) from error
-    if name not in team:
-        near = get_close_matches(name, team, 1)
-        mend = f"Did you mean {near[0]}?" if near else f"Write one of: {', '.join(team)}."
-        raise refused("unknown_local", "The local team has no such member.", mend)
-    return name
+    if given not in team:
+        fix = meant(given, team, f"Write one of: {', '.join(team)}.")
+        raise refused("unknown_local", "The local team has no such member.", fix)
+    return team[given]
 
 
-def _server(url: str) -> str:
+def server(url: str) -> str:
+    """Refuse what is no address."""
     if not re.match(r"https?://[^\s/]", url):
-        mend = "Write it with http:// or https://, as in http://127.0.0.1:8000/v1."
-        raise refused("bad_url", "This is not the address of a server.", mend)
+        fix = "Write it with http:// or https://, as in http://127.0.0.1:8000/v1."
+        raise refused("bad_url", "This is not the address of a server.", fix)
     return url
 
 
-def _variable(name: str) -> str:
-    if not _VARIABLE.match(name):
+def variable(name: str) -> str:
+    """Refuse what is no name of a variable: it may be a key."""
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
         reason = "This is not the name of an environment variable in capital letters."
-        raise refused("literal_secret", reason, SECRET_MEND)
+        raise refused("literal_secret", reason, KEY_MEND)
     return name
 
 
-def _workspace(given: object, info: ValidationInfo) -> Path:
-    if not isinstance(given, str):
+def workspace(given: object, info: ValidationInfo) -> object:
+    """Take a folder; in a file it is relative to the file, and must be there."""
+    around = _around(info)
+    if given is None or (around is None and isinstance(given, str | Path)):
+        return around and around.workspace if given is None else Path(cast("str", given))
+    if around is None or not isinstance(given, str):
         raise refused("wrong_type", "This must be text.", "Write the name of a folder.")
-    folder = _around(info).workspace
-    if not folder.is_dir():
-        mend = "Make it, or name another; it is relative to the team file."
-        raise refused("no_folder", f"There is no folder '{folder}'.", mend)
-    return folder
+    if not around.workspace.is_dir():
+        fix = "Make it, or name another; it is relative to the team file."
+        raise refused("no_folder", f"There is no folder '{around.workspace}'.", fix)
+    return around.workspace
 
 
-SpecialistName = Annotated[str, AfterValidator(_specialist_name)]
+def _named(given: object, info: ValidationInfo) -> object:
+    """Give what a file names; in Python it is what is given."""
+    around = _around(info)
+    if around is None:
+        return given
+    if not isinstance(given, str):
+        raise refused("wrong_type", "This must be text.", "Write module:function.")
+    return imported(given, around.folder) if around.imports else named(given, around.folder)
+
+
+def _is_chat_model(given: object) -> bool:
+    from langchain_core.language_models import BaseChatModel  # noqa: PLC0415 - a name needs none
+
+    return isinstance(given, BaseChatModel)
+
+
+def _not_callable(found: object, fix: str) -> Exception:
+    return refused(
+        "no_function", f"It is of type {type(found).__name__}, and cannot be called.", fix
+    )
+
+
+NewModel = Annotated[
+    str,
+    AfterValidator(
+        name_like(
+            r"[A-Za-z0-9][\w.-]*",
+            "This is no name for a model of one's own.",
+            "Use letters, digits, '_', '-' and '.'; 'offline' is the built-in model.",
+        )
+    ),
+]
+"""The name that a file gives to a model."""
+
+Name = Annotated[
+    str,
+    AfterValidator(
+        name_like(
+            r"[^\W_][\w-]*",
+            "This is no name for a specialist.",
+            "Use letters, digits, '_' and '-', beginning with a letter or digit.",
+        )
+    ),
+]
 """A name that a plan document can say as `@name`."""
 
-Sentence = Annotated[str, AfterValidator(_not_blank)]
+Sentence = Annotated[str, AfterValidator(sentence)]
 """A text that is not blank."""
 
-NewModel = Annotated[str, AfterValidator(_new_model)]
-"""The name that the file gives to a model."""
-
-ModelName = Annotated[str, AfterValidator(_known_model)]
-"""A name under `models`, `offline`, or a provider's model."""
-
-Prompt = Annotated[str, BeforeValidator(_prompt), WithJsonSchema(_PROMPT_SCHEMA)]
-"""A text, or the content of a file beside the team file."""
-
-Function = Annotated[Any, PlainValidator(_function), WithJsonSchema(_REFERENCE_SCHEMA)]
-"""The function that `module:function` names."""
-
-Runnable = Annotated[Any, PlainValidator(_runnable), WithJsonSchema(_REFERENCE_SCHEMA)]
-"""The function or the LangChain runnable that `module:function` names."""
-
-Tool = Annotated[Any, PlainValidator(_tool), WithJsonSchema(_TOOL_SCHEMA)]
-"""The function or the LangChain tool that `module:function` names, or a provider's own tool."""
-
-OpenField = Annotated[str, AfterValidator(_open_field)]
+OpenField = Annotated[str, AfterValidator(open_field)]
 """What a team may open to clients of a server."""
 
-LocalMember = Annotated[str, AfterValidator(_local)]
-"""A member of the built-in local team."""
-
-ServerUrl = Annotated[str, AfterValidator(_server), WithJsonSchema(_URL_SCHEMA)]
+ServerUrl = Annotated[
+    str, AfterValidator(server), WithJsonSchema({"type": "string", "pattern": "^https?://"})
+]
 """The address of a server."""
 
-VariableName = Annotated[str, AfterValidator(_variable), WithJsonSchema(_VARIABLE_SCHEMA)]
+VariableName = Annotated[
+    str,
+    AfterValidator(variable),
+    WithJsonSchema({"type": "string", "pattern": "^[A-Z_][A-Z0-9_]*$"}),
+]
 """The name of an environment variable."""
 
-Workspace = Annotated[Path, BeforeValidator(_workspace), WithJsonSchema({"type": "string"})]
-"""A folder that is there."""
+# A type checker sees what Python gives; at run time no framework is imported for it.
+if TYPE_CHECKING:
+    Model = BaseChatModel | str
+    Prompt = str
+    Function = Callable[..., Any]
+    InputProcessor = Callable[[ExecutionContext], Any]
+    OutputProcessor = Callable[[BaseMessage], Any]
+    Work = Any
+    Tool = BaseTool | Callable[..., Any] | dict[str, Any]
+    Callback = object
+    LocalMember = SpecialistPort
+    Workspace = Path | str | None
+    Row = Sequence
+else:
+    Model = Annotated[Any, PlainValidator(model), WithJsonSchema({"type": "string"})]
+    Prompt = Annotated[str, BeforeValidator(prompt), WithJsonSchema(_PROMPT)]
+    Function = Annotated[Any, PlainValidator(function), WithJsonSchema(_REFERENCE)]
+    InputProcessor = OutputProcessor = Function
+    Work = Annotated[Any, PlainValidator(work), WithJsonSchema(_REFERENCE)]
+    Tool = Annotated[Any, PlainValidator(tool), WithJsonSchema(_TOOL)]
+    Callback = Annotated[Any, PlainValidator(callback), WithJsonSchema(_REFERENCE)]
+    LocalMember = Annotated[Any, PlainValidator(local_member), WithJsonSchema({"type": "string"})]
+    Workspace = Annotated[
+        Path | None, PlainValidator(workspace), WithJsonSchema({"type": "string"})
+    ]
+    Row = Annotated[Sequence[T], BeforeValidator(row)]

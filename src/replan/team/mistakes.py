@@ -1,40 +1,31 @@
-"""Turn what is wrong with a field into a mistake with its place and its mend."""
+"""What is wrong with a team, in words: the field, the value, the reason and the fix of each."""
 
-from dataclasses import replace
-from difflib import get_close_matches
-from typing import Any, cast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from replan.errors import FieldMistake
+from replan.errors import ConfigurationError
 from replan.secrets.known import MASK
-from replan.state.limits import Budget, Limits, Price
-from replan.team.keys import MEND, names_secret, shown
-from replan.team.sections import HostSection, ModelSection, SpecialistSection, TeamSection
-from replan.team.yaml_source import Where, YamlSource, field_path
+from replan.secrets.shapes import holds_key
+from replan.team.fields import meant
+from replan.team.keys import MEND, names_secret
+from replan.team.yaml_source import Where, field_path
+from replan.values import texts_of
 
-_SECTIONS: dict[Any, type[BaseModel]] = {
-    "host": HostSection,
-    "models": ModelSection,
-    "specialists": SpecialistSection,
-    "limits": Limits,
-    "prices": Price,
-}
-_NESTED: dict[tuple[Any, Any], type[BaseModel]] = {
-    ("limits", "per_step"): Budget,
-    ("specialists", "limits"): Budget,
-}
 _NUMBER = "Write a number, without quotes."
-# What pydantic finds: the code of the mistake, the reason, the mend.
+_FIELDS = ("wrong_type", "This must have fields.", "Write fields under it, or {class_name}(...).")
+# What pydantic finds: the code of the mistake, the reason, the fix.
 _WORDS = {
     "string_type": ("wrong_type", "This must be text.", "Write text, in quotes where needed."),
     "int_type": ("wrong_type", "This must be a whole number.", _NUMBER),
     "float_type": ("wrong_type", "This must be a number.", _NUMBER),
     "bool_type": ("wrong_type", "This must be true or false.", "Write true or false."),
-    "list_type": ("wrong_type", "This must be a list.", "Begin each entry with '- '."),
     "dict_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
-    "model_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
+    "mapping_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
+    "model_type": _FIELDS,
     "literal_error": ("unknown_choice", "This is none of the choices.", "Write {expected}."),
     "greater_than_equal": ("out_of_bounds", "This is too small.", "Write {ge} or more."),
     "greater_than": ("out_of_bounds", "This is too small.", "Write more than {gt}."),
@@ -49,107 +40,95 @@ _WORDS = {
 }
 
 
-def complain(source: YamlSource, where: Where, code: str, reason: str, mend: str) -> FieldMistake:
-    """Make the mistake of the value that stands at a place."""
-    place = source.place_of(where)
-    return FieldMistake(
-        line=place.line,
-        column=place.column,
-        code=code,
-        reason=reason,
-        mend=mend,
-        field=_shown_path(where),
-        value=shown(source.at(where)),
-    )
+@dataclass(frozen=True)
+class Found:
+    """One mistake: where it is, and whether it is in the name of the field, not in its value."""
+
+    where: Where
+    code: str
+    reason: str
+    fix: str
+    value: object = None
+    in_name: bool = False
 
 
-def complaint_of(error: ErrorDetails, source: YamlSource) -> FieldMistake:
-    """Tell what pydantic found in the words of a team file."""
+def path_of(where: Where) -> str:
+    """Write a path as people do; a key that was put in the place of a name is not told."""
+    return field_path(tuple(_masked(part) for part in where))
+
+
+def found_in(error: ValidationError, kind: type[BaseModel]) -> Iterator[Found]:
+    """Tell what pydantic found in the fields of a team."""
+    for each in error.errors(include_url=False):
+        yield _found(each, kind)
+
+
+def told_of(error: ValidationError, kind: type[BaseModel]) -> Iterator[ConfigurationError]:
+    """Tell it as errors of the configuration, one for each field."""
+    fields = {path_of(each.where): each for each in reversed([*found_in(error, kind)])}
+    for field, each in reversed(fields.items()):
+        problem = f"{each.reason[:1].lower()}{each.reason[1:].rstrip('.')}"
+        yield ConfigurationError(field, _masked(each.value), problem, each.fix, each.code)
+
+
+def _found(error: ErrorDetails, kind: type[BaseModel]) -> Found:
     # A wrong key of a mapping has a last part of its own.
     where = tuple(part for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden":
-        return unknown_field(where, source)
+        return _unknown(where, kind, error["input"])
     if error["type"] == "missing":
-        return _missing(where, source)
-    mistake = complain(source, where, *_words_of(error))
-    if mistake.code == "literal_secret":
-        return replace(mistake, value=MASK)
-    return mistake if where == error["loc"] else _at_name(mistake, where, source)
+        fix = f"Add {where[-1]} ({_purpose(where, kind)})."
+        return Found(where, "missing", "This is missing.", fix, in_name=True)
+    code, reason, fix = _words_of(error)
+    value = MASK if code == "literal_secret" else error["input"]
+    return Found(where, code, reason, fix, value, in_name=where != error["loc"])
 
 
 def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
-    """The code, the reason and the mend."""
+    """The code, the reason and the fix."""
     context = error.get("ctx", {})
     if "mend" in context:
         return error["type"], context["reason"], context["mend"]
     if error["type"] not in _WORDS:
         return "bad_value", f"{error['msg'].rstrip('.')}.", "See `replan schema`."
-    code, reason, mend = _WORDS[error["type"]]
-    return code, reason, mend.format_map(context)
+    code, reason, fix = _WORDS[error["type"]]
+    return code, reason, fix.format_map(context)
 
 
-def unknown_field(where: Where, source: YamlSource) -> FieldMistake:
-    """Tell of a field that a team file does not have, with the nearest one that it has."""
-    name, place = str(where[-1]), source.place_of(where, name=True)
-    is_secret = names_secret(name)
-    known = known_fields(where[:-1])
-    near = get_close_matches(name.casefold(), known, 1)
-    mend = f"Did you mean {near[0]}?" if near else f"Known are: {', '.join(known)}."
-    reason = "A key must not stand in a team file." if is_secret else "There is no such field."
-    return FieldMistake(
-        line=place.line,
-        column=place.column,
-        code="literal_secret" if is_secret else "unknown_field",
-        reason=reason,
-        mend=MEND if is_secret else mend,
-        field=_shown_path(where),
-        value=MASK if is_secret else shown(source.at(where)),
-    )
+def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
+    """Tell of a field that there is not, with the nearest one that there is."""
+    name = str(where[-1])
+    if names_secret(name):
+        reason = "A key must not stand in a team."
+        return Found(where, "literal_secret", reason, MEND, MASK, in_name=True)
+    known = list(_model_at(where[:-1], kind).model_fields)
+    fix = meant(name.casefold(), known, f"Known are: {', '.join(known)}.")
+    return Found(where, "unknown_field", "There is no such field.", fix, value, in_name=True)
 
 
-def known_fields(section: Where) -> tuple[str, ...]:
-    """The fields of the section at a place."""
-    return tuple(_model_of(section).model_fields)
-
-
-def _model_of(section: Where) -> type[BaseModel]:
-    if not section:
-        return TeamSection
-    return _NESTED.get((section[0], section[-1]), _SECTIONS[section[0]])
-
-
-def _missing(where: Where, source: YamlSource) -> FieldMistake:
-    place, name = source.place_of(where, name=True), where[len(where) - 1]
-    return FieldMistake(
-        line=place.line,
-        column=place.column,
-        code="missing",
-        reason="This is missing.",
-        mend=f"Add {name} ({_purpose(where)}).",
-        field=_shown_path(where),
-    )
-
-
-def _purpose(where: Where) -> str:
-    *section, name = where
+def _purpose(where: Where, kind: type[BaseModel]) -> str:
+    model, name = _model_at(where[:-1], kind), str(where[-1])
+    text = model.model_fields[name].description or texts_of(model)[name]
     # The first clause is enough in a message; an editor shows the whole.
-    text = (
-        cast("str", _model_of(tuple(section)).model_fields[str(name)].description)
-        .partition(":")[0]
-        .rstrip(".")
-    )
+    text = text.partition(":")[0].rstrip(".")
     return text[0].lower() + text[1:]
 
 
-def _shown_path(where: Where) -> str:
-    # A key that was put in the place of a name is not told either.
-    return field_path(tuple(_masked(part) for part in where))
+def _model_at(where: Where, kind: type[BaseModel]) -> type[BaseModel]:
+    """The model whose fields stand at a place."""
+    for part in where:
+        field = kind.model_fields.get(str(part))
+        kind = (_model_in(field.annotation) if field else None) or kind
+    return kind
 
 
-def _masked(part: str | int) -> str | int:
-    return part if isinstance(part, int) or shown(part) == repr(part) else MASK
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_in(part) for part in get_args(annotation))
+    return next((each for each in found if each is not None), None)
 
 
-def _at_name(mistake: FieldMistake, where: Where, source: YamlSource) -> FieldMistake:
-    place, name = source.place_of(where, name=True), where[len(where) - 1]
-    return replace(mistake, line=place.line, column=place.column, value=shown(name))
+def _masked(value: Any) -> Any:
+    """Give a value; not one that looks like a key."""
+    return MASK if isinstance(value, str) and holds_key(value) else value

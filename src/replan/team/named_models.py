@@ -3,17 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
 from replan.adapters.models import OPENAI_URL, LangChainModels
-from replan.errors import ConfigurationError, TeamFileError
-from replan.team.mistakes import complain
-from replan.team.sections import ModelSection
-from replan.team.surroundings import as_sentence
-from replan.team.yaml_source import Where, YamlSource
+from replan.errors import ConfigurationError
+from replan.team.file_team import NamedModel
 
 _WIRE = ("base_url", "api_key_env", "timeout", "max_retries", "streaming")
 _OPTIONS = ("temperature", "top_p", "max_tokens", "seed")
@@ -25,18 +21,12 @@ class TeamModels:
     """Builds the models that a team file names; a key is looked up when its model is built.
 
     Attributes:
-        path: The file.
-        source: The file as values and places.
         named: The models under `models`.
-        uses: For each other name of a model in the file, a place where it stands.
         environment: The variables to look in.
         base_url: The server for names that have none of their own.
     """
 
-    path: Path
-    source: YamlSource = field(repr=False)
-    named: Mapping[str, ModelSection]
-    uses: Mapping[str, Where] = field(default_factory=dict[str, Where], repr=False)
+    named: Mapping[str, NamedModel]
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     base_url: str | None = None
 
@@ -44,19 +34,18 @@ class TeamModels:
         """Give the model for a name under `models`, or for a name such as `openai:gpt-...`.
 
         Raises:
-            TeamFileError: The file names a model that cannot be built, or whose key is missing.
-            ConfigurationError: A name that the file does not have cannot be built.
+            ConfigurationError: It cannot be built, or its key is missing; of a model under `models`
+                the field says which one.
         """
         section = self.named.get(name)
-        where = ("models", name, "model") if section else self.uses.get(name)
+        if section is None:
+            return self._others.chat_model(name)
         try:
-            if section is None:
-                return self._others.chat_model(name)
-            return self._with_options(name, section, self._built(name, section))
+            return _with_options(section, self._built(section))
         except ConfigurationError as error:
-            if where is None:
-                raise
-            raise self._mistake(where, "model", as_sentence(error.problem), error.mend) from error
+            place = f"models.{name}.{error.field}"
+            given = (error.value, error.problem, error.mend, error.code)
+            raise ConfigurationError(place, *given) from error
 
     @property
     def retries(self) -> Mapping[str, int]:
@@ -71,57 +60,49 @@ class TeamModels:
     def _others(self) -> LangChainModels:
         return LangChainModels(base_url=self.base_url, environment=self.environment)
 
-    def _built(self, name: str, section: ModelSection) -> BaseChatModel:
+    def _built(self, section: NamedModel) -> BaseChatModel:
         given = {"timeout", "max_retries", "streaming"} & section.model_fields_set
         provider = LangChainModels(
             base_url=section.base_url or self.base_url,
-            api_key=self._key(name, section),
+            api_key=self._key(section),
             environment=self._environment(section),
             **{option: getattr(section, option) for option in given},
         )
         model = provider.chat_model(section.model)
         if type(model).__name__ != "OpenAIChat":
-            self._refuse_wire(name, section)
+            mend = "Leave it out; it is for openai:NAME and for servers with a base_url."
+            for option in _WIRE:
+                if option in section.model_fields_set:
+                    raise _unused(section, option, mend)
         return model
 
-    def _key(self, name: str, section: ModelSection) -> SecretStr | None:
+    def _key(self, section: NamedModel) -> SecretStr | None:
         if section.api_key_env is None:
             return None
-        key = self.environment.get(section.api_key_env)
+        name = section.api_key_env
+        key = self.environment.get(name)
         if not key:
-            reason = f"The environment variable {section.api_key_env} is not set."
+            problem = f"the environment variable {name} is not set"
             mend = "Set it to the key, or name another variable."
-            raise self._mistake(("models", name, "api_key_env"), "missing_key", reason, mend)
+            raise ConfigurationError("api_key_env", name, problem, mend, "missing_key")
         return SecretStr(key)
 
-    def _environment(self, section: ModelSection) -> Mapping[str, str]:
+    def _environment(self, section: NamedModel) -> Mapping[str, str]:
         """Keep the key for OpenAI from servers that the file names without a key."""
         if section.base_url is None or section.base_url.rstrip("/") == OPENAI_URL:
             return self.environment
         return {name: value for name, value in self.environment.items() if name != _KEY}
 
-    def _refuse_wire(self, name: str, section: ModelSection) -> None:
-        for option in _WIRE:
-            if option in section.model_fields_set:
-                reason = f"The model {section.model} does not use this."
-                mend = "Leave it out; it is for openai:NAME and for servers with a base_url."
-                raise self._mistake(("models", name, option), "unused_field", reason, mend)
 
-    def _with_options(
-        self, name: str, section: ModelSection, model: BaseChatModel
-    ) -> BaseChatModel:
-        options = {
-            option: getattr(section, option)
-            for option in _OPTIONS
-            if option in section.model_fields_set
-        }
-        for option in options:
-            if option not in type(model).model_fields:
-                reason = f"The model {section.model} does not know this."
-                raise self._mistake(
-                    ("models", name, option), "unused_field", reason, "Leave it out."
-                )
-        return model.model_copy(update=options) if options else model
+def _with_options(section: NamedModel, model: BaseChatModel) -> BaseChatModel:
+    options = {
+        name: getattr(section, name) for name in _OPTIONS if name in section.model_fields_set
+    }
+    for option in options.keys() - type(model).model_fields.keys():
+        raise _unused(section, option, "Leave it out.")
+    return model.model_copy(update=options) if options else model
 
-    def _mistake(self, where: Where, code: str, reason: str, mend: str) -> TeamFileError:
-        return TeamFileError(self.path, [complain(self.source, where, code, reason, mend)])
+
+def _unused(section: NamedModel, option: str, mend: str) -> ConfigurationError:
+    problem = f"the model {section.model} does not use this"
+    return ConfigurationError(option, getattr(section, option), problem, mend, "unused_field")

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from replan.team.sections import TeamSection
+from replan.team.file_team import FileTeam
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NONE = {"type": "null"}
@@ -10,9 +10,9 @@ _NONE = {"type": "null"}
 
 def team_schema() -> dict[str, Any]:
     """Give the JSON schema (draft 2020-12) that team files keep."""
-    schema = TeamSection.model_json_schema()
+    schema = FileTeam.model_json_schema()
     for definition in (schema, *schema["$defs"].values()):
-        definition["title"] = f"Replan {definition['title'].removesuffix('Section').lower()}"
+        definition["title"] = f"Replan {definition['title'].removeprefix('File').lower()}"
         for field in definition["properties"].values():
             _without_none(field)
     return {"$schema": _DIALECT, **schema}

@@ -1,12 +1,18 @@
 """What stands around a team file: what its texts may name."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, LiteralString
 
 from pydantic_core import PydanticCustomError
+
+from replan.errors import ConfigurationError
+
+OFFLINE = "offline"
+"""The name of the built-in model."""
 
 if TYPE_CHECKING:
     from replan.ports.specialist import SpecialistPort
@@ -40,6 +46,12 @@ class Surroundings:
         from replan.specialists.local import local_specialists  # noqa: PLC0415 - only who asks pays
 
         return {port.card.name: port for port in local_specialists(self.workspace, self.out)}
+
+    def member(self, name: str) -> "SpecialistPort | None":
+        """Give a member of the local team; none if there is none, or nobody can say."""
+        with suppress(ConfigurationError):
+            return self.local_team.get(name)
+        return None
 
 
 def refused(code: LiteralString, reason: str, mend: str) -> PydanticCustomError:

@@ -1,25 +1,25 @@
-"""Read a team file: a team in YAML, with the fields of the Python configuration."""
+"""Read a team file: a team in YAML, with the fields that it has in Python."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from pydantic import ValidationError
 
-from replan.errors import ConfigurationError, FieldMistake, TeamFileError
-from replan.graph.config import MultiAgentConfig
-from replan.team.building import config_of
-from replan.team.mistakes import complain, complaint_of
+from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
+from replan.ports.prices import price_of
+from replan.team.file_team import FileTeam
+from replan.team.host import MODELS, Host
+from replan.team.keys import MEND, keys_in
+from replan.team.mistakes import Found, found_in
 from replan.team.named_models import TeamModels
-from replan.team.rules import broken_rules
-from replan.team.sections import HostSection, ModelSection, TeamSection
-from replan.team.surroundings import Surroundings, as_sentence, folder_of
-from replan.team.yaml_source import Where, YamlSource, read_yaml
+from replan.team.part import tell_old_name
+from replan.team.placing import Origin, in_order, placed
+from replan.team.surroundings import Surroundings, folder_of
+from replan.team.yaml_source import YamlSource, read_yaml
 
 LARGEST = 200_000
-_HOST_MODELS = tuple(name for name in HostSection.model_fields if name.endswith("_model"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class TeamFile:
     """
 
     path: Path
-    config: MultiAgentConfig
+    config: FileTeam
     models: TeamModels
 
     def with_model(self, model: str | None = None, base_url: str | None = None) -> "TeamFile":
@@ -45,9 +45,9 @@ class TeamFile:
         """
         config = self.config
         if model is not None:
-            others = dict.fromkeys(_HOST_MODELS)
-            host = replace(config.host, **{**others, "tool_calling_model": model})
-            config = replace(config, host=host)
+            host = config.host.replace(**{**dict.fromkeys(MODELS), "model": model})
+            # What is wrong with this model does not stand in the file.
+            config = config.replace(host=host)
         models = replace(self.models, base_url=base_url or self.models.base_url)
         return replace(self, config=config, models=models)
 
@@ -74,9 +74,9 @@ def read_team_file(
         imports: False leaves the functions alone: the team can be looked at, but not run.
 
     Raises:
-        TeamFileError: The file has mistakes; the error tells all of them with their mends.
+        TeamFileError: The file has mistakes; the error tells all of them with their fixes.
     """
-    source = read_yaml(_text_of(path))
+    source = _under_new_names(read_yaml(_text_of(path)))
     content = _mapping(source.value)
     if not content:
         raise TeamFileError(path, source.mistakes or [_no_team(source)])
@@ -88,24 +88,23 @@ def read_team_file(
         models=frozenset(_mapping(content.get("models"))),
         imports=imports,
     )
+    found = [
+        Found(where, "literal_secret", "This looks like a key.", MEND, source.at(where))
+        for where in keys_in(source.value)
+    ]
+    config = None
     try:
-        team = TeamSection.model_validate(content, strict=True, context=surroundings)
+        config = FileTeam.model_validate(content, strict=True, context=surroundings)
     except ValidationError as error:
-        found = [complaint_of(each, source) for each in error.errors(include_url=False)]
-        raise _all_mistakes(path, source, found) from None
-    if source.mistakes or any(broken_rules(source)):
-        raise _all_mistakes(path, source, [])
-    models = TeamModels(
-        path=path,
-        source=source,
-        named=cast("Mapping[str, ModelSection]", team.models),
-        uses=dict(_uses(content)),
-        environment=environment,
-    )
-    try:
-        return TeamFile(path=path, config=config_of(team, surroundings), models=models)
-    except ConfigurationError as error:
-        raise _misfit(path, source, error) from error
+        found += found_in(error, FileTeam)
+    mistakes = in_order([*source.mistakes, *(placed(each, source) for each in found)])
+    if config is None or mistakes:
+        raise TeamFileError(path, mistakes)
+    config = _priced(config).read_from(Origin(path, source))
+    if unpriced := _unpriced(config):
+        raise config.refusal(unpriced)
+    models = TeamModels(named=config.models, environment=environment)
+    return TeamFile(path=path, config=config, models=models)
 
 
 def _text_of(path: Path) -> str:
@@ -134,10 +133,21 @@ def _refuse(path: Path, code: str, reason: str, mend: str, line: int = 1) -> NoR
 
 def _no_team(source: YamlSource) -> FieldMistake:
     if not source.value:
-        mend = "Write a team; `replan init` gives one to start from."
-        return complain(source, (), "empty", "The file has no team in it.", mend)
-    mend = "Begin with fields such as host: and specialists:."
-    return complain(source, (), "wrong_type", "A team file must have fields.", mend)
+        fix = "Write a team; `replan init` gives one to start from."
+        return placed(Found((), "empty", "The file has no team in it.", fix), source)
+    fix = "Begin with fields such as host: and specialists:."
+    reason = "A team file must have fields."
+    return placed(Found((), "wrong_type", reason, fix, source.value), source)
+
+
+def _under_new_names(source: YamlSource) -> YamlSource:
+    """Take the old names of fields for the new ones, where they stand."""
+    for old, new in Host.old_names.items():
+        host = _mapping(_mapping(source.value).get("host"))
+        if old in host and new not in host:
+            tell_old_name(f"The field {old} of a host in a team file", new)
+            source = source.renamed(("host", old), new)
+    return source
 
 
 def _workspace(content: Mapping[str, Any]) -> str:
@@ -149,26 +159,24 @@ def _mapping(given: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
 
 
-def _uses(content: Mapping[str, Any]) -> Iterator[tuple[str, Where]]:
-    """Where names of models stand; of a name that stands twice, the last one is told."""
-    for index, specialist in enumerate(content["specialists"]):
-        if "chat_model" in specialist:
-            yield specialist["chat_model"], ("specialists", index, "chat_model")
-    for name in _HOST_MODELS:
-        if name in content["host"]:
-            yield content["host"][name], ("host", name)
+def _priced(team: FileTeam) -> FileTeam:
+    """Give models with names of their own the prices of what they stand for."""
+    own = {name: price_of(_names(one.model), team.prices) for name, one in team.models.items()}
+    known = {name: price for name, price in own.items() if price is not None}
+    return team.replace(prices={**known, **team.prices}) if known else team
 
 
-def _all_mistakes(path: Path, source: YamlSource, found: list[FieldMistake]) -> TeamFileError:
-    """Put all mistakes in the order of the file, and tell one of each field."""
-    mistakes: dict[object, FieldMistake] = {}
-    for mistake in (*source.mistakes, *broken_rules(source), *found):
-        mistakes.setdefault(mistake.field or (mistake.line, mistake.column), mistake)
-    return TeamFileError(path, sorted(mistakes.values(), key=lambda each: (each.line, each.column)))
+def _unpriced(team: FileTeam) -> list[ConfigurationError]:
+    """The models whose money nobody can count, where the file bounds it."""
+    budgets = (team.limits.whole, team.limits.per_step, *(each.limits for each in team.specialists))
+    if all(budget.max_cost is None for budget in budgets):
+        return []
+    return [
+        UnpricedModelError(field, name)
+        for field, name in team.chat_models.items()
+        if price_of(_names(name), team.prices) is None
+    ]
 
 
-def _misfit(path: Path, source: YamlSource, error: ConfigurationError) -> TeamFileError:
-    parts = re.findall(r"\w+", error.field)
-    where = tuple(int(part) if part.isdigit() else part for part in parts)
-    reason = as_sentence(error.problem)
-    return TeamFileError(path, [complain(source, where, "bad_value", reason, error.mend)])
+def _names(model: str) -> tuple[str, str]:
+    return model, model.partition(":")[2]

@@ -4,7 +4,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import yaml
@@ -78,6 +78,21 @@ class YamlSource:
             except (KeyError, IndexError, TypeError):
                 return None
         return value
+
+    def renamed(self, where: Where, name: str) -> "YamlSource":
+        """Give a field another name; it stands where it stood."""
+        *section, old = where
+        fields = self.at(tuple(section))
+        fields[name] = fields.pop(old)
+
+        def moved(places: dict[Where, Place]) -> dict[Where, Place]:
+            end = len(where)
+            return {
+                (*section, name, *at[end:]) if at[:end] == where else at: place
+                for at, place in places.items()
+            }
+
+        return replace(self, keys=moved(self.keys), values=moved(self.values))
 
 
 def read_yaml(text: str) -> YamlSource:

@@ -9,7 +9,7 @@ from replan.team.team_file import read_team_file
 
 MINIMAL = """\
 host:
-  tool_calling_model: offline
+  model: offline
 specialists:
   - name: clerk
     intended_use: Everything.

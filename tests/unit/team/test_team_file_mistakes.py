@@ -6,14 +6,14 @@ import pytest
 
 from replan.errors import TeamFileError
 
-HOST = "host: {tool_calling_model: offline}\n"
+HOST = "host: {model: offline}\n"
 TEAM = "specialists: [{name: a, intended_use: A., chat_model: offline}]\n"
 GOOD = HOST + TEAM
 
 # text, line, column, code, field, value, a part of the mend
 MISTAKES = [
     (f"{GOOD}roundscope: plan\n", 3, 1, "unknown_field", "roundscope", "'plan'", "round_scope"),
-    (f"{GOOD}zzz: 1\n", 3, 1, "unknown_field", "zzz", "1", "Known are: name, host"),
+    (f"{GOOD}zzz: 1\n", 3, 1, "unknown_field", "zzz", "1", "Known are: "),
     (
         f"{HOST}{TEAM[:-3]}, promt: x}}]\n",
         2,
@@ -25,7 +25,7 @@ MISTAKES = [
     ),
     (HOST, 1, 1, "missing", "specialists", "", "Add specialists"),
     (f"host:\n{TEAM}", 1, 1, "missing", "host", "", "Add host"),
-    (f"host: {{system_prompt: x}}\n{TEAM}", 1, 1, "missing", "host.tool_calling_model", "", "Add"),
+    (f"host: {{system_prompt: x}}\n{TEAM}", 1, 1, "missing", "host.model", "", "Add"),
     (f"{HOST}specialists: []\n", 2, 14, "empty", "specialists", "", "at least one"),
     (f"{HOST}specialists: a\n", 2, 14, "wrong_type", "specialists", "'a'", "- "),
     (f"{HOST}specialists: [a]\n", 2, 15, "wrong_type", "specialists[0]", "'a'", "fields"),
@@ -99,12 +99,12 @@ MISTAKES = [
         *(3, 34, "bad_url", "models.a.base_url", "'ftp://x'", "http://"),
     ),
     (
-        f"host: {{tool_calling_model: smrt}}\nmodels: {{smart: {{model: offline}}}}\n{TEAM}",
-        *(1, 28, "unknown_model", "host.tool_calling_model", "'smrt'", "smart"),
+        f"host: {{model: smrt}}\nmodels: {{smart: {{model: offline}}}}\n{TEAM}",
+        *(1, 15, "unknown_model", "host.model", "'smrt'", "smart"),
     ),
     (
-        f"host: {{tool_calling_model: gpt}}\n{TEAM}",
-        *(1, 28, "unknown_model", "host.tool_calling_model", "'gpt'", "models"),
+        f"host: {{model: gpt}}\n{TEAM}",
+        *(1, 15, "unknown_model", "host.model", "'gpt'", "models"),
     ),
 ]
 SPECIALISTS = [
@@ -163,7 +163,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(mistakes):
 limits: {max_rounds: 0}
 hots: {}
 host:
-  tool_calling_model: nobody
+  model: nobody
   system_prompt: {file: missing.md}
 specialists:
   - name: a
@@ -207,7 +207,7 @@ def test_what_the_configuration_itself_refuses_is_told_at_its_place(mistakes, mo
     (mistake,) = mistakes(f"{HOST}specialists:\n  - {member}\n")
 
     assert (mistake.line, mistake.field) == (3, "specialists[0].invokable")
-    assert mistake.reason == "It cannot be called."
+    assert mistake.reason == "It is of type Work, and cannot be called."
 
 
 def test_a_local_team_that_is_not_installed_is_told_where_it_is_named(mistakes, monkeypatch):
@@ -235,7 +235,7 @@ SECRETS = [
     f"{GOOD}name: {KEY}\n",
     f"{GOOD}plan_template: 'Say {KEY} to the server'\n",
     f"{GOOD}password: hunter2hunter2\n",
-    f"host: {{tool_calling_model: offline, system_prompt: 'Authorization: Bearer {KEY}'}}\n{TEAM}",
+    f"host: {{model: offline, system_prompt: 'Authorization: Bearer {KEY}'}}\n{TEAM}",
 ]
 
 

@@ -1,22 +1,19 @@
 """A team file gives what the same words give in Python."""
 
-import dataclasses
-
 import pytest
 from langchain_core.messages import AIMessage
 
+from replan import Host, Specialist, Team
 from replan.assembly import build_graph
 from replan.errors import ConfigurationError, TeamFileError, UsageError
-from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.running import run
 from replan.state.limits import Limits
-from replan.team.sections import HostSection, SpecialistSection, TeamSection
 from replan.team.team_file import read_team_file
 
 WHOLE = """\
 name: bakery
 host:
-  tool_calling_model: strong
+  model: strong
   thinking_model: offline
   planning_model: openai:gpt-x
   feedback_model: quick
@@ -74,10 +71,6 @@ class Shop:
 """
 
 
-def names_of(fields):
-    return {each.name for each in dataclasses.fields(fields)}
-
-
 @pytest.fixture
 def team(read, write, module, tmp_path):
     module("bakery_work", WORK)
@@ -92,7 +85,7 @@ def test_every_field_arrives_in_the_configuration(team, tmp_path):
 
     assert config.name == "bakery"
     assert config.host == Host(
-        tool_calling_model="strong",
+        model="strong",
         thinking_model="offline",
         planning_model="openai:gpt-x",
         feedback_model="quick",
@@ -124,41 +117,32 @@ def test_specialists_get_their_prompts_and_functions(team):
 
 def test_what_a_file_leaves_out_is_as_in_python(read, minimal, tmp_path):
     config = read(minimal).config
-    python = MultiAgentConfig(
-        host=Host(tool_calling_model="offline"),
-        specialists=[Specialist(name="clerk", intended_use="Everything.", chat_model="offline")],
-        workspace=tmp_path,
-    )
+    clerk = Specialist(name="clerk", intended_use="Everything.", chat_model="offline")
+    python = Team(host=Host(model="offline"), specialists=[clerk], workspace=tmp_path)
 
-    assert config == python
+    assert dict(config) == {**dict(python), "models": {}}
+
+
+def test_a_host_that_is_only_a_model_is_written_as_one(read, minimal):
+    short = minimal.replace("host:\n  model: offline\n", "host: offline\n")
+
+    assert short != minimal
+    assert read(short).config == read(minimal).config
+
+
+def test_the_callbacks_of_a_team_stand_in_its_file_too(read, minimal, module):
+    module(
+        "team_ledger",
+        "class Ledger:\n    def on_plan_created(self, info): pass\nledger = Ledger()\n",
+    )
+    config = read(f"{minimal}callbacks: [team_ledger:ledger]\nhook_timeout: 2.5\n").config
+
+    assert [type(each).__name__ for each in config.callbacks] == ["Ledger"]
+    assert config.hook_timeout == 2.5
 
 
 def test_a_field_without_a_value_is_as_if_it_were_not_there(read, minimal):
     assert read(minimal + "limits:\nworkspace:\nname: ~\n").config == read(minimal).config
-
-
-def test_team_files_have_the_fields_of_the_python_configuration():
-    only_python, only_files = {"callbacks", "hook_timeout"}, {"models"}
-
-    assert names_of(MultiAgentConfig) - only_python == set(TeamSection.model_fields) - only_files
-    assert names_of(Host) == set(HostSection.model_fields)
-    assert names_of(Specialist) == set(SpecialistSection.model_fields) - {"local"}
-
-
-@pytest.mark.parametrize(
-    ("section", "python"),
-    [(TeamSection, MultiAgentConfig), (HostSection, Host), (SpecialistSection, Specialist)],
-)
-def test_the_defaults_that_editors_show_are_those_of_python(section, python):
-    shown = {
-        name: field.default
-        for name, field in section.model_fields.items()
-        if isinstance(field.default, str | int | float | bool)
-    }
-    defaults = {each.name: each.default for each in dataclasses.fields(python)}
-
-    assert shown
-    assert shown == {name: defaults[name] for name in shown}
 
 
 def test_tools_are_the_functions_that_are_named_and_those_of_a_provider(read, minimal, module):
@@ -194,7 +178,7 @@ def test_anchors_and_merged_fields_are_read(read, minimal):
 """
     second, third = read(minimal + text).config.specialists[1:]
 
-    assert third == dataclasses.replace(second, name="third")
+    assert third == second.replace(name="third")
 
 
 def test_a_directory_goes_before_the_workspace_of_the_file(read, minimal, tmp_path):
@@ -211,7 +195,7 @@ def test_a_member_of_the_local_team_brings_its_card(read, minimal):
 
     assert writer.name == "writer"
     assert writer.capabilities
-    assert writer.run is not None
+    assert writer.local is not None
     assert (analyst.name, analyst.intended_use) == ("numbers", "Sums.")
     assert analyst.capabilities
 
@@ -219,7 +203,7 @@ def test_a_member_of_the_local_team_brings_its_card(read, minimal):
 def test_another_model_for_the_host_takes_the_place_of_all_its_models(team):
     other = team.with_model("offline", "http://127.0.0.1:9/v1")
 
-    assert other.config.host.tool_calling_model == "offline"
+    assert other.config.host.model == "offline"
     assert other.config.host.thinking_model is None
     assert other.config.host.planning_model is None
     assert other.config.host.feedback_model is None
@@ -231,7 +215,7 @@ def test_another_model_for_the_host_takes_the_place_of_all_its_models(team):
 async def test_the_graph_of_a_team_file_runs(read, module):
     module("bakery_run", "def bake(context):\n    return 'Baked: ' + context.task_description\n")
     team = read("""\
-host: {tool_calling_model: offline}
+host: {model: offline}
 specialists:
   - {name: baker, intended_use: Bakes bread., run: "bakery_run:bake"}
 """)

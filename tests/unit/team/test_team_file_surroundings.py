@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-HEAD = "host: {tool_calling_model: offline}\nspecialists:\n"
+HEAD = "host: {model: offline}\nspecialists:\n"
 
 
 def running(reference):
@@ -12,9 +12,9 @@ def running(reference):
 
 
 def prompting(file):
-    return f"host: {{tool_calling_model: offline, system_prompt: {file}}}\n" + running(
-        "os:getcwd"
-    ).removeprefix(HEAD.partition("\n")[0] + "\n")
+    return f"host: {{model: offline, system_prompt: {file}}}\n" + running("os:getcwd").removeprefix(
+        HEAD.partition("\n")[0] + "\n"
+    )
 
 
 def test_functions_come_from_installed_packages_and_packages_beside_the_file(read, module, write):

@@ -26,10 +26,13 @@ def model_of(read, minimal):
 
 
 @pytest.fixture
-def refusal(model_of):
-    def refusal_of(fields, **options):
+def refusal(read, minimal):
+    def refusal_of(fields, environment=KEYS):
+        team = read(
+            f"{minimal.replace('offline', 'own')}models: {{own: {{{fields}}}}}\n", environment
+        )
         with pytest.raises(TeamFileError) as caught:
-            model_of(fields, **options)
+            build_graph(team.config, models=team.models)
         (mistake,) = caught.value.mistakes
         return mistake
 
@@ -85,7 +88,7 @@ def test_a_model_that_cannot_be_built_is_told_where_it_stands(refusal):
 def test_a_model_named_directly_is_told_at_its_place(read, minimal):
     team = read(minimal.replace("chat_model: offline", "chat_model: opnai:gpt"))
     with pytest.raises(TeamFileError) as caught:
-        team.models.chat_model("opnai:gpt")
+        build_graph(team.config, models=team.models)
 
     (mistake,) = caught.value.mistakes
     assert (mistake.field, mistake.line) == ("specialists[0].chat_model", 6)
@@ -118,7 +121,7 @@ def test_keys_are_not_shown(read, minimal):
 
 
 PRICED = """\
-host: {tool_calling_model: quick}
+host: {model: quick}
 models:
   quick: {model: "openai:gpt-x", api_key_env: SOME_KEY}
 specialists:

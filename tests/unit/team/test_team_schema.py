@@ -14,7 +14,7 @@ GOOD = [
     "plan_template: {file: a.md}\n",
     "specialists: [{local: writer}, {name: a, intended_use: A., run: 'json:dumps'}]\n",
     "specialists: [{name: a, intended_use: A., chat_model: offline, tools: ['json:dumps']}]\n",
-    "host: {tool_calling_model: offline, tools: [{type: web_search}]}\n",
+    "host: {model: offline, tools: [{type: web_search}]}\n",
     "limits: {max_tokens: 5, max_cost: 0.5, max_seconds: 9, per_step: {max_cost: 1}}\n",
     "prices: {offline: {input: 0, output: 0.5}}\n",
     "specialists: [{local: writer, limits: {max_seconds: 0.5, max_model_calls: 3}}]\n",
@@ -34,7 +34,7 @@ BAD = [
     "prices: {offline: 3}\n",
     "specialists: [{local: writer, limits: {max_steps: 1}}]\n",
     "host: {}\n",
-    "host: {tool_calling_model: 3}\n",
+    "host: {model: 3}\n",
     "models: {a: {}}\n",
     "models: {a: {model: x, api_key: k}}\n",
     "models: {a: {model: x, api_key_env: sk-123}}\n",
@@ -47,7 +47,7 @@ BAD = [
     "specialists: [{name: a, intended_use: A., run: dumps}]\n",
 ]
 BASE = {
-    "host": {"tool_calling_model": "offline"},
+    "host": {"model": "offline"},
     "specialists": [{"name": "x", "intended_use": "X.", "chat_model": "offline"}],
 }
 
