@@ -30,7 +30,7 @@ COMPLETE = "---\nverdict: complete\n---\nAll parts were looked into."
 TABLE = "Runs that were killed and resumed"
 PRELOADED = (
     "torture",
-    "replan.app",
+    "replan.assembly",
     "replan.running",
     "replan.testing",
     "replan.adapters.storage.opening",

@@ -9,7 +9,7 @@ from langchain_core.messages import ToolCall
 
 import warm
 from replan import build_graph, run
-from replan.settings.team_file import read_team_file
+from replan.team.team_file import read_team_file
 from replan.testing import Reply
 from terminals import REPLAN
 

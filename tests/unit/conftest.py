@@ -7,7 +7,7 @@ import pytest
 
 from replan import Host, MultiAgentConfig, Specialist
 from replan.adapters.memory_journal import MemoryJournal
-from replan.app import models_from_environment, services_of
+from replan.assembly import models_from_environment, services_of
 from replan.testing import ScriptedModel
 
 

@@ -6,15 +6,16 @@ from typing import Any, cast
 from langchain_core.language_models import FakeListChatModel
 from langgraph.types import StateSnapshot
 
-from replan.app import Graph, build_graph
+from replan.assembly import Graph, build_graph
 from replan.cli.holding import is_held
 from replan.cli.past import plan_as_it_is, results_on_record
 from replan.cli.questions import Ask, open_asks
-from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.state.enhanced import EnhancedState
+from replan.team.specialist import Specialist
+from replan.team.team import Team
 
 _SETTLED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 
@@ -82,7 +83,6 @@ def _nothing(_: object) -> str:
     return ""
 
 
-_NOBODY = MultiAgentConfig(
-    host=Host(tool_calling_model=FakeListChatModel(responses=[])),
-    specialists=[Specialist(name="nobody", intended_use="None.", run=_nothing)],
+_NOBODY = Team(
+    FakeListChatModel(responses=[]), [Specialist("nobody", "Does nothing.", run=_nothing)]
 )

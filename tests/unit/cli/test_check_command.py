@@ -20,7 +20,7 @@ PLAN = """\
 - [ ] 5. Ask somebody @editor
 """
 TEAM = """\
-host: {tool_calling_model: offline}
+host: {model: offline}
 specialists:
   - use: replan_local:calculator
   - {name: editor, intended_use: Edits texts., chat_model: offline}
@@ -184,7 +184,7 @@ def test_what_cannot_be_read_is_wrong_use(files, tmp_path):
 
 
 EVIL = """\
-host: {tool_calling_model: offline, tools: ["evil:tool"]}
+host: {model: offline, tools: ["evil:tool"]}
 specialists:
   - {name: editor, intended_use: Edits texts., run: "evil:work"}
   - {name: asker, intended_use: Asks., chat_model: offline, tools: ["evil:tool"], approve: [tool]}

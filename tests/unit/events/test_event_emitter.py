@@ -18,7 +18,7 @@ from replan import (
     build_graph,
     run,
 )
-from replan.app import _call_hook
+from replan.assembly import _call_hook
 from replan.events.callbacks import ANY_EVENT, HOOKS
 from replan.events.emitter import Counter, Emitter
 from replan.events.hooks import Hooks

@@ -6,7 +6,7 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 
 from replan import Host, MultiAgentConfig, Specialist
-from replan.app import models_from_environment, services_of
+from replan.assembly import models_from_environment, services_of
 from replan.specialists.effects import tool_effects
 from replan.specialists.foreign import call
 from replan.testing import ScriptedModel
