@@ -297,7 +297,7 @@ def test_all_mistakes_of_a_team_are_told_with_those_of_the_plan(files):
 def test_a_team_that_names_a_model_that_nobody_has_is_told_with_the_place(files, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     files[1].write_text(
-        "host: {tool_calling_model: nobody:x}\n"
+        "host: {model: nobody:x}\n"
         "specialists:\n"
         "  - {name: a, intended_use: Asks., chat_model: 'openai:gpt'}\n"
     )

@@ -190,7 +190,7 @@ def test_a_directory_goes_before_the_workspace_of_the_file(read, minimal, tmp_pa
 
 
 def test_a_ready_specialist_brings_its_card(read, minimal):
-    ready = "  - use: replan_local:writer\n  - {use: 'replan_local:data_analyst', name: numbers}\n"
+    ready = "  - use: replan_local:writer\n  - {use: 'replan_local:data_analyst', name: numbers, intended_use: Sums.}\n"
     _, writer, analyst = read(minimal + ready).config.specialists
 
     assert writer.name == "writer"

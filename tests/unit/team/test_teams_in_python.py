@@ -138,7 +138,7 @@ def test_the_rules_hold_for_a_new_kind_without_a_word():
         "specialists[2]",
     ]
     assert "with echo does not use this" in str(caught.value)
-    assert caught.value.mistakes[2].mend.endswith("run, local, echo.")
+    assert caught.value.mistakes[2].mend.endswith("run, use, echo.")
 
 
 def test_the_schema_takes_exactly_one_kind():
