@@ -22,9 +22,9 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     ask_user,
 )
 from replan.adapters.models import LangChainModels
@@ -275,7 +275,7 @@ class Adversary:
     """
 
     seed: int
-    config: MultiAgentConfig
+    config: Team
     model: AdversaryModel
     retries: int
     given: dict[str, Any]
@@ -330,8 +330,8 @@ def adversary(
         step_timeout=PATIENCE,
         step_retries=chance.randint(0, 2),
     )
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=asked),
+    config = Team(
+        host=Host(model=asked),
         specialists=[_worker(name, kind, asked, chance) for name, kind in workers.items()],
         limits=limits,
         round_scope=chance.choice(["plan", "ready", "step"]),

@@ -222,8 +222,8 @@ async def _worked(where: str, run_id: str, shape: Shape, seed: int, port: int) -
     from replan import (  # noqa: PLC0415
         ExecutionContext,
         Host,
-        MultiAgentConfig,
         Specialist,
+        Team,
         build_graph,
         open_storage,
         run,
@@ -241,7 +241,7 @@ async def _worked(where: str, run_id: str, shape: Shape, seed: int, port: int) -
 
     model = ScriptedModel({"feedback": always(COMPLETE)})
     team = [Specialist(name="worker", intended_use="Looks into parts.", run=work, effects="pure")]
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+    config = Team(host=Host(model=model), specialists=team)
     async with open_storage(where) as storage:
         graph = build_graph(config, storage=storage)
         thread: Any = {"configurable": {"thread_id": run_id}}

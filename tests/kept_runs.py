@@ -27,7 +27,7 @@ PLAN = "".join(
     for step, after in AFTER.items()
 )
 TEAM = """\
-host: {tool_calling_model: offline}
+host: {model: offline}
 specialists: [{name: worker, intended_use: Works., run: 'kept_runs:work', effects: pure}]
 """
 Trap = Callable[["KeptRun"], Awaitable[None]]

@@ -13,8 +13,8 @@ from replan import (
     Host,
     Limits,
     ModelCallError,
-    MultiAgentConfig,
     Specialist,
+    Team,
     run,
     stream,
 )
@@ -32,8 +32,8 @@ CUTS = [("length", "reply_length"), ("content_filter", "content_filter")]
 
 def graph_on(url, *, chat=False, limits=None):
     work = {"chat_model": "openai:m"} if chat else {"run": lambda context: "found"}
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model="openai:m"),
+    config = Team(
+        host=Host(model="openai:m"),
         specialists=[Specialist(name="finder", intended_use="Finds and joins.", **work)],
         limits=limits or Limits(),
     )

@@ -27,7 +27,7 @@ async def works(context):
 '''
 TEAM = """\
 host:
-  tool_calling_model: offline
+  model: offline
 specialists:
   - name: worker
     intended_use: Works.

@@ -11,11 +11,11 @@ from replan import (
     Host,
     InputError,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
     SpecialistResult,
     StepStatus,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -38,7 +38,7 @@ PLAN = """\
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 
 
-class Team:
+class Crew:
     """Two specialists that count what they do, and a host that is content."""
 
     def __init__(self, *, fails=(), feedback=COMPLETE):
@@ -61,9 +61,7 @@ class Team:
         names = ("researcher", "analyst")
         team = [Specialist(name=name, intended_use="Works.", run=self.work) for name in names]
         kept = {name: options.pop(name, None) for name in ("checkpointer", "storage")}
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=self.model), specialists=team, **options
-        )
+        config = Team(host=Host(model=self.model), specialists=team, **options)
         return build_graph(config, **kept)
 
     async def run(self, plan, **options):
@@ -93,7 +91,7 @@ async def finished(team, plan=PLAN):
     ],
 )
 async def test_exactly_the_edited_steps_and_what_depends_on_them_run(edits, expected):
-    team = Team()
+    team = Crew()
     text = await finished(team)
     assert set(team.done) == {1, 2, 3, 5, 6}
     for old, new in edits.items():
@@ -112,7 +110,7 @@ async def test_exactly_the_edited_steps_and_what_depends_on_them_run(edits, expe
 
 
 async def test_a_step_that_runs_again_gets_the_kept_results_of_those_that_do_not():
-    team = Team()
+    team = Crew()
     text = await finished(team)
     kept = {step: team.inputs[3][step] for step in (1, 2)}
     await team.run(text.replace("Compare both", "Compare both again"))
@@ -123,7 +121,7 @@ async def test_a_step_that_runs_again_gets_the_kept_results_of_those_that_do_not
 LONG = "head\n\n" + "`word` * and more\n" * 100 + "end"
 
 
-class Novelists(Team):
+class Novelists(Crew):
     """A team whose results are longer than what a document keeps of them."""
 
     def work(self, context):
@@ -184,7 +182,7 @@ async def test_the_last_run_of_a_thread_hands_its_whole_results_on():
 
 
 async def test_everything_but_marks_results_and_the_seal_stays_byte_for_byte():
-    team = Team()
+    team = Crew()
     text = "<!-- mine -->\r\n\r\n* [ ] 1) First   @analyst\r\n\r\n## Notes\r\n\r\nkept"
     once = await finished(team, text)
     again = await finished(team, once.replace("First", "Second"))
@@ -194,7 +192,7 @@ async def test_everything_but_marks_results_and_the_seal_stays_byte_for_byte():
 
 
 async def test_a_partial_document_goes_on_where_it_ended_and_runs_what_was_edited():
-    team = Team()
+    team = Crew()
     one = RunSettings(limits=Limits(max_rounds=1), round_scope="ready")
     state = await run(team.graph(), {"plan": PLAN}, settings=one)
     assert (state["outcome"], sorted(team.done)) == ("partial", [1, 2])
@@ -206,7 +204,7 @@ async def test_a_partial_document_goes_on_where_it_ended_and_runs_what_was_edite
 
 
 async def test_a_failed_step_stays_failed_until_it_is_edited_or_opened():
-    team = Team(fails=[1])
+    team = Crew(fails=[1])
     state = await team.run(PLAN, allow_dynamic_update=False)
     assert state["outcome"] == "partial"
     text = state["current_plan"].content
@@ -219,7 +217,7 @@ async def test_a_failed_step_stays_failed_until_it_is_edited_or_opened():
 
 
 async def test_an_event_tells_what_runs_again_and_why_before_anything_runs():
-    team = Team()
+    team = Crew()
     text = (await finished(team)).replace("Compare both", "Compare all")
     events = [event async for event in stream(team.graph(), {"plan": text})]
     told = [event for event in events if event.type == "steps_reopened"]
@@ -231,7 +229,7 @@ async def test_an_event_tells_what_runs_again_and_why_before_anything_runs():
 
 
 async def test_a_step_that_runs_again_needs_a_specialist_who_is_there():
-    team = Team()
+    team = Crew()
     text = (await finished(team)).replace("the EU policy @researcher", "the EU policy @nobody")
     with pytest.raises(InputError, match=r"Step 1 .*@nobody"):
         await team.run(text)
@@ -239,8 +237,8 @@ async def test_a_step_that_runs_again_needs_a_specialist_who_is_there():
 
 async def test_no_prompt_and_no_event_before_the_end_shows_the_seal():
     checks = "---\nverdict: continue\nupdate: More.\n---\n- [ ] 9. Check @analyst\n"
-    team = Team(feedback=[checks, COMPLETE])
-    text = (await finished(Team())).replace("Find the EU", "Find the new EU")
+    team = Crew(feedback=[checks, COMPLETE])
+    text = (await finished(Crew())).replace("Find the EU", "Find the new EU")
     events = [event async for event in stream(team.graph(), {"plan": text})]
     asked = "".join(message.text for call in team.model.calls for message in call.messages)
     assert "new EU" in asked
@@ -251,7 +249,7 @@ async def test_no_prompt_and_no_event_before_the_end_shows_the_seal():
 
 
 async def test_a_plan_that_was_left_open_is_shown_to_a_model_without_its_seal():
-    plan = (await Team().run(PLAN))["current_plan"]
+    plan = (await Crew().run(PLAN))["current_plan"]
     host = HostPrompts(team=(), merged_planning=True, merged_answer=True)
     prompt = build_thinking_prompt(
         [HumanMessage("And now?")], {"current_plan": plan, "is_completed": False}, host
@@ -262,11 +260,11 @@ async def test_a_plan_that_was_left_open_is_shown_to_a_model_without_its_seal():
 
 
 async def test_a_seal_that_a_model_writes_is_ignored():
-    plan = (await finished(Team())).replace("text", "lies")
+    plan = (await finished(Crew())).replace("text", "lies")
     model = ScriptedModel(
         {"think": f"---\ncomplexity: complex\n---\n{plan}", "feedback": always(COMPLETE)}
     )
-    team = Team()
+    team = Crew()
     team.model = model
     events = [event async for event in stream(team.graph(), "Compare.")]
     assert sorted(set(team.done)) == [1, 2, 3, 5, 6]

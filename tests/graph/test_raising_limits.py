@@ -53,7 +53,7 @@ async def test_a_limited_run_goes_on_with_its_whole_results(team, scripted):
 async def test_a_direct_answer_that_a_limit_took_is_given_then(team, scripted):
     model = scripted({"think": "---\ncomplexity: simple\n---\n", "direct_answer": "Yes."})
     other = scripted({})
-    host = Host(tool_calling_model=model, feedback_model=other)
+    host = Host(model=model, feedback_model=other)
     graph = team(model, host=host, checkpointer=InMemorySaver(), limits=Limits(max_model_calls=1))
     first = await run(graph, "Is it?", config=THREAD)
     assert (first["outcome"], first["limit_reached"]) == ("failed", "max_model_calls")

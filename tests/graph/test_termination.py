@@ -12,9 +12,9 @@ from langgraph.types import Command
 from replan import (
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     ask_user,
     run,
     run_sync,
@@ -38,9 +38,7 @@ RUNS = 150
 
 def team(model, *specialists, **options):
     limits = options.pop("limits", Limits())
-    return MultiAgentConfig(
-        host=Host(tool_calling_model=model), specialists=specialists, limits=limits, **options
-    )
+    return Team(host=Host(model=model), specialists=specialists, limits=limits, **options)
 
 
 def quick(config, **options):
