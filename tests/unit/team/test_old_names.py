@@ -49,7 +49,7 @@ specialists: [{{name: a, intended_use: A., chat_model: offline}}]
 
 
 def test_a_file_with_an_old_name_is_read(read):
-    with pytest.warns(DeprecationWarning, match="of a team file is the old name of model"):
+    with pytest.warns(DeprecationWarning, match="in a team file is the old name of model"):
         assert read(OLD_FILE.format("offline")).config.host.model == "offline"
 
 
