@@ -54,13 +54,14 @@ test: $(DEV) ## Run all tests
 	@$(PYTEST) $(ARGS)
 
 # What reads the texts of others: replies, plans, answers, team files, formulas and notes.
-FUZZED := $(addprefix tests/unit/,replies settings texts plan/test_plan_document_properties.py \
+FUZZED := $(addprefix tests/unit/,replies team texts plan/test_plan_document_properties.py \
   host/test_approvals.py state/test_questions.py local/test_expressions.py local/test_grammar.py local/test_notes.py)
 
 check: $(DEV) ## Run what a change must pass: format, lint, types, imports, tests with coverage, fuzzing
 	@echo "ruff format"; $(BIN)/ruff format --check --quiet .
 	@echo "ruff check"; $(BIN)/ruff check --quiet .
 	@echo "pyright"; $(BIN)/pyright --pythonpath $(BIN)/python
+	@echo "pyright, examples and README"; $(BIN)/python .ci/typed_programs.py
 	@echo "lint-imports"; $(BIN)/lint-imports --no-logo
 	@echo "pytest"; $(PYTEST) --cov --cov-report=term-missing:skip-covered
 	@echo "fuzzing"; HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q $(FUZZED)

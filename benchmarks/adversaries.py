@@ -23,14 +23,14 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     ask_user,
 )
 from replan.adapters.chat_models import LangChainModels
 from replan.adapters.storage.stored_values.serializer import strict_serializer
-from replan.app import models_from_environment, services_of
+from replan.assembly import models_from_environment, services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan
@@ -275,7 +275,7 @@ class Adversary:
     """
 
     seed: int
-    config: MultiAgentConfig
+    config: Team
     model: AdversaryModel
     retries: int
     given: dict[str, Any]
@@ -330,8 +330,8 @@ def adversary(
         step_timeout=PATIENCE,
         step_retries=chance.randint(0, 2),
     )
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=asked),
+    config = Team(
+        host=Host(model=asked),
         specialists=[_worker(name, kind, asked, chance) for name, kind in workers.items()],
         limits=limits,
         round_scope=chance.choice(["plan", "ready", "step"]),

@@ -27,9 +27,9 @@ from stored import fresh_database
 from replan import (
     ExecutionContext,
     Host,
-    MultiAgentConfig,
     Specialist,
     Storage,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -127,15 +127,15 @@ async def _cut_all(name: str, storage: Storage, is_open: IsOpen, args: Namespace
     return [each.row(name, kind) for kind, each in seen.items()]
 
 
-def _team(chance: random.Random, done: Counter[tuple[str, int]]) -> MultiAgentConfig:
+def _team(chance: random.Random, done: Counter[tuple[str, int]]) -> Team:
     async def work(context: ExecutionContext) -> str:
         done[context.run_id, context.plan_step.id] += 1
         for _ in range(chance.randint(0, MOST_TURNS)):
             await asyncio.sleep(0)
         return f"text {context.plan_step.id}"
 
-    return MultiAgentConfig(
-        host=Host(tool_calling_model=ScriptedModel({"feedback": always(COMPLETE)})),
+    return Team(
+        host=Host(model=ScriptedModel({"feedback": always(COMPLETE)})),
         specialists=[Specialist(name="worker", intended_use="Works.", run=work, effects="pure")],
     )
 

@@ -18,7 +18,7 @@ from langgraph.types import Send
 from plans import Shape, latencies, random_dag
 from reporting import Row, options, publish
 
-from replan import ExecutionContext, Host, Limits, MultiAgentConfig, Specialist, build_graph, run
+from replan import ExecutionContext, Host, Limits, Specialist, Team, build_graph, run
 from replan.testing import ScriptedModel, always
 
 COMPLETE = "---\nverdict: complete\n---\nAll parts were looked into."
@@ -115,7 +115,7 @@ def replan_run(shape: Shape, work: Work, *, saver: Any = None, thread: str = "")
     model = ScriptedModel({"feedback": always(COMPLETE)})
     team = [Specialist(name="worker", intended_use="Looks into parts.", run=specialist)]
     limits = Limits(max_steps=max(1, steps), max_parallel_steps=max(1, steps))
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, limits=limits)
+    config = Team(host=Host(model=model), specialists=team, limits=limits)
     graph = build_graph(config, checkpointer=saver)
     document = shape.document
 

@@ -32,8 +32,8 @@ from replan.replies.readings import (
     read_specialist,
     read_think,
 )
-from replan.settings.team_file import read_team_file
 from replan.state.questions import read_decision
+from replan.team.team_file import read_team_file
 from replan_local.folder import FolderFile
 from replan_local.passages import passages_of
 

@@ -75,7 +75,7 @@ def _answer(size: int) -> str:
 
 
 def _team(size: int) -> str:
-    head = "name: office\nhost:\n  tool_calling_model: offline\nspecialists:\n"
+    head = "name: office\nhost:\n  model: offline\nspecialists:\n"
     one = (
         "  - name: member_{0}\n    intended_use: Looks into {1}.\n    chat_model: offline\n"
         "    capabilities: [reading, sums]\n    limits:\n      max_model_calls: 5\n"

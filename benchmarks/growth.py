@@ -18,7 +18,7 @@ from plans import Shape, chain, random_dag, step_line
 from reporting import Row, options, publish
 from stored import Stored, fresh_storage
 
-from replan import Host, Limits, MultiAgentConfig, Specialist, build_graph, run
+from replan import Host, Limits, Specialist, Team, build_graph, run
 from replan.prompts.sections import call_of
 from replan.state.limits import RoundScope
 from replan.testing import ModelCall, ScriptedModel, always
@@ -118,8 +118,8 @@ async def _run(shape: Shape, revisions: int, scope: RoundScope, store: str) -> G
     )
     with ScriptedModel(script) as model:
         team = [Specialist(name="worker", intended_use="Looks into parts.", chat_model=model)]
-        host = Host(tool_calling_model=model)
-        config = MultiAgentConfig(host=host, specialists=team, limits=limits, round_scope=scope)
+        host = Host(model=model)
+        config = Team(host=host, specialists=team, limits=limits, round_scope=scope)
         async with fresh_storage(store) as (storage, count):
             thread = {"configurable": {"thread_id": "benchmark"}}
             state = (await run(build_graph(config, storage=storage), REQUEST, config=thread)).state

@@ -20,8 +20,8 @@ from langgraph.types import Send
 
 from replan import (
     Host,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     run,
     stream,
@@ -89,7 +89,7 @@ def replan_graph(workload: Workload, base_url: str, *, at_once: bool = False) ->
     """The graph of a team for a workload."""
     model = f"openai:{_model_name(workload, at_once=at_once)}"
     worker = Specialist(name="worker", intended_use="Looks into parts.", chat_model=model)
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[worker])
+    config = Team(host=Host(model=model), specialists=[worker])
     return build_graph(config, base_url=base_url)
 
 

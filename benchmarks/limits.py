@@ -15,7 +15,7 @@ from critical_path import Start, timed
 from plans import flat
 from reporting import Row, options, publish
 
-from replan import Host, Limits, MultiAgentConfig, Price, Specialist, build_graph, run
+from replan import Host, Limits, Price, Specialist, Team, build_graph, run
 from replan.testing import Reply, ScriptedModel, always
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -98,8 +98,8 @@ class Busy:
 def _start(steps: int, busy: Busy, limits: Mapping[str, Any]) -> Start:
     model = Cuttable({"specialist": always(busy), "feedback": always(COMPLETE)})
     given = {"max_steps": steps, "max_parallel_steps": steps, "max_model_calls": 10 * steps}
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model),
+    config = Team(
+        host=Host(model=model),
         specialists=[Specialist(name="worker", intended_use="Works.", chat_model=model)],
         limits=Limits(**{**given, **limits}),
         prices={"Cuttable": Price(input=1, output=4)},

@@ -179,14 +179,14 @@ def cut_off(where: str) -> None:
 
 
 def _graph(storage: Any, work: Any) -> Any:
-    from replan import Host, MultiAgentConfig, Specialist, build_graph  # noqa: PLC0415
+    from replan import Host, Specialist, Team, build_graph  # noqa: PLC0415
     from replan.testing import ScriptedModel, always  # noqa: PLC0415
 
     model = ScriptedModel({"feedback": always(COMPLETE)})
     worker = Specialist(
         name="worker", intended_use="Looks into parts.", run=work or text_of, effects="unsafe"
     )
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[worker])
+    config = Team(host=Host(model=model), specialists=[worker])
     return build_graph(config, storage=storage)
 
 

@@ -8,7 +8,7 @@ from replies_reading import difference
 from reply_families.drawing import Item, Task
 from reporting import Row
 
-from replan import ExecutionContext, Host, MultiAgentConfig, Specialist, build_graph, run
+from replan import ExecutionContext, Host, Specialist, Team, build_graph, run
 from replan.testing import ScriptedModel, always
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -60,7 +60,7 @@ async def _played(item: Item) -> tuple[str, int]:
     }
     model = ScriptedModel(replies)
     team = [Specialist(name=name, intended_use="Works.", run=_work) for name in item.team]
-    graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+    graph = build_graph(Team(host=Host(model=model), specialists=team))
     try:
         state = (await run(graph, "Go.")).state
     except Exception as error:  # noqa: BLE001 - the benchmark counts them

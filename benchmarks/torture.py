@@ -30,7 +30,7 @@ COMPLETE = "---\nverdict: complete\n---\nAll parts were looked into."
 TABLE = "Runs that were killed and resumed"
 PRELOADED = (
     "torture",
-    "replan.app",
+    "replan.assembly",
     "replan.runs.running",
     "replan.testing",
     "replan.adapters.storage.opening",
@@ -252,8 +252,8 @@ async def _worked(where: str, run_id: str, shape: Shape, seed: int, port: int) -
     from replan import (  # noqa: PLC0415
         ExecutionContext,
         Host,
-        MultiAgentConfig,
         Specialist,
+        Team,
         ask_user,
         build_graph,
         open_storage,
@@ -273,9 +273,7 @@ async def _worked(where: str, run_id: str, shape: Shape, seed: int, port: int) -
 
     model = ScriptedModel({"feedback": always(COMPLETE)})
     team = [Specialist(name="worker", intended_use="Looks into parts.", run=work, effects="pure")]
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model), specialists=team, approval="plan"
-    )
+    config = Team(host=Host(model=model), specialists=team, approval="plan")
     async with open_storage(where) as storage:
         graph = build_graph(config, storage=storage)
         known = await graph.aget_state(_thread(run_id))

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from replan.app import build_graph
+from replan.assembly import build_graph
 from replan.cli.course import Course, after
 from replan.cli.frame import Window, frame, whole_plan
 from replan.cli.lines import Lines

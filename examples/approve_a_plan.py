@@ -8,21 +8,28 @@ mistake first. The results are joined by the offline model, or by the one of REP
 
 import os
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from replan import (
     Approval,
     EnhancedState,
+    ExecutionContext,
     Host,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     run_sync,
     waiting_for,
 )
 
 PLAN = "- [ ] 1. Boil water @cook\n- [ ] 2. Boil an egg @cook (after 1)\n"
+
+
+def cook(_: ExecutionContext) -> str:
+    """Cook what the step names."""
+    return "done"
 
 
 def asked(state: EnhancedState) -> Approval:
@@ -32,13 +39,13 @@ def asked(state: EnhancedState) -> Approval:
     return waiting
 
 
-config = MultiAgentConfig(
-    host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
-    specialists=[Specialist(name="cook", intended_use="Cooks.", run=lambda _: "done")],
+config = Team(
+    host=Host(model=os.environ.get("REPLAN_MODEL", "offline")),
+    specialists=[Specialist(name="cook", intended_use="Cooks.", run=cook)],
     approval="always",
 )
 graph = build_graph(config, checkpointer=InMemorySaver())
-thread = {"configurable": {"thread_id": "kitchen"}}
+thread: RunnableConfig = {"configurable": {"thread_id": "kitchen"}}
 
 result = run_sync(graph, {"plan": PLAN}, config=thread)
 print(asked(result.state).reason)

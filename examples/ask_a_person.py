@@ -8,14 +8,18 @@ The answers stand in the program, where a real one would ask somebody.
 
 import os
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from replan import (
+    Approval,
+    EnhancedState,
     ExecutionContext,
     Host,
-    MultiAgentConfig,
+    Question,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     run_sync,
@@ -37,23 +41,35 @@ def paint(context: ExecutionContext) -> str:
     return str(colour)
 
 
-config = MultiAgentConfig(
-    host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
+def clean(_: ExecutionContext) -> str:
+    """Clean what the step names."""
+    return "clean"
+
+
+def open_questions(state: EnhancedState) -> tuple[Question, ...]:
+    """Give what the run waits for."""
+    waiting = waiting_for(state)
+    assert not isinstance(waiting, Approval)  # noqa: S101 - no plan is to be approved here
+    return waiting
+
+
+config = Team(
+    host=Host(model=os.environ.get("REPLAN_MODEL", "offline")),
     specialists=[
         Specialist(name="painter", intended_use="Paints a room.", run=paint),
-        Specialist(name="cleaner", intended_use="Cleans up.", run=lambda _: "clean"),
+        Specialist(name="cleaner", intended_use="Cleans up.", run=clean),
     ],
 )
 graph = build_graph(config, checkpointer=InMemorySaver())
-thread = {"configurable": {"thread_id": "house"}}
+thread: RunnableConfig = {"configurable": {"thread_id": "house"}}
 
 result = run_sync(graph, {"plan": PLAN}, config=thread)
-for question in waiting_for(result.state):
+for question in open_questions(result.state):
     print(f"{question.key}: {question.text}")
 print("already done:", *result.results)
 
 result = run_sync(graph, Command(resume={"2/painter/1": "grey"}), config=thread)
-print("still open:", *[question.key for question in waiting_for(result.state)])
+print("still open:", *[question.key for question in open_questions(result.state)])
 
 result = run_sync(graph, Command(resume="blue"), config=thread)
 print(result.outcome)

@@ -9,7 +9,15 @@ by the one of REPLAN_MODEL.
 
 import os
 
-from replan import Host, MultiAgentCallback, MultiAgentConfig, Specialist, build_graph, run_sync
+from replan import (
+    ExecutionContext,
+    Host,
+    MultiAgentCallback,
+    Specialist,
+    Team,
+    build_graph,
+    run_sync,
+)
 from replan.events.types import PlanCreated, SpecialistCompleted, TaskCompleted
 
 PLAN = "# Tea\n\n- [ ] 1. Boil water @kettle\n- [ ] 2. Draw the tea @pot (after 1)\n"
@@ -35,12 +43,17 @@ class Ledger(MultiAgentCallback):
         print(f"{info.outcome}, model calls: {info.usage.calls}")
 
 
+def work(_: ExecutionContext) -> str:
+    """Do the step."""
+    return "done"
+
+
 ledger = Ledger()
-config = MultiAgentConfig(
-    host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
+config = Team(
+    host=Host(model=os.environ.get("REPLAN_MODEL", "offline")),
     specialists=[
-        Specialist(name="kettle", intended_use="Boils water.", run=lambda _: "hot"),
-        Specialist(name="pot", intended_use="Draws tea.", run=lambda _: "drawn"),
+        Specialist(name="kettle", intended_use="Boils water.", run=work),
+        Specialist(name="pot", intended_use="Draws tea.", run=work),
     ],
     callbacks=[ledger],
 )

@@ -8,7 +8,7 @@ REPLAN_MODEL=openai:NAME puts a real model in its place, which needs no names.
 
 import os
 
-from replan import ExecutionContext, Host, MultiAgentConfig, Specialist, build_graph, run_sync
+from replan import ExecutionContext, Host, Specialist, Team, build_graph, run_sync
 
 STOCK = {"lamps": 14, "desks": 3}
 
@@ -30,8 +30,8 @@ team = [
     ),
     Specialist(name="buyer", intended_use="Orders what the stock is short of.", run=order),
 ]
-host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
-graph = build_graph(MultiAgentConfig(host=host, specialists=team))
+host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
+graph = build_graph(Team(host=host, specialists=team))
 request = "Check the lamps @clerk; check the desks @clerk; order @buyer (after 1, 2)"
 result = run_sync(graph, request)
 plan = result.plan

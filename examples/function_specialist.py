@@ -17,9 +17,9 @@ from replan import (
     ExecutionContext,
     ExecutionStatus,
     Host,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     build_graph,
     run_sync,
 )
@@ -63,8 +63,8 @@ def write_down(context: ExecutionContext) -> SpecialistResult:
 
 
 with tempfile.TemporaryDirectory() as folder:
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
+    config = Team(
+        host=Host(model=os.environ.get("REPLAN_MODEL", "offline")),
         specialists=[
             Specialist(name="sensor", intended_use="Measures a room.", run=measure, effects="pure"),
             Specialist(name="scribe", intended_use="Writes things down.", run=write_down),

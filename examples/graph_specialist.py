@@ -7,12 +7,15 @@ messages of the step, and its last message is the result. This one has two nodes
 own; the plan is handed in, so the host, offline or the one of REPLAN_MODEL, only joins the results.
 """
 
+# LangGraph leaves type arguments of its builder open.
+# pyright: reportUnknownMemberType=false
+
 import os
 
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from replan import ExecutionContext, Host, MultiAgentConfig, Specialist, build_graph, run_sync
+from replan import ExecutionContext, Host, Specialist, Team, build_graph, run_sync
 
 
 def collect(state: MessagesState) -> dict[str, list[AIMessage]]:
@@ -39,7 +42,7 @@ counter = Specialist(
     invokable=inner.compile(),
     input_processor=only_the_task,
 )
-host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
-graph = build_graph(MultiAgentConfig(host=host, specialists=[counter]))
+host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
+graph = build_graph(Team(host=host, specialists=[counter]))
 result = run_sync(graph, {"plan": "- [ ] 1. the more the merrier @counter\n"})
 print(result.results["1/counter"].text)

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.request import urlopen
 
-from replan import Host, MultiAgentConfig, Specialist, SyncRuntime, ask_user, open_runtime
+from replan import Host, Specialist, SyncRuntime, Team, ask_user, open_runtime
 
 
 class Door(BaseHTTPRequestHandler):
@@ -64,9 +64,9 @@ def _call(address: str, given: bytes | None = None) -> str:
 
 
 if __name__ == "__main__":
-    host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
+    host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
     painter = Specialist(name="painter", intended_use="Paints.", run=lambda _: ask_user("Colour?"))
-    opening = open_runtime(MultiAgentConfig(host=host, specialists=[painter]), storage=":memory:")
+    opening = open_runtime(Team(host=host, specialists=[painter]), storage=":memory:")
     with opening as Door.runtime, ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
         threading.Thread(target=server.serve_forever).start()
         door = f"http://127.0.0.1:{server.server_port}/runs"

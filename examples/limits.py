@@ -13,8 +13,8 @@ from replan import (
     ExecutionContext,
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     run_sync,
 )
@@ -36,8 +36,8 @@ async def read(context: ExecutionContext) -> str:
     return f"{context.plan_step.id * 111} kWh"
 
 
-config = MultiAgentConfig(
-    host=Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline")),
+config = Team(
+    host=Host(model=os.environ.get("REPLAN_MODEL", "offline")),
     specialists=[
         Specialist(name="reader", intended_use="Reads a meter.", run=read, effects="pure")
     ],

@@ -8,7 +8,7 @@ answers are written down here; what it is told is real, and shown at the end.
 
 import os
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph, run_sync
+from replan import Host, Specialist, Team, build_graph, run_sync
 from replan.testing import ScriptedModel
 
 SCRIPT = {
@@ -18,9 +18,9 @@ SCRIPT = {
 }
 
 model = os.environ.get("REPLAN_MODEL") or ScriptedModel(SCRIPT)
-config = MultiAgentConfig(
+config = Team(
     host=Host(
-        tool_calling_model=model,
+        model=model,
         system_prompt="You work for a museum. Visitors are ten years old.",
         thinking_prompt="Plan as few steps as will do.",
         reflection_prompt="Be content with an answer that a child understands.",

@@ -12,10 +12,10 @@ import os
 from replan import (
     ExecutionContext,
     Host,
-    MultiAgentConfig,
     PlanDocument,
     PlanDocumentError,
     Specialist,
+    Team,
     build_graph,
     run_sync,
 )
@@ -52,8 +52,8 @@ team = [
     Specialist(name="surveyor", intended_use="Counts things.", run=survey),
     Specialist(name="foreman", intended_use="Estimates work.", run=estimate),
 ]
-host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
-result = run_sync(build_graph(MultiAgentConfig(host=host, specialists=team)), {"plan": PLAN})
+host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
+result = run_sync(build_graph(Team(host=host, specialists=team)), {"plan": PLAN})
 print(result.plan.content)
 
 # What a person writes is read strictly: every mistake with its place and its mend.

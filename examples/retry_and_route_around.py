@@ -13,9 +13,9 @@ from replan import (
     ExecutionContext,
     ExecutionStatus,
     Host,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     build_graph,
     run_sync,
 )
@@ -39,6 +39,11 @@ def fetch(context: ExecutionContext) -> str | SpecialistResult:
     return "1 EUR = 1.08 USD"
 
 
+def look_up(_: ExecutionContext) -> str:
+    """Look into the archive."""
+    return "1 NOK = 0.09 USD"
+
+
 def write(context: ExecutionContext) -> str:
     """Write a list of what there is."""
     return "; ".join(context.inputs.values())
@@ -46,11 +51,11 @@ def write(context: ExecutionContext) -> str:
 
 team = [
     Specialist(name="fetcher", intended_use="Fetches rates.", run=fetch, effects="pure"),
-    Specialist(name="archive", intended_use="Has old rates.", run=lambda _: "1 NOK = 0.09 USD"),
+    Specialist(name="archive", intended_use="Has old rates.", run=look_up),
     Specialist(name="scribe", intended_use="Writes lists.", run=write),
 ]
-host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
-result = run_sync(build_graph(MultiAgentConfig(host=host, specialists=team)), {"plan": PLAN})
+host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
+result = run_sync(build_graph(Team(host=host, specialists=team)), {"plan": PLAN})
 for step in result.plan.steps:
     print(step.id, step.status, f"retries: {step.retry_count}", step.feedback)
 print(result.results["4/scribe"].text)

@@ -8,7 +8,7 @@ The request is planned by the offline model, or by the one that REPLAN_MODEL nam
 import asyncio
 import os
 
-from replan import ExecutionContext, Host, MultiAgentConfig, Specialist, build_graph, stream
+from replan import ExecutionContext, Host, Specialist, Team, build_graph, stream
 from replan.events.types import AnswerToken, PlanCreated, SpecialistCompleted, SpecialistInvoked
 
 PRICES = {"train": "45 EUR", "bus": "30 EUR"}
@@ -22,8 +22,8 @@ def look_up(context: ExecutionContext) -> str:
 async def main() -> None:
     """Tell a run as it goes on."""
     team = [Specialist(name="prices", intended_use="Looks up the price of a ride.", run=look_up)]
-    host = Host(tool_calling_model=os.environ.get("REPLAN_MODEL", "offline"))
-    graph = build_graph(MultiAgentConfig(host=host, specialists=team))
+    host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
+    graph = build_graph(Team(host=host, specialists=team))
     request = "Look up the price of the train @prices; look up the price of the bus @prices"
     async for event in stream(graph, request):
         match event:

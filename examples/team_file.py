@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from replan import TeamFileError, build_graph, run_sync
-from replan.settings.team_file import read_team_file
+from replan.team.team_file import read_team_file
 
 TEAMS = Path(__file__).parent / "teams"
 
@@ -27,7 +27,7 @@ print(result.text)
 with tempfile.TemporaryDirectory() as folder:
     wrong = Path(folder, "team.yaml")
     member = "{use: 'replan_local:anlyst'}"
-    wrong.write_text(f"host: {{tool_calling_model: offline}}\nspecialists: [{member}]\n")
+    wrong.write_text(f"host: {{model: offline}}\nspecialists: [{member}]\n")
     try:
         read_team_file(wrong, os.environ)
     except TeamFileError as error:

@@ -10,7 +10,7 @@ import os
 
 from langchain_core.messages import AIMessage
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph, run_sync
+from replan import Host, Specialist, Team, build_graph, run_sync
 from replan.testing import ScriptedModel
 
 SCRIPT = {
@@ -39,7 +39,7 @@ forecaster = Specialist(
     tools=[weather],
     max_tool_rounds=5,
 )
-graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[forecaster]))
+graph = build_graph(Team(host=Host(model=model), specialists=[forecaster]))
 result = run_sync(graph, "Do I need an umbrella in Bonn?")
 print(result.text)
 print(f"model calls: {result.usage.calls}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from replan.adapters.storage.opening import open_storage
-    from replan.app import build_graph
+    from replan.assembly import build_graph
     from replan.errors import (
         ConfigurationError,
         InputError,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         QuestionError,
         ReplanError,
         StorageError,
+        TeamError,
         TeamFileError,
         ThreadBusyError,
         ThreadLostError,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         UsageError,
     )
     from replan.events.callbacks import MultiAgentCallback
-    from replan.graph.config import Host, MultiAgentConfig, Specialist
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.ask_user import ask_user
@@ -59,10 +59,15 @@ if TYPE_CHECKING:
     )
     from replan.state.usage import Usage
     from replan.state.waiting import waiting_for
+    from replan.team.host import Host
+    from replan.team.specialist import Specialist
+    from replan.team.team import Team
+
+    MultiAgentConfig = Team
 
 _PLACES = {
     "replan.adapters.storage.opening": ("open_storage",),
-    "replan.app": ("build_graph",),
+    "replan.assembly": ("build_graph",),
     "replan.errors": (
         "ConfigurationError",
         "InputError",
@@ -74,6 +79,7 @@ _PLACES = {
         "QuestionError",
         "ReplanError",
         "StorageError",
+        "TeamError",
         "TeamFileError",
         "ThreadBusyError",
         "ThreadLostError",
@@ -82,7 +88,6 @@ _PLACES = {
         "UsageError",
     ),
     "replan.events.callbacks": ("MultiAgentCallback",),
-    "replan.graph.config": ("Host", "MultiAgentConfig", "Specialist"),
     "replan.plan.markdown.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.storage": ("Storage",),
@@ -110,6 +115,9 @@ _PLACES = {
     ),
     "replan.state.usage": ("Usage",),
     "replan.state.waiting": ("waiting_for",),
+    "replan.team.host": ("Host",),
+    "replan.team.specialist": ("Specialist",),
+    "replan.team.team": ("Team",),
     "replan.runs.running": ("raise_limits",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
@@ -134,7 +142,6 @@ __all__ = [
     "Limits",
     "ModelCallError",
     "MultiAgentCallback",
-    "MultiAgentConfig",
     "PlanChangeError",
     "PlanDocument",
     "PlanDocumentError",
@@ -160,6 +167,8 @@ __all__ = [
     "SyncRuntime",
     "TaskComplexity",
     "TaskPlan",
+    "Team",
+    "TeamError",
     "TeamFileError",
     "ThinkingResult",
     "ThreadBusyError",
@@ -186,6 +195,11 @@ def __getattr__(name: str) -> Any:
             return version("replan")
         except PackageNotFoundError:
             return "0+source"
+    if name == "MultiAgentConfig":
+        from replan.team.part import tell_old_name  # noqa: PLC0415 - few ask for the old name
+
+        tell_old_name("MultiAgentConfig", "Team", stacklevel=2)
+        name = "Team"
     if name not in _PLACE_OF:
         raise AttributeError(f"module 'replan' has no attribute {name!r}")
     value = getattr(import_module(_PLACE_OF[name]), name)

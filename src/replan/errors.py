@@ -4,6 +4,7 @@
 ReplanError
 ├── UsageError                   the caller's to mend (exit code 2)
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
+│   │   ├── TeamError            a team has mistakes; all of them, by their fields
 │   │   └── UnpricedModelError   money is bound, and a model has no price
 │   ├── InputError               what was handed to a run is wrong
 │   ├── ThreadBusyError          another run works on the thread
@@ -51,14 +52,36 @@ class ConfigurationError(UsageError):
         value: What stood there.
         problem: What is wrong with it.
         mend: What to write instead.
+        code: A stable machine-readable name of the kind of mistake.
     """
 
-    def __init__(self, field: str, value: object, problem: str, mend: str) -> None:
+    def __init__(
+        self, field: str, value: object, problem: str, mend: str, code: str = "bad_value"
+    ) -> None:
+        self.code = code
         self.field = field
         self.value = value
         self.problem = problem
         self.mend = mend
         super().__init__(f"{field}: {problem} (got {value!r}). {mend}")
+
+
+class TeamError(ConfigurationError):
+    """A team cannot be used; all its mistakes are told at once.
+
+    Its field, value, problem and mend are those of the first one.
+
+    Attributes:
+        mistakes: Every mistake, in the order of the team.
+    """
+
+    def __init__(self, mistakes: Sequence[ConfigurationError]) -> None:
+        self.mistakes = tuple(mistakes)
+        first, *others = self.mistakes
+        super().__init__(first.field, first.value, first.problem, first.mend, first.code)
+        if others:
+            head = f"{len(self.mistakes)} mistakes in the team:"
+            self.args = ("\n".join([head, *(f"  {each}" for each in self.mistakes)]),)
 
 
 class UnpricedModelError(ConfigurationError):

@@ -17,10 +17,9 @@ from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.holding import MemoryHolds
 from replan.adapters.storage.opening import open_storage
-from replan.app import Graph, build_graph, team_graph
+from replan.assembly import Graph, build_graph, team_graph
 from replan.calling import Input
 from replan.events.types import Event
-from replan.graph.config import MultiAgentConfig
 from replan.own_loop import Portal, completed
 from replan.ports.storage import Storage
 from replan.runs.event_log import RunEvent
@@ -31,13 +30,14 @@ from replan.runs.service import Run, Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.work import Bench
 from replan.state.limits import RunSettings
+from replan.team.team import Team
 
-Team = MultiAgentConfig | Graph | Path | str
+AnyTeam = Team | Graph | Path | str
 """A team: its configuration, its compiled graph, or the path of its team file."""
 
 
 def open_runtime(
-    team: Team,
+    team: AnyTeam,
     *,
     storage: Storage | str | Path | None = None,
     clock: Callable[[], datetime] | None = None,
@@ -96,7 +96,7 @@ class Opening:
 
 @asynccontextmanager
 async def _opened(
-    team: Team,
+    team: AnyTeam,
     storage: Storage | str | Path | None,
     clock: Callable[[], datetime],
     new_id: Callable[[], str],
@@ -119,7 +119,7 @@ async def _opened(
         yield runtime
 
 
-def graph_of(team: Team, storage: Storage | None = None) -> Graph:
+def graph_of(team: AnyTeam, storage: Storage | None = None) -> Graph:
     """The graph of a team.
 
     Raises:
@@ -128,13 +128,13 @@ def graph_of(team: Team, storage: Storage | None = None) -> Graph:
     """
     if isinstance(team, CompiledStateGraph):
         return team
-    if isinstance(team, MultiAgentConfig):
+    if isinstance(team, Team):
         return build_graph(team, storage=storage)
     return team_graph(Path(team), environment=os.environ, storage=storage)
 
 
 async def run(  # noqa: PLR0913 - what a run can be told
-    team: Team,
+    team: AnyTeam,
     input: Input,  # noqa: A002 - LangGraph calls it so
     *,
     settings: RunSettings | None = None,
@@ -178,7 +178,7 @@ async def run(  # noqa: PLR0913 - what a run can be told
 
 
 def run_sync(
-    team: Team,
+    team: AnyTeam,
     input: Input,  # noqa: A002 - LangGraph calls it so
     *,
     settings: RunSettings | None = None,
@@ -200,7 +200,7 @@ def run_sync(
 
 
 def stream(  # noqa: PLR0913 - what a run can be told
-    team: Team,
+    team: AnyTeam,
     input: Input,  # noqa: A002 - LangGraph calls it so
     *,
     settings: RunSettings | None = None,

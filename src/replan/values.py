@@ -63,10 +63,19 @@ class Value(BaseModel):
 
 def described(schema: dict[str, Any], kind: type[BaseModel]) -> None:
     """Give a JSON schema the texts of its class's docstring, for forms and editors."""
-    text = inspect.getdoc(kind) or ""
-    schema["description"] = text.partition("\n")[0]
-    for found in _ATTRIBUTE.finditer(text):
-        schema["properties"][found["name"]]["description"] = " ".join(found["text"].split())
+    schema["description"] = (inspect.getdoc(kind) or "").partition("\n")[0]
+    for name, text in texts_of(kind).items():
+        schema["properties"][name]["description"] = text
+
+
+def texts_of(kind: type[BaseModel]) -> dict[str, str]:
+    """What the docstrings of a class and of those above it say of its fields."""
+    return {
+        found["name"]: " ".join(found["text"].split())
+        for each in reversed(kind.__mro__)
+        for found in _ATTRIBUTE.finditer(inspect.cleandoc(each.__doc__ or ""))
+        if found["name"] in kind.model_fields
+    }
 
 
 def restored(kind: type[T], stored: object) -> T:

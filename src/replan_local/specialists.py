@@ -9,11 +9,12 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
-from replan.graph.config import Host, MultiAgentConfig, Specialist
 from replan.ports.folders import Folders, folders_of_step
 from replan.specialists.threads import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
+from replan.team.specialist import Specialist
+from replan.team.team import Team
 from replan_local.commands import Calculate, Command, Report, Search
 from replan_local.expressions import calculated
 from replan_local.grammar import parse
@@ -159,8 +160,8 @@ def local_team(
     *,
     model: Any = "offline",
     specialists: Sequence[Specialist] = (),
-) -> MultiAgentConfig:
-    """Give the keyless team as a configuration for `build_graph`.
+) -> Team:
+    """Give the keyless team for `build_graph`.
 
     Args:
         directory: The folder whose tables and notes may be read.
@@ -168,23 +169,8 @@ def local_team(
         model: The host's model.
         specialists: Further members.
     """
-    return MultiAgentConfig(
-        host=Host(tool_calling_model=model),
-        specialists=[*map(_member, _TEAM), *specialists],
-        workspace=Path(directory),
-        out=None if out is None else Path(out),
-    )
-
-
-def _member(member: LocalSpecialist) -> Specialist:
-    card = member.card
-    return Specialist(
-        name=card.name,
-        intended_use=card.intended_use,
-        capabilities=card.capabilities,
-        effects=card.effects,
-        run=member.run,
-    )
+    members = [Specialist(one.card.name, one.card.intended_use, use=one) for one in _TEAM]
+    return Team(model, [*members, *specialists], workspace=directory, out=out)
 
 
 _TEAM = tuple(map(LocalSpecialist, _CARDS))

@@ -19,8 +19,8 @@ from langgraph.types import Command
 from replan import (
     Approval,
     Host,
-    MultiAgentConfig,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     open_storage,
@@ -76,8 +76,8 @@ def graph_on(storage: Storage, say: Say) -> Any:
 
     model = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nThe answer.")})
     team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
-    host = Host(tool_calling_model=model)
-    config = MultiAgentConfig(host=host, specialists=team, approval="always")
+    host = Host(model=model)
+    config = Team(host=host, specialists=team, approval="always")
     return build_graph(config, storage=storage)
 
 

@@ -14,14 +14,14 @@ from replan import (
     Host,
     Limits,
     ModelCallError,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     run,
     stream,
 )
 from replan.adapters.chat_models import LangChainModels
-from replan.app import services_of
+from replan.assembly import services_of
 from replan.graph.build import host_graph
 from replan.plan.preview import calls_of_reply, calls_of_try
 from replan.testing import OpenAIServer, Reply, Truncated, always
@@ -35,8 +35,8 @@ CUTS = [("length", "reply_length"), ("content_filter", "content_filter")]
 
 def graph_on(url, *, chat=False, limits=None):
     work = {"chat_model": "openai:m"} if chat else {"run": lambda context: "found"}
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model="openai:m"),
+    config = Team(
+        host=Host(model="openai:m"),
         specialists=[Specialist(name="finder", intended_use="Finds and joins.", **work)],
         limits=limits or Limits(),
     )
@@ -252,7 +252,7 @@ def own_team(url, **settings) -> Any:
     """A team on a model that its author made."""
     model = ChatOpenAI(model="m", base_url=url, api_key="none", max_retries=0, **settings)
     finder = Specialist(name="finder", intended_use="Finds and joins.", chat_model=model)
-    return build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[finder]))
+    return build_graph(Team(host=Host(model=model), specialists=[finder]))
 
 
 @pytest.mark.parametrize("heard", [False, True])

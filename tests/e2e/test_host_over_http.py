@@ -8,9 +8,9 @@ from langchain_core.callbacks import StreamingStdOutCallbackHandler
 from replan import (
     Host,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
+    Team,
     build_graph,
     run,
     stream,
@@ -43,8 +43,8 @@ def graph_on(server, timeout=120.0, **options):
         Specialist(name="researcher", intended_use="Finds facts.", chat_model="openai:m"),
         Specialist(name="analyst", intended_use="Compares things.", chat_model="openai:m"),
     ]
-    host = Host(tool_calling_model="openai:m")
-    return build_graph(MultiAgentConfig(host=host, specialists=team, **options), models=models)
+    host = Host(model="openai:m")
+    return build_graph(Team(host=host, specialists=team, **options), models=models)
 
 
 async def test_a_plan_of_three_steps_takes_five_requests_and_their_usage_is_counted():

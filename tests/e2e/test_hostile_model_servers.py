@@ -17,8 +17,8 @@ from replan import (
     Host,
     Limits,
     ModelCallError,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -97,8 +97,8 @@ async def streamed_bomb(http: web.Request) -> web.StreamResponse:
 def team(url: str, storage: Storage | None = None) -> Any:
     models = LangChainModels(base_url=url, max_retries=0)
     a = Specialist(name="a", intended_use="Works.", run=lambda context: "done")
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model="openai:tiny"),
+    config = Team(
+        host=Host(model="openai:tiny"),
         specialists=[a],
         limits=Limits(max_model_calls=2, step_timeout=30),
     )

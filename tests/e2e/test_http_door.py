@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from replan import Host, MultiAgentConfig, Specialist, ask_user, open_runtime
+from replan import Host, Specialist, Team, ask_user, open_runtime
 from replan.testing import ScriptedModel, always
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "http_door.py"
@@ -30,8 +30,8 @@ class House:
 
     def team(self):
         works = {"run": self.work, "effects": "pure"}
-        return MultiAgentConfig(
-            host=Host(tool_calling_model=ScriptedModel(END)),
+        return Team(
+            host=Host(model=ScriptedModel(END)),
             specialists=[
                 Specialist(name="worker", intended_use="Works.", **works),
                 Specialist(name="painter", intended_use="Paints.", run=lambda _: ask_user("Hue?")),

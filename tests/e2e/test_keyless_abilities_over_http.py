@@ -9,13 +9,13 @@ from langchain_core.messages import ToolCall
 
 import warm
 from replan import build_graph, run
-from replan.settings.team_file import read_team_file
+from replan.team.team_file import read_team_file
 from replan.testing import Reply
 from terminals import REPLAN
 
 ROOT = Path(__file__).parents[2]
 TEAM = """\
-host: {tool_calling_model: "openai:scripted"}
+host: {model: "openai:scripted"}
 specialists:
   - name: analyst
     intended_use: Answers questions about tables and notes.
@@ -115,7 +115,7 @@ async def test_a_model_works_with_the_tools_in_the_folders_of_its_step(
 
 
 async def test_a_host_answers_with_the_tools_in_the_folder_of_its_team(shop, openai_server):
-    tools = "host: {tool_calling_model: 'openai:scripted', tools: ['replan_local:query_tables']}"
+    tools = "host: {model: 'openai:scripted', tools: ['replan_local:query_tables']}"
     (shop / "team.yaml").write_text(TEAM.replace(TEAM.partition("\n")[0], tools))
     simple = "---\ncomplexity: simple\nnext_action: direct_answer\n---\n"
     server = openai_server({"think": simple, "direct_answer": [calls(query_tables={}), "One."]})

@@ -11,15 +11,15 @@ from replan import (
     Budget,
     Host,
     Limits,
-    MultiAgentConfig,
     PlanDocument,
     Price,
     Specialist,
+    Team,
     build_graph,
     run,
 )
 from replan.adapters.chat_models import LangChainModels
-from replan.app import services_of
+from replan.assembly import services_of
 from replan.graph.build import host_graph
 from replan.plan.preview import worst_case_calls
 from replan.testing import HttpFault, OpenAIServer, Reply, Reset, Truncated
@@ -59,8 +59,8 @@ def plan_of(steps):
 async def go(server, limits, *, steps=200, budget=None, **worker):
     given = worker or {"chat_model": "openai:m"}
     given["limits"] = budget or Budget()
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model="openai:m"),
+    config = Team(
+        host=Host(model="openai:m"),
         specialists=[Specialist(name="a", intended_use="Works.", **given)],
         limits=limits,
         prices={"m": Price(input=1, output=4)},
@@ -298,8 +298,8 @@ async def test_the_worst_case_that_is_told_before_a_run_can_happen():
     ]
     async with OpenAIServer({"*": script}, models=("m", "n")) as server:
         limits = Limits(max_rounds=1, step_retries=0)
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model="openai:m"),
+        config = Team(
+            host=Host(model="openai:m"),
             specialists=[Specialist(name="a", intended_use="Works.", chat_model="openai:n")],
             limits=limits,
             allow_dynamic_update=False,

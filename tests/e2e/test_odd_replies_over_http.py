@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from replan import Host, MultiAgentConfig, Specialist, TaskComplexity, build_graph, run
+from replan import Host, Specialist, TaskComplexity, Team, build_graph, run
 from replan.adapters.chat_models import LangChainModels
 from replan.testing import OpenAIServer, always
 
@@ -22,7 +22,7 @@ def replies(node: str) -> list[Any]:
 
 async def run_on(server: OpenAIServer) -> Any:
     team = [Specialist(name="worker", intended_use="Works.", run=lambda context: "done")]
-    config = MultiAgentConfig(host=Host(tool_calling_model="openai:m"), specialists=team)
+    config = Team(host=Host(model="openai:m"), specialists=team)
     models = LangChainModels(base_url=server.base_url)
     return (await run(build_graph(config, models=models), "Do the work.")).state
 

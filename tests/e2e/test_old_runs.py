@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from old_storage import FORMATS, KINDS, PLANS, TEAM, lay_out
 from replan import Approval, open_storage, run, waiting_for
-from replan.app import team_graph
+from replan.assembly import team_graph
 from replan.cli.main import app
 
 OVER = {"over": "completed", "question": "waiting", "approval": "waiting", "killed": "interrupted"}

@@ -45,7 +45,7 @@ def once(context):
     return f"Thanks, {ask_user('Who are you?')}."
 '''
 TEAM = """\
-host: {tool_calling_model: offline}
+host: {model: offline}
 specialists:
   - {name: worker, intended_use: Works., run: 'WORKERS:work', effects: pure}
   - {name: asker, intended_use: Asks twice., run: 'WORKERS:ask', effects: pure}

@@ -5,11 +5,11 @@ import subprocess
 import pytest
 
 import warm
-from replan import Host, MultiAgentConfig, Specialist, ask_user, open_runtime
+from replan import Host, Specialist, Team, ask_user, open_runtime
 
 OWNER = """\
 import asyncio, sys, threading
-from replan import Host, MultiAgentConfig, Specialist, ask_user, open_runtime
+from replan import Host, Team, Specialist, ask_user, open_runtime
 
 async def work(context):
     await asyncio.Event().wait()
@@ -17,8 +17,8 @@ async def work(context):
 def paint(context):
     return ask_user("Which colour?")
 
-team = MultiAgentConfig(
-    host=Host(tool_calling_model="offline"),
+team = Team(
+    host=Host(model="offline"),
     specialists=[
         Specialist(name="worker", intended_use="Works.", run=work, effects="pure"),
         Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure"),
@@ -48,7 +48,7 @@ def team():
         Specialist(name="worker", intended_use="Works.", run=lambda _: "dug", effects="pure"),
         Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure"),
     ]
-    return MultiAgentConfig(host=Host(tool_calling_model="offline"), specialists=specialists)
+    return Team(host=Host(model="offline"), specialists=specialists)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -7,7 +7,7 @@ import pytest
 from langgraph_sdk import get_client
 
 from replan import ThreadBusyError, open_storage, run
-from replan.app import team_graph
+from replan.assembly import team_graph
 
 WORK = '''\
 """A specialist that works until a file says that it may end, and notes what it began."""
@@ -28,7 +28,7 @@ async def works(context):
 '''
 TEAM = """\
 host:
-  tool_calling_model: offline
+  model: offline
 specialists:
   - name: worker
     intended_use: Works.

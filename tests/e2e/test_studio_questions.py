@@ -22,7 +22,7 @@ def works(context):
 '''
 TEAM = """\
 host:
-  tool_calling_model: offline
+  model: offline
 specialists:
   - name: asker
     intended_use: Asks.

@@ -34,7 +34,7 @@ REPLIES = {
     "feedback": JUDGED,
 }
 TEAM = """\
-host: {tool_calling_model: "openai:scripted"}
+host: {model: "openai:scripted"}
 specialists:
   - {name: researcher, intended_use: Finds facts., chat_model: "openai:scripted"}
   - {name: analyst, intended_use: Compares things., chat_model: "openai:scripted"}

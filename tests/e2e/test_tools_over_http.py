@@ -11,9 +11,9 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
+    Team,
     build_graph,
     run,
     stream,
@@ -46,8 +46,8 @@ def calling(*args, said=""):
 
 def graph_on(server, *, host_tools=(), **worker):
     models = LangChainModels(base_url=server.base_url)
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model="openai:m", tools=host_tools),
+    config = Team(
+        host=Host(model="openai:m", tools=host_tools),
         specialists=[
             Specialist(name="worker", intended_use="Adds.", chat_model="openai:m", **worker)
         ],

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph
+from replan import Host, Specialist, Team, build_graph
 from replan.testing import ScriptedModel
 
 PLAN = """\
@@ -51,9 +51,7 @@ def team() -> Callable[..., Any]:
                 Specialist(name="analyst", intended_use="Compares things.", chat_model=model),
             ],
         )
-        config = MultiAgentConfig(
-            host=host or Host(tool_calling_model=model), specialists=specialists, **options
-        )
+        config = Team(host=host or Host(model=model), specialists=specialists, **options)
         return build_graph(config, checkpointer=checkpointer)
 
     return build

@@ -6,9 +6,9 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     build_graph,
     run_sync,
 )
@@ -88,8 +88,8 @@ def test_every_run_ends_within_its_limits_and_with_an_answer(
     limits = Limits(max_rounds=6, max_model_calls=20, max_steps=8)
     with ScriptedModel(script) as model:
         graph = build_graph(
-            MultiAgentConfig(
-                host=Host(tool_calling_model=model),
+            Team(
+                host=Host(model=model),
                 specialists=[Specialist(name=n, intended_use="Works.", run=work) for n in "ab"],
                 limits=limits,
                 round_scope=scope,

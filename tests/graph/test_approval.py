@@ -9,10 +9,10 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
     StepStatus,
+    Team,
     ask_user,
     build_graph,
     open_storage,
@@ -42,9 +42,7 @@ def graph_of(model, checkpointer=None, *, work=None, approval="plan", **options)
         return "done" if work is None else work(context)
 
     team = [Specialist(name=name, intended_use="Works.", run=does) for name in ("a", "b")]
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model), specialists=team, approval=approval, **options
-    )
+    config = Team(host=Host(model=model), specialists=team, approval=approval, **options)
     return build_graph(config, checkpointer=checkpointer), ran
 
 
@@ -291,8 +289,8 @@ def office_of(model, *names, ran):
         return "done"
 
     team = [Specialist(name=name, intended_use="Works.", run=work) for name in names]
-    host = Host(tool_calling_model=model)
-    return MultiAgentConfig(host=host, specialists=team, approval="always")
+    host = Host(model=model)
+    return Team(host=host, specialists=team, approval="always")
 
 
 @pytest.mark.parametrize(

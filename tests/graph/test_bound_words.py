@@ -10,8 +10,8 @@ from langgraph.types import Command
 from replan import (
     ExecutionContext,
     Host,
-    MultiAgentConfig,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     run,
@@ -58,9 +58,7 @@ class Bank:
         return self.built(model, Specialist(name="bank", intended_use="Pays.", run=pay))
 
     def built(self, model, clerk):
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=model), specialists=[clerk], **self.options
-        )
+        config = Team(host=Host(model=model), specialists=[clerk], **self.options)
         return build_graph(config, checkpointer=InMemorySaver())
 
 

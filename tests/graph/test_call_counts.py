@@ -105,7 +105,7 @@ async def test_a_separate_revision_takes_two_calls_and_its_new_steps(team, separ
 async def test_a_planning_model_of_its_own_is_asked_in_calls_of_its_own(team, script):
     planner = ScriptedModel({"plan_creation": DOCUMENT})
     with ScriptedModel({**script, "think": JUDGED}) as model, planner:
-        host = Host(tool_calling_model=model, planning_model=planner)
+        host = Host(model=model, planning_model=planner)
         state = (await run(team(model, host=host), "Compare the policies.")).state
     assert len(planner.calls) == 1
     assert state["usage"].calls == 3 + 3

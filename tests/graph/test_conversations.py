@@ -90,7 +90,7 @@ async def test_a_function_sees_the_conversation_with_the_request_last(team):
     script = {name: MERGED[name] for name in ("think", "feedback")}
     with ScriptedModel(script) as model:
         clerk = Specialist(name="clerk", intended_use="Looks up.", run=work)
-        host = Host(tool_calling_model=model)
+        host = Host(model=model)
         graph = team(model, host=host, specialists=[clerk], checkpointer=InMemorySaver())
         await run(graph, FIRST, config=config)
         await run(graph, SECOND, config=config)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan import Host, Limits, MultiAgentConfig, Specialist, build_graph, stream
+from replan import Host, Limits, Specialist, Team, build_graph, stream
 from replan.testing import ScriptedModel, always
 
 MORE = """\
@@ -23,7 +23,7 @@ async def course(reply, **options):
     """The events of a run whose host always replies so, and what the host was asked last."""
     model = ScriptedModel({"feedback": always(reply), "final_answer": always("What there is.")})
     team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
+    config = Team(host=Host(model=model), specialists=team, **options)
     events = [event async for event in stream(build_graph(config), GIVEN)]
     return events, model
 

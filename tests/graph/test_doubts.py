@@ -12,9 +12,9 @@ from langgraph.types import Command
 from replan import (
     Host,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -57,11 +57,9 @@ def cut_off(storage):
         other = Specialist(
             name="other", intended_use="Works.", run=lambda context: "worked", effects="pure"
         )
-        config = MultiAgentConfig(
+        config = Team(
             host=Host(
-                tool_calling_model=ScriptedModel(
-                    {"feedback": always("---\nverdict: complete\n---\nThe end.")}
-                )
+                model=ScriptedModel({"feedback": always("---\nverdict: complete\n---\nThe end.")})
             ),
             specialists=[
                 Specialist(name="actor", intended_use="Acts.", **way),
@@ -204,8 +202,8 @@ async def test_a_function_with_a_parameter_for_the_key_is_done_again_under_it(st
 
 def slow_team(acts, *, saver=None, **actor):
     model = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nThe end.")})
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model),
+    config = Team(
+        host=Host(model=model),
         specialists=[
             Specialist(name="actor", intended_use="Acts.", run=acts, **actor),
             Specialist(name="other", intended_use="Works.", run=lambda context: "worked"),

@@ -21,11 +21,11 @@ from replan import (
     InputError,
     Limits,
     ModelCallError,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
     SpecialistResult,
     StorageError,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -86,8 +86,8 @@ class World:
             with ScriptedModel(self.replies) as model:
                 work = {"run": self.work, "effects": "pure"}
                 team = [Specialist(name=self.name, intended_use="Works.", **work)]
-                config = MultiAgentConfig(
-                    host=Host(tool_calling_model=model),
+                config = Team(
+                    host=Host(model=model),
                     specialists=team,
                     limits=limits or Limits(step_retries=0),
                 )

@@ -11,11 +11,11 @@ from replan import (
     Host,
     InputError,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
     SpecialistResult,
     StepStatus,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -39,7 +39,7 @@ PLAN = """\
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 
 
-class Team:
+class Crew:
     """Two specialists that count what they do, and a host that is content."""
 
     def __init__(self, *, fails=(), feedback=COMPLETE):
@@ -62,9 +62,7 @@ class Team:
         names = ("researcher", "analyst")
         team = [Specialist(name=name, intended_use="Works.", run=self.work) for name in names]
         kept = {name: options.pop(name, None) for name in ("checkpointer", "storage")}
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=self.model), specialists=team, **options
-        )
+        config = Team(host=Host(model=self.model), specialists=team, **options)
         return build_graph(config, **kept)
 
     async def run(self, plan, **options):
@@ -94,7 +92,7 @@ async def finished(team, plan=PLAN):
     ],
 )
 async def test_exactly_the_edited_steps_and_what_depends_on_them_run(edits, expected):
-    team = Team()
+    team = Crew()
     text = await finished(team)
     assert set(team.done) == {1, 2, 3, 5, 6}
     for old, new in edits.items():
@@ -113,7 +111,7 @@ async def test_exactly_the_edited_steps_and_what_depends_on_them_run(edits, expe
 
 
 async def test_a_step_that_runs_again_gets_the_kept_results_of_those_that_do_not():
-    team = Team()
+    team = Crew()
     text = await finished(team)
     kept = {step: team.inputs[3][step] for step in (1, 2)}
     await team.run(text.replace("Compare both", "Compare both again"))
@@ -124,7 +122,7 @@ async def test_a_step_that_runs_again_gets_the_kept_results_of_those_that_do_not
 LONG = "head\n\n" + "`word` * and more\n" * 100 + "end"
 
 
-class Novelists(Team):
+class Novelists(Crew):
     """A team whose results are longer than what a document keeps of them."""
 
     def work(self, context):
@@ -185,7 +183,7 @@ async def test_the_last_run_of_a_thread_hands_its_whole_results_on():
 
 
 async def test_everything_but_marks_results_and_the_seal_stays_byte_for_byte():
-    team = Team()
+    team = Crew()
     text = "<!-- mine -->\r\n\r\n* [ ] 1) First   @analyst\r\n\r\n## Notes\r\n\r\nkept"
     once = await finished(team, text)
     again = await finished(team, once.replace("First", "Second"))
@@ -195,7 +193,7 @@ async def test_everything_but_marks_results_and_the_seal_stays_byte_for_byte():
 
 
 async def test_a_partial_document_goes_on_where_it_ended_and_runs_what_was_edited():
-    team = Team()
+    team = Crew()
     one = RunSettings(limits=Limits(max_rounds=1), round_scope="ready")
     state = (await run(team.graph(), {"plan": PLAN}, settings=one)).state
     assert (state["outcome"], sorted(team.done)) == ("partial", [1, 2])
@@ -207,7 +205,7 @@ async def test_a_partial_document_goes_on_where_it_ended_and_runs_what_was_edite
 
 
 async def test_a_failed_step_stays_failed_until_it_is_edited_or_opened():
-    team = Team(fails=[1])
+    team = Crew(fails=[1])
     state = await team.run(PLAN, allow_dynamic_update=False)
     assert state["outcome"] == "partial"
     text = state["current_plan"].content
@@ -220,7 +218,7 @@ async def test_a_failed_step_stays_failed_until_it_is_edited_or_opened():
 
 
 async def test_an_event_tells_what_runs_again_and_why_before_anything_runs():
-    team = Team()
+    team = Crew()
     text = (await finished(team)).replace("Compare both", "Compare all")
     events = [event async for event in stream(team.graph(), {"plan": text})]
     told = [event for event in events if event.type == "steps_reopened"]
@@ -232,7 +230,7 @@ async def test_an_event_tells_what_runs_again_and_why_before_anything_runs():
 
 
 async def test_a_step_that_runs_again_needs_a_specialist_who_is_there():
-    team = Team()
+    team = Crew()
     text = (await finished(team)).replace("the EU policy @researcher", "the EU policy @nobody")
     with pytest.raises(InputError, match=r"Step 1 .*@nobody"):
         await team.run(text)
@@ -240,8 +238,8 @@ async def test_a_step_that_runs_again_needs_a_specialist_who_is_there():
 
 async def test_no_prompt_and_no_event_before_the_end_shows_the_seal():
     checks = "---\nverdict: continue\nupdate: More.\n---\n- [ ] 9. Check @analyst\n"
-    team = Team(feedback=[checks, COMPLETE])
-    text = (await finished(Team())).replace("Find the EU", "Find the new EU")
+    team = Crew(feedback=[checks, COMPLETE])
+    text = (await finished(Crew())).replace("Find the EU", "Find the new EU")
     events = [event async for event in stream(team.graph(), {"plan": text})]
     asked = "".join(message.text for call in team.model.calls for message in call.messages)
     assert "new EU" in asked
@@ -252,7 +250,7 @@ async def test_no_prompt_and_no_event_before_the_end_shows_the_seal():
 
 
 async def test_a_plan_that_was_left_open_is_shown_to_a_model_without_its_seal():
-    plan = (await Team().run(PLAN))["current_plan"]
+    plan = (await Crew().run(PLAN))["current_plan"]
     host = HostPrompts(team=(), merged_planning=True, merged_answer=True)
     prompt = build_thinking_prompt(
         [HumanMessage("And now?")], {"left_open": render_for_model(plan)}, host
@@ -263,11 +261,11 @@ async def test_a_plan_that_was_left_open_is_shown_to_a_model_without_its_seal():
 
 
 async def test_a_seal_that_a_model_writes_is_ignored():
-    plan = (await finished(Team())).replace("text", "lies")
+    plan = (await finished(Crew())).replace("text", "lies")
     model = ScriptedModel(
         {"think": f"---\ncomplexity: complex\n---\n{plan}", "feedback": always(COMPLETE)}
     )
-    team = Team()
+    team = Crew()
     team.model = model
     events = [event async for event in stream(team.graph(), "Compare.")]
     assert sorted(set(team.done)) == [1, 2, 3, 5, 6]

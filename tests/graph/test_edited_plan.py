@@ -4,7 +4,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import InvalidUpdateError
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph, open_storage, run
+from replan import Host, Specialist, Team, build_graph, open_storage, run
 from replan.testing import ScriptedModel
 
 THREAD = {"configurable": {"thread_id": "t"}}
@@ -20,7 +20,7 @@ def graph_of(model, saver, seen):
         return f"Done: {context.task_description}"
 
     team = [Specialist(name=name, intended_use="Works.", run=work) for name in "ab"]
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+    config = Team(host=Host(model=model), specialists=team)
     return build_graph(config, checkpointer=saver)
 
 

@@ -8,9 +8,9 @@ from langgraph.types import Command
 from replan import (
     Host,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     open_storage,
@@ -46,9 +46,7 @@ def graph_of(saver, seen, effects="keyed", **special):
 
     model = ScriptedModel({"feedback": always(COMPLETE), "final_answer": always("Answer.")})
     team = [Specialist(name=n, intended_use="Works.", run=work, effects=effects) for n in "ab"]
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model), specialists=team, limits=Limits(step_retries=0)
-    )
+    config = Team(host=Host(model=model), specialists=team, limits=Limits(step_retries=0))
     return build_graph(config, checkpointer=saver)
 
 

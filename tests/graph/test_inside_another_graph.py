@@ -13,9 +13,9 @@ from langgraph.types import Command
 from replan import (
     Host,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     run,
@@ -38,7 +38,7 @@ def ours(work=lambda context: "done"):
         {"think": always(PLAN), "feedback": always(COMPLETE), "final_answer": always("Cut.")}
     )
     team = [Specialist(name="a", intended_use="Works.", run=work)]
-    return build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+    return build_graph(Team(host=Host(model=model), specialists=team))
 
 
 def by_invoking(graph):

@@ -13,10 +13,10 @@ from replan import (
     Host,
     LimitReachedError,
     Limits,
-    MultiAgentConfig,
     Price,
     RunSettings,
     Specialist,
+    Team,
     UnpricedModelError,
     ask_user,
     build_graph,
@@ -44,9 +44,7 @@ def team(model, *specialists, **options):
     given = specialists or (Specialist(name="a", intended_use="Works.", chat_model=model),)
     storage = options.pop("storage", None)
     checkpointer = options.pop("checkpointer", None)
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model), specialists=list(given), **options
-    )
+    config = Team(host=Host(model=model), specialists=list(given), **options)
     return build_graph(config, storage=storage, checkpointer=checkpointer)
 
 
@@ -325,23 +323,21 @@ def test_money_is_only_bound_where_every_configured_model_has_a_price(whose):
     with pytest.raises(UnpricedModelError) as caught:
         team(model, worker, limits=limits)
     assert isinstance(caught.value, ConfigurationError)
-    assert (caught.value.field, caught.value.value) == ("host.tool_calling_model", "ScriptedModel")
+    assert (caught.value.field, caught.value.value) == ("host.model", "ScriptedModel")
     assert "prices={'ScriptedModel': Price(input=..., output=...)}" in str(caught.value)
     team(model, worker, limits=limits, prices=PRICES)
 
 
 async def test_a_run_that_binds_money_itself_is_refused_before_it_begins():
     model = ScriptedModel({})
-    with pytest.raises(UnpricedModelError, match="tool_calling_model"):
+    with pytest.raises(UnpricedModelError, match="model"):
         await run(team(model), "Go.", settings=RunSettings(limits=Limits(max_cost=1)))
     assert model.calls == []
 
 
 async def test_the_built_in_model_costs_nothing():
     works = Specialist(name="a", intended_use="Works.", run=lambda context: "done")
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model="offline"), specialists=[works], limits=Limits(max_cost=1)
-    )
+    config = Team(host=Host(model="offline"), specialists=[works], limits=Limits(max_cost=1))
     state = (await run(build_graph(config), {"plan": plan_of(2)})).state
     assert (state["outcome"], state["usage"].cost) == ("completed", 0)
 
@@ -350,8 +346,8 @@ async def test_a_model_inside_a_function_needs_a_price_too():
     async def work(context, config):
         return await ScriptedModel({}).ainvoke("Hi", config)
 
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model="offline"),
+    config = Team(
+        host=Host(model="offline"),
         specialists=[Specialist(name="a", intended_use="Works.", run=work)],
         limits=Limits(max_cost=1),
     )

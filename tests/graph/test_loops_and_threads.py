@@ -12,9 +12,9 @@ import warm
 from replan import (
     Host,
     Limits,
-    MultiAgentConfig,
     Price,
     Specialist,
+    Team,
     build_graph,
     run,
     run_sync,
@@ -32,9 +32,7 @@ def model_of(specialist=TEXT, **replies):
 
 
 def graph_of(model, *team, **options):
-    return build_graph(
-        MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
-    )
+    return build_graph(Team(host=Host(model=model), specialists=team, **options))
 
 
 def plan(steps, who="a"):
@@ -172,8 +170,10 @@ async def test_an_attempt_that_waits_for_room_in_vain_has_failed_at_its_time():
 STUBBORN = """
 import asyncio
 from langchain_core.language_models import BaseChatModel
-from replan import Host, Limits, MultiAgentConfig, Specialist, build_graph, run_sync
+from replan import Host, Limits, Team, Specialist, build_graph, run_sync
 from replan.spending import deadline
+from replan import Host, Limits, Team, Specialist, build_graph, run_sync
+from replan.nodes import deadline
 
 class Stubborn(BaseChatModel):
     # Its retry loop takes a cancellation for one more failure.
@@ -186,8 +186,8 @@ class Stubborn(BaseChatModel):
             except asyncio.CancelledError: continue
 
 deadline.GRACE = 0.05
-graph = build_graph(MultiAgentConfig(
-    host=Host(tool_calling_model=Stubborn()),
+graph = build_graph(Team(
+    host=Host(model=Stubborn()),
     specialists=[Specialist(name="a", intended_use="Works.", run=lambda context: "done")],
     limits=Limits(step_timeout=0.05),
 ))

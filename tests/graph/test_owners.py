@@ -15,9 +15,9 @@ from langgraph.types import Command
 from replan import (
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     ThreadBusyError,
     ThreadLostError,
     build_graph,
@@ -45,9 +45,7 @@ class Bank:
         model = ScriptedModel({"feedback": always(DONE)})
         clerk = Specialist(name="clerk", intended_use="Pays.", run=self._pay, effects="unsafe")
         limits = Limits(max_parallel_steps=1)
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=model), specialists=[clerk], limits=limits
-        )
+        config = Team(host=Host(model=model), specialists=[clerk], limits=limits)
         self.graph = build_graph(config, storage=storage)
 
     async def _pay(self, context):

@@ -6,9 +6,9 @@ import pytest
 
 from replan import (
     Host,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     ask_user,
     build_graph,
     stream,
@@ -74,7 +74,7 @@ async def course(feedback, plan=PLAN, *, updates=(), **options):
         }
     )
     team = [Specialist(name=name, intended_use="Works.", run=work) for name in "ab"]
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
+    config = Team(host=Host(model=model), specialists=team, **options)
     given = {"messages": [("user", "Go.")], "plan": plan}
     seen.events = [event async for event in stream(build_graph(config), given)]
     seen.calls = [call.node for call in model.calls]
@@ -256,9 +256,7 @@ async def test_a_round_in_which_only_another_step_leads_tells_of_no_new_plan():
         return ask_user("Which?") if context.plan_step.id == 2 else "Done."
 
     team = [Specialist(name="a", intended_use="Works.", run=work)]
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=ScriptedModel({})), specialists=team, round_scope="ready"
-    )
+    config = Team(host=Host(model=ScriptedModel({})), specialists=team, round_scope="ready")
     given = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"}
     events = [event async for event in stream(build_graph(config), given)]
     plans = [event.plan for event in events if event.type == "plan_updated"]

@@ -16,10 +16,10 @@ from replan import (
     Host,
     InputError,
     Limits,
-    MultiAgentConfig,
     QuestionError,
     RunSettings,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     run,
@@ -45,12 +45,12 @@ TWO_ASK = """\
 def graph_of(work, model, checkpointer=None, **options):
     way = {"run": work, "effects": "pure"}
     team = [Specialist(name=name, intended_use="Works.", **way) for name in ("a", "b")]
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
+    config = Team(host=Host(model=model), specialists=team, **options)
     return build_graph(config, checkpointer=checkpointer)
 
 
 def graph_with(specialist, model, checkpointer):
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[specialist])
+    config = Team(host=Host(model=model), specialists=[specialist])
     return build_graph(config, checkpointer=checkpointer)
 
 

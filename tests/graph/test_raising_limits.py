@@ -11,9 +11,9 @@ from replan import (
     Host,
     InputError,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     raise_limits,
@@ -62,7 +62,7 @@ async def test_a_limited_run_goes_on_with_its_whole_results(team, scripted):
 async def test_a_direct_answer_that_a_limit_took_is_given_then(team, scripted):
     model = scripted({"think": "---\ncomplexity: simple\n---\n", "direct_answer": "Yes."})
     other = scripted({})
-    host = Host(tool_calling_model=model, feedback_model=other)
+    host = Host(model=model, feedback_model=other)
     graph = team(model, host=host, checkpointer=InMemorySaver(), limits=Limits(max_model_calls=1))
     first = (await run(graph, "Is it?", config=THREAD)).state
     assert (first["outcome"], first["limit_reached"]) == ("failed", "max_model_calls")
@@ -91,9 +91,7 @@ async def test_a_run_that_no_limit_ended_takes_no_larger_one(team, script):
 async def test_a_served_graph_raises_no_limit_and_says_where_to_do_it(team, scripted):
     model = scripted({"step 1": "One.", "step 2": "Two.", "feedback": always(JUDGED)})
     specialists, saver = [analyst(model)], InMemorySaver()
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model), specialists=specialists, limits=Limits(max_steps=1)
-    )
+    config = Team(host=Host(model=model), specialists=specialists, limits=Limits(max_steps=1))
     served = build_graph(config, checkpointer=saver, served=True)
     plan = "- [ ] 1. One @analyst\n- [ ] 2. Two @analyst (after 1)\n"
     await run(served, {"plan": plan}, config=THREAD)

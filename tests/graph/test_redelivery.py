@@ -9,9 +9,9 @@ from replan import (
     Host,
     InputError,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     open_storage,
@@ -57,9 +57,7 @@ async def build():
         def make(work, **options):
             model = ScriptedModel({"feedback": always(COMPLETE), "final_answer": always("Cut.")})
             team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
-            config = MultiAgentConfig(
-                host=Host(tool_calling_model=model), specialists=team, **options
-            )
+            config = Team(host=Host(model=model), specialists=team, **options)
             return build_graph(config, storage=storage)
 
         yield make

@@ -8,9 +8,9 @@ from langgraph.types import Command
 from replan import (
     Host,
     InputError,
-    MultiAgentConfig,
     PlanDocumentError,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     run,
@@ -36,7 +36,7 @@ WRONG = [
 def graph():
     model = ScriptedModel({"think": always(SIMPLE), "feedback": always(COMPLETE)})
     team = [Specialist(name="a", intended_use="Works.", run=lambda c: ask_user("Which?"))]
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+    config = Team(host=Host(model=model), specialists=team)
     return build_graph(config, checkpointer=InMemorySaver())
 
 

@@ -6,11 +6,11 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
     SpecialistResult,
     StepStatus,
+    Team,
     build_graph,
     run,
     stream,
@@ -28,9 +28,7 @@ def failed(error):
 
 def graph_of(work, model, **options):
     team = [Specialist(name=name, intended_use="Works.", run=work) for name in "ab"]
-    return build_graph(
-        MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
-    )
+    return build_graph(Team(host=Host(model=model), specialists=team, **options))
 
 
 async def run_plan(work, replies, document=PLAN, *, settings=None, **options):
@@ -148,8 +146,8 @@ async def test_the_last_model_call_is_kept_for_the_answer():
     with ScriptedModel({"specialist": [always("text")], "feedback": COMPLETE}) as model:
         team = [Specialist(name="a", intended_use="Works.", chat_model=model)]
         graph = build_graph(
-            MultiAgentConfig(
-                host=Host(tool_calling_model=model),
+            Team(
+                host=Host(model=model),
                 specialists=team,
                 limits=Limits(max_model_calls=6),
             )

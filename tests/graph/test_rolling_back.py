@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from langgraph.types import Command
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph, open_storage, run
+from replan import Host, Specialist, Team, build_graph, open_storage, run
 from replan.ports.ask_user import ask_user
 from replan.testing import ScriptedModel, always
 
@@ -24,12 +24,12 @@ async def storage(request, tmp_path):
         yield storage
 
 
-class Team:
+class Crew:
     def __init__(self, storage):
         self.at_work = asyncio.Event()
         model = ScriptedModel({"feedback": always(DONE)})
         worker = Specialist(name="worker", intended_use="Works.", run=self._work)
-        config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[worker])
+        config = Team(host=Host(model=model), specialists=[worker])
         self.graph = build_graph(config, storage=storage)
 
     async def _work(self, context):
@@ -58,7 +58,7 @@ async def cut_off(team, *steps, run_id):
 
 
 async def test_a_thread_is_as_it_was_before_the_run(storage):
-    team = Team(storage)
+    team = Crew(storage)
     await team.run("First", "Begin")
     before = await team.values()
     await cut_off(team, "Go on", "Wait (after 1)", run_id="second")
@@ -73,7 +73,7 @@ async def test_a_thread_is_as_it_was_before_the_run(storage):
 
 
 async def test_the_first_run_of_a_thread_leaves_nothing(storage):
-    team = Team(storage)
+    team = Crew(storage)
     await cut_off(team, "Wait", run_id="first")
     await storage.checkpointer.adelete_for_runs(["first"])
     assert await team.values() == {}
@@ -81,7 +81,7 @@ async def test_the_first_run_of_a_thread_leaves_nothing(storage):
 
 
 async def test_what_a_later_run_goes_on_from_stays(storage):
-    team = Team(storage)
+    team = Crew(storage)
     await team.run("First", "Begin", run_id="first")
     await team.run("Second", "End", run_id="second")
     before = await team.values()
@@ -90,7 +90,7 @@ async def test_what_a_later_run_goes_on_from_stays(storage):
 
 
 async def test_an_answer_that_is_taken_back_is_asked_for_again(storage):
-    team = Team(storage)
+    team = Crew(storage)
     waiting = await team.run("First", "Ask", run_id="first")
     assert waiting["outcome"] == "waiting"
     config = {**THREAD, "metadata": {"run_id": "answering"}}

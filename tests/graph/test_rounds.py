@@ -8,11 +8,11 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
     SpecialistResult,
     StepStatus,
+    Team,
     build_graph,
     run,
     stream,
@@ -31,9 +31,7 @@ def failed(error, *, retry=False):
 
 def graph_of(work, model, *, specialists=("a", "b"), **options):
     team = [Specialist(name=name, intended_use="Works.", run=work) for name in specialists]
-    return build_graph(
-        MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
-    )
+    return build_graph(Team(host=Host(model=model), specialists=team, **options))
 
 
 async def run_plan(document, work, *, feedback=COMPLETE, settings=None, **options):
@@ -172,7 +170,7 @@ async def test_several_specialists_of_one_step_all_run_and_one_success_is_enough
             Specialist(name="c", intended_use="Fails.", run=broken),
             Specialist(name="d", intended_use="Tells.", run=lambda c: c.inputs[1]),
         ]
-        graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+        graph = build_graph(Team(host=Host(model=model), specialists=team))
         plan = "- [ ] 1. All @a @b @c\n- [ ] 2. Tell @d (after 1)\n"
         state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan})).state
     results = state["current_specialist_results"]
@@ -187,7 +185,7 @@ async def test_a_step_without_a_name_goes_to_the_specialist_whose_card_fits():
             Specialist(name="writer", intended_use="Writes reports.", run=lambda c: "w"),
             Specialist(name="analyst", intended_use="Computes from tables.", run=lambda c: "t"),
         ]
-        graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+        graph = build_graph(Team(host=Host(model=model), specialists=team))
         given = {"messages": [("user", "Go.")], "plan": "- [ ] 1. Compute from the table\n"}
         state = (await run(graph, given)).state
     assert set(state["current_specialist_results"]) == {"1/analyst"}
@@ -427,8 +425,8 @@ async def test_what_a_result_of_an_earlier_round_asked_for_is_past(on_failure):
             Specialist(name="b", intended_use="Works.", run=lambda context: "done"),
         ]
         graph = build_graph(
-            MultiAgentConfig(
-                host=Host(tool_calling_model=model),
+            Team(
+                host=Host(model=model),
                 specialists=team,
                 on_failure=on_failure,
                 limits=Limits(max_parallel_steps=1),

@@ -10,8 +10,8 @@ from typing_extensions import TypedDict
 
 from replan import (
     Host,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -39,7 +39,7 @@ def graph_of(effects):
                 name="a", intended_use="Works.", run=lambda c: effects.append(c.run_id) or "done"
             )
         ]
-        config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+        config = Team(host=Host(model=model), specialists=team)
         return build_graph(config, **options)
 
     return build
@@ -119,7 +119,7 @@ def echoing():
     plan = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @a\n"
     model = ScriptedModel({"think": always(plan), "feedback": always(COMPLETE)})
     team = [Specialist(name="a", intended_use="Works.", run=lambda c: c.messages[-1].text)]
-    return build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+    return build_graph(Team(host=Host(model=model), specialists=team))
 
 
 async def test_runs_of_a_fan_out_share_nothing_though_they_inherit_one_name(echoing):

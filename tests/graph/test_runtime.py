@@ -11,9 +11,9 @@ from replan import (
     Host,
     InputError,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
+    Team,
     ThreadBusyError,
     ask_user,
     build_graph,
@@ -54,7 +54,7 @@ class Bench:
             Specialist(name="worker", intended_use="Works.", run=self.work, effects="pure"),
             Specialist(name="painter", intended_use="Paints.", run=self.paint, effects="pure"),
         ]
-        return MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
+        return Team(host=Host(model=model), specialists=team, **options)
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
     StepStatus,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -53,8 +53,8 @@ class World:
     def config(self, *feedback, names="ab", member=None, **options):
         replies = {"feedback": [*feedback, always(COMPLETE)], "final_answer": always("Cut.")}
         options.setdefault("limits", Limits(step_retries=0, max_stalls=6))
-        return MultiAgentConfig(
-            host=Host(tool_calling_model=ScriptedModel(replies)),
+        return Team(
+            host=Host(model=ScriptedModel(replies)),
             specialists=[self.member(name, **(member or {})) for name in names],
             **options,
         )
@@ -122,8 +122,8 @@ async def test_a_person_who_gives_a_failed_step_more_time_at_the_gate_is_heard()
 
     revision = CONTINUE + "- [ ] 1. Fetch @a (timeout 20ms)\n"
     model = ScriptedModel({"feedback": [revision, COMPLETE]})
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model),
+    config = Team(
+        host=Host(model=model),
         specialists=[Specialist(name="a", intended_use="Works.", run=work, effects="pure")],
         approval="revisions",
         limits=Limits(step_retries=0),
@@ -309,8 +309,8 @@ async def test_a_failed_tool_loop_that_is_opened_again_goes_on_and_pays_nothing_
     bank = Bank()
     clerk, model = bank.clerk(PAY, "---\nstatus: failed\n---\nNo receipt.", "It is paid.")
     replies = {"feedback": [CONTINUE + "- [ ] 1. Pay @clerk (priority 2)\n", COMPLETE]}
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=ScriptedModel(replies)),
+    config = Team(
+        host=Host(model=ScriptedModel(replies)),
         specialists=[clerk],
         limits=Limits(step_retries=0),
     )
@@ -323,8 +323,8 @@ async def test_a_failed_tool_loop_that_is_opened_again_goes_on_and_pays_nothing_
 async def test_a_tool_loop_that_paid_asks_before_it_is_done_once_more():
     bank = Bank()
     clerk, _ = bank.clerk(PAY, "It is paid.", PAY, "It is paid again.")
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=ScriptedModel({"feedback": always(COMPLETE)})),
+    config = Team(
+        host=Host(model=ScriptedModel({"feedback": always(COMPLETE)})),
         specialists=[clerk],
     )
     graph = build_graph(config, checkpointer=InMemorySaver())
@@ -344,7 +344,7 @@ async def partly(member):
     """A run whose step comes to a part, and is revised to do the rest."""
     revision = CONTINUE + "- [ ] 1. Pay the rest @clerk\n"
     model = ScriptedModel({"feedback": [revision, always(COMPLETE)]})
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=[member])
+    config = Team(host=Host(model=model), specialists=[member])
     graph = build_graph(config, checkpointer=InMemorySaver())
     return (await run(graph, {"plan": "- [ ] 1. Pay @clerk\n"}, config=THREAD)).state
 
@@ -383,8 +383,8 @@ async def test_a_step_tells_what_it_waits_for_the_same_after_an_interrupt(build)
         "- [ ] 1. One @bad (optional)\n- [ ] 2. Two @a (after 1)\n"
         "- [ ] 3. Three @a (if 1 completed)\n- [ ] 4. Four @a (after 1, 2, 3)\n"
     )
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=ScriptedModel({"feedback": always(COMPLETE)})),
+    config = Team(
+        host=Host(model=ScriptedModel({"feedback": always(COMPLETE)})),
         specialists=[
             Specialist(name="a", intended_use="Works.", run=work),
             Specialist(name="bad", intended_use="Fails.", run=fails),

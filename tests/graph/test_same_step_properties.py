@@ -6,7 +6,7 @@ from collections import Counter
 from hypothesis import given, settings, strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
-from replan import Host, Limits, MultiAgentConfig, Specialist, build_graph, run
+from replan import Host, Limits, Specialist, Team, build_graph, run
 from replan.testing import ScriptedModel, always
 from states import state_of
 
@@ -69,8 +69,8 @@ class World:
 
     async def run(self):
         model = ScriptedModel({"feedback": always(self.judge), "final_answer": always("Cut.")})
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=model),
+        config = Team(
+            host=Host(model=model),
             specialists=[
                 Specialist(name="a", intended_use="Works.", run=self.work, effects="pure")
             ],

@@ -8,9 +8,9 @@ import pytest
 from replan import (
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     ask_user,
     build_graph,
     open_storage,
@@ -36,9 +36,9 @@ def team(work, *, done="Done.", plan=PLAN):
         "feedback": always(f"---\nverdict: complete\n---\n{done}"),
         "*": always(done),
     }
-    host = Host(tool_calling_model=ScriptedModel(script))
+    host = Host(model=ScriptedModel(script))
     db = Specialist(name="db", intended_use="Logs in.", run=work)
-    return MultiAgentConfig(host=host, specialists=[db], limits=Limits(step_retries=1))
+    return Team(host=host, specialists=[db], limits=Limits(step_retries=1))
 
 
 def fails(context):
@@ -110,11 +110,9 @@ async def test_an_answer_that_holds_a_secret_is_given_as_it_is_with_a_warning():
 
 async def test_a_simple_answer_that_holds_a_secret_gives_a_warning():
     script = {"think": f"---\ncomplexity: simple\n---\nIt is {WORDS}."}
-    host = Host(tool_calling_model=ScriptedModel(script))
+    host = Host(model=ScriptedModel(script))
     db = Specialist(name="db", intended_use="Logs in.", run=fails)
-    state = await state_of(
-        run(build_graph(MultiAgentConfig(host=host, specialists=[db])), "What is it?")
-    )
+    state = await state_of(run(build_graph(Team(host=host, specialists=[db])), "What is it?"))
     assert state["final_answer"].text == f"It is {WORDS}."
     assert state["warnings"][0].startswith("The answer holds a secret value")
 

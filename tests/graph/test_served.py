@@ -9,10 +9,10 @@ from replan import (
     ConfigurationError,
     Host,
     Limits,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
     SpecialistResult,
+    Team,
     build_graph,
 )
 from replan.state.enhanced import EnhancedState
@@ -29,8 +29,8 @@ async def settled(*, served):
     with ScriptedModel({"feedback": DONE}) as model:
         team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
         limits = Limits(max_model_calls=7)
-        host = Host(tool_calling_model=model)
-        config = MultiAgentConfig(host=host, specialists=team, limits=limits, approval="revisions")
+        host = Host(model=model)
+        config = Team(host=host, specialists=team, limits=limits, approval="revisions")
         return await build_graph(config, served=served).ainvoke(PLAN, context=LOOSE)
 
 
@@ -55,8 +55,8 @@ async def test_a_clients_edit_of_the_state_loosens_nothing(served, tries):
     thread = {"configurable": {"thread_id": "t"}}
     with ScriptedModel({"feedback": DONE}) as model:
         team = [Specialist(name="a", intended_use="Works.", run=work)]
-        host, limits = Host(tool_calling_model=model), Limits(step_retries=0)
-        config = MultiAgentConfig(host=host, specialists=team, limits=limits)
+        host, limits = Host(model=model), Limits(step_retries=0)
+        config = Team(host=host, specialists=team, limits=limits)
         graph = build_graph(config, checkpointer=InMemorySaver(), served=served)
         await graph.ainvoke(PLAN, thread, interrupt_before=["plan_execution"])
         edited = {"settings": RunSettings(limits=Limits(step_retries=2))}
@@ -93,8 +93,8 @@ def test_the_tighter_one_of_two_settings_holds(team, asked, holds):
 
 def served(model, *, approval="never", work=None, **options):
     team = [Specialist(name="a", intended_use="Works.", run=work or (lambda context: "done"))]
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model),
+    config = Team(
+        host=Host(model=model),
         specialists=team,
         approval=approval,
         limits=Limits(max_model_calls=7),

@@ -13,8 +13,8 @@ from replan import (
     InputError,
     Limits,
     ModelCallError,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -51,8 +51,8 @@ class Steps:
 
 def graph_of(work, storage, model=None, **worker):
     way = worker or {"run": work, "effects": "pure"}
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model or ScriptedModel(END)),
+    config = Team(
+        host=Host(model=model or ScriptedModel(END)),
         specialists=[Specialist(name="a", intended_use="Works.", **way)],
         # One place, so that step 3 waits for it behind step 1.
         limits=Limits(max_parallel_steps=1),

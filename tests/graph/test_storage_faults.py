@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph, open_storage, run
+from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.testing import ScriptedModel, always
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -45,7 +45,7 @@ class World:
     def graph(self, storage, model):
         work = {"run": self.work, "effects": "pure"}
         team = [Specialist(name="a", intended_use="Works.", **work)]
-        config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+        config = Team(host=Host(model=model), specialists=team)
         return build_graph(config, storage=storage)
 
 

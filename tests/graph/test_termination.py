@@ -12,14 +12,14 @@ from langgraph.types import Command
 from replan import (
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     ask_user,
     run,
     run_sync,
 )
-from replan.app import models_from_environment, services_of
+from replan.assembly import models_from_environment, services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.plan.preview import MOST_RETRIES
@@ -38,9 +38,7 @@ RUNS = 150
 
 def team(model, *specialists, **options):
     limits = options.pop("limits", Limits())
-    return MultiAgentConfig(
-        host=Host(tool_calling_model=model), specialists=specialists, limits=limits, **options
-    )
+    return Team(host=Host(model=model), specialists=specialists, limits=limits, **options)
 
 
 def quick(config, **options):

@@ -10,9 +10,9 @@ from langgraph.types import Command, interrupt
 from replan import (
     Host,
     InputError,
-    MultiAgentConfig,
     PlanDocumentError,
     Specialist,
+    Team,
     build_graph,
     run,
 )
@@ -25,7 +25,7 @@ CONFIG = {"configurable": {"thread_id": "t"}}
 
 def graph_of(work, model, checkpointer):
     team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+    config = Team(host=Host(model=model), specialists=team)
     return build_graph(config, checkpointer=checkpointer)
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from replan import Host, MultiAgentConfig, Price, Specialist, build_graph, open_storage, run
+from replan import Host, Price, Specialist, Team, build_graph, open_storage, run
 from replan.testing import Reply, ScriptedModel, always
 from states import state_of
 
@@ -36,8 +36,8 @@ class Server:
 @pytest.mark.parametrize("key", ["think", "step 1", "feedback"])
 async def test_calls_that_were_cut_off_are_counted_and_paid_for(key, tmp_path):
     server = Server(key)
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=ScriptedModel(server.script)),
+    config = Team(
+        host=Host(model=ScriptedModel(server.script)),
         specialists=[
             Specialist(name="a", intended_use="Works.", chat_model=ScriptedModel(server.script))
         ],
@@ -65,8 +65,8 @@ async def test_calls_that_were_cut_off_are_counted_and_paid_for(key, tmp_path):
 async def test_where_nothing_was_cut_off_nothing_is_added(tmp_path):
     replies = {"think": THINK, "specialist": always("Done."), "feedback": COMPLETE}
     model = ScriptedModel(replies)
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model),
+    config = Team(
+        host=Host(model=model),
         specialists=[Specialist(name="a", intended_use="Works.", chat_model=model)],
         prices={"ScriptedModel": Price(input=0.1, output=0.7)},
     )

@@ -9,11 +9,11 @@ from replan import (
     Host,
     InputError,
     Limits,
-    MultiAgentConfig,
     PlanDocumentError,
     Specialist,
     SpecialistResult,
     StorageError,
+    Team,
     ask_user,
     build_graph,
     open_storage,
@@ -52,10 +52,8 @@ async def team(where):
 
             def made(work=lambda context: "done"):
                 team = [Specialist(name="worker", intended_use="Works.", run=work)]
-                host = Host(tool_calling_model=model)
-                config = MultiAgentConfig(
-                    host=host, specialists=team, limits=Limits(step_retries=0)
-                )
+                host = Host(model=model)
+                config = Team(host=host, specialists=team, limits=Limits(step_retries=0))
                 return build_graph(config, storage=storage)
 
             yield made

@@ -2,7 +2,7 @@
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph, run, stream
+from replan import Host, Specialist, Team, build_graph, run, stream
 from replan.testing import Reply, ScriptedModel, always
 
 DONE = "---\nverdict: complete\n---\nThe answer."
@@ -13,7 +13,7 @@ def graph_of(script, checkpointer=None):
         Specialist(name="payer", intended_use="Pays invoices.", run=lambda context: "paid"),
         Specialist(name="mailer", intended_use="Sends e-mail.", run=lambda context: "sent"),
     ]
-    config = MultiAgentConfig(host=Host(tool_calling_model=ScriptedModel(script)), specialists=team)
+    config = Team(host=Host(model=ScriptedModel(script)), specialists=team)
     return build_graph(config, checkpointer=checkpointer)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import replan
-from replan import Host, MultiAgentConfig, Specialist, build_graph, run
+from replan import Host, Specialist, Team, build_graph, run
 from replan.testing import ScriptedModel
 
 SOURCE = str(Path(replan.__file__).parent)
@@ -45,7 +45,7 @@ async def test_a_step_is_not_further_from_its_node_than_it_was(kind):
     with ScriptedModel(replies) as model:
         does = {"run": way.work, "chat_model": model}[kind]
         team = [Specialist(name="a", intended_use="Works.", **{kind: does})]
-        graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+        graph = build_graph(Team(host=Host(model=model), specialists=team))
         given = {"messages": [("user", "Go.")], "plan": PLAN}
         sys.setprofile(way.enter)
         threading.setprofile(way.enter)

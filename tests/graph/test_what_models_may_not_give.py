@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan import Host, Limits, MultiAgentConfig, Specialist, build_graph, run
+from replan import Host, Limits, Specialist, Team, build_graph, run
 from replan.testing import ScriptedModel, always
 
 DONE = "---\nverdict: complete\n---\nThat was it."
@@ -28,8 +28,8 @@ async def told_by(bank, given, replies, *, effects="unsafe", **limits):
     limits = Limits(**{"step_retries": 0, "max_stalls": 4, **limits})
     with ScriptedModel({"final_answer": always("Over."), **replies}) as model:
         team = [Specialist(name="pay", intended_use="Pays.", run=bank.pay, effects=effects)]
-        host = Host(tool_calling_model=model)
-        graph = build_graph(MultiAgentConfig(host=host, specialists=team, limits=limits))
+        host = Host(model=model)
+        graph = build_graph(Team(host=host, specialists=team, limits=limits))
         return (await run(graph, given)).state
 
 

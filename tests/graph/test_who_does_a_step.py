@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan import Host, InputError, MultiAgentConfig, Specialist, build_graph, run, stream
+from replan import Host, InputError, Specialist, Team, build_graph, run, stream
 from replan.testing import ScriptedModel
 from states import state_of
 
@@ -30,7 +30,7 @@ def host(script, *, team=None, did=None, **options):
         for name, (use, more) in team.items()
     ]
     model = ScriptedModel(script)
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=members, **options)
+    config = Team(host=Host(model=model), specialists=members, **options)
     return build_graph(config), model
 
 

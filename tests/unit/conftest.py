@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan import Host, MultiAgentConfig, Specialist
+from replan import Host, Specialist, Team
 from replan.adapters.memory_journal import MemoryJournal
-from replan.app import models_from_environment, services_of
+from replan.assembly import models_from_environment, services_of
 from replan.testing import ScriptedModel
 
 
@@ -17,9 +17,7 @@ def services():
 
     def build(model=None, *, work=lambda context: "done", **changes):
         team = [Specialist(name=name, intended_use="Works.", run=work) for name in ("a", "b")]
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=model or ScriptedModel({})), specialists=team
-        )
+        config = Team(host=Host(model=model or ScriptedModel({})), specialists=team)
         live = services_of(config, models_from_environment(environment={}))
         fixed = {
             "journal": MemoryJournal(),

@@ -5,21 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from replan.cli.outlook import Team
+from replan.cli.outlook import KnownTeam
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.ports.built_in import is_built_in
 from replan.state.limits import RunSettings
 
 if TYPE_CHECKING:
-    from replan.graph.config import MultiAgentConfig, Specialist
+    from replan.team.specialist import Specialist
+    from replan.team.team import Team
 
 
 def team_of(
-    config: "MultiAgentConfig",
+    config: "Team",
     asked: RunSettings | None = None,
     *,
     retries: Mapping[str, int] | None = None,
-) -> Team:
+) -> KnownTeam:
     """Give what an outlook needs to know of a team.
 
     Args:
@@ -29,10 +30,10 @@ def team_of(
     """
     settings = config.settings.overridden_by(asked)
     known = retries or {}
-    return Team(
+    return KnownTeam(
         limits=settings.limits,
         per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
-        per_reply=max(_calls_of_reply(model, known) for model in host_models(config)),
+        per_reply=max(_calls_of_reply(model, known) for model in config.host.chat_models.values()),
         merged=_is_merged(config),
         cards=tuple(each.card for each in config.specialists),
         revisable=settings.allow_dynamic_update,
@@ -42,7 +43,7 @@ def team_of(
     )
 
 
-def _is_merged(config: "MultiAgentConfig") -> bool | None:
+def _is_merged(config: "Team") -> bool | None:
     """Whether one call of the host does the work of two; none where only some calls do."""
     host = config.host
     apart = (host.thinking_model, host.planning_model, host.feedback_model, host.planning_prompt)
@@ -51,13 +52,12 @@ def _is_merged(config: "MultiAgentConfig") -> bool | None:
     return None if any(apart) or host.tools else True
 
 
-def dearest_token(config: "MultiAgentConfig") -> float | None:
+def dearest_token(config: "Team") -> float | None:
     """What a token costs at most; none where a model has no price, or where nobody knows it."""
     from replan.spending.prices import price_of  # noqa: PLC0415 - the check without a team is light
 
-    models = [*host_models(config), *(each.chat_model for each in config.specialists)]
     dearest = 0.0
-    for model in models:
+    for model in config.chat_models.values():
         name = model if isinstance(model, str) else ""
         price = price_of((name, name.partition(":")[2]), config.prices) if name else None
         if model is not None and price is None:
@@ -65,13 +65,6 @@ def dearest_token(config: "MultiAgentConfig") -> float | None:
         dearest = max(dearest, price.input, price.output) if price is not None else dearest
     foreign = (_calls_of_try(each, {}) for each in config.specialists if each.chat_model is None)
     return None if None in foreign else dearest / 1_000_000
-
-
-def host_models(config: "MultiAgentConfig") -> list[Any]:
-    """The models that the host of a team asks."""
-    host = config.host
-    models = (host.tool_calling_model, host.thinking_model, host.planning_model)
-    return [model for model in (*models, host.feedback_model) if model is not None]
 
 
 def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
@@ -84,20 +77,21 @@ def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
 
 def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int | None:
     """Model calls of one try; none where nobody can know: of tools, graphs and functions."""
-    if specialist.chat_model is not None and not getattr(specialist, "tools", ()):
+    if specialist.chat_model is not None and not specialist.tools:
         return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
-    # A function, or the object that it belongs to, may say how many model calls it makes.
-    return getattr(getattr(specialist.run, "__self__", specialist.run), "model_calls", None)
+    # A ready one, or a function, or the object that it belongs to, may say how many it makes.
+    does = specialist.use or getattr(specialist.run, "__self__", specialist.run)
+    return getattr(does, "model_calls", None)
 
 
-def bounds(team: Team) -> dict[str, JsonValue]:
+def bounds(team: KnownTeam) -> dict[str, JsonValue]:
     """What bounds a run of a team whose plan nobody knows yet."""
     limits = team.limits.model_dump(mode="json")
     calls: JsonValue = {"worst": team.limits.max_model_calls}
     return {"model_calls": calls, "limits": limits, "approval": team.approval}
 
 
-def bound_lines(team: Team) -> list[str]:
+def bound_lines(team: KnownTeam) -> list[str]:
     """What bounds a run of a team whose plan nobody knows yet, in lines; see `bounds`."""
     limits = team.limits
     lines = [

@@ -18,13 +18,13 @@ from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.options import JsonOption
 from replan.cli.process import end_with
 from replan.cli.reading import read_plan_text
-from replan.errors import FieldMistake, InputError, TeamFileError
+from replan.errors import InputError, TeamFileError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from replan.cli.outlook import Team
-    from replan.settings.team_file import TeamFile
+    from replan.cli.outlook import KnownTeam
+    from replan.team.team_file import TeamFile
 
 _TEAM = re.compile(r"(?m)^specialists[ \t]*:")
 _WIDEST_NAME = 24
@@ -130,13 +130,13 @@ def _is_team(path: Path) -> bool:
 
 def _team_in(
     own: Path | None, beside: Path | None, *, imports: bool
-) -> tuple[Team | None, TeamFileError | None]:
+) -> tuple[KnownTeam | None, TeamFileError | None]:
     """Read the team; the models of one that is checked for its own sake are built, too."""
     path = own or beside
     if path is None:
         return None, None
     from replan.cli.bounds import team_of
-    from replan.settings.team_file import read_team_file
+    from replan.team.team_file import read_team_file
 
     try:
         team = read_team_file(path, os.environ, imports=imports)
@@ -153,21 +153,16 @@ def _check_models(team: TeamFile) -> None:
     Raises:
         TeamFileError: Some cannot be built, or their keys are missing.
     """
-    from replan.cli.bounds import host_models
+    from replan.team.chats import Chats
 
-    given = [*host_models(team.config), *(each.chat_model for each in team.config.specialists)]
-    mistakes: list[FieldMistake] = []
-    for name in dict.fromkeys(each for each in given if isinstance(each, str)):
-        try:
-            team.models.chat_model(name)
-        except TeamFileError as error:
-            mistakes += error.mistakes
-    if mistakes:
-        raise TeamFileError(team.path, mistakes)
+    chats = Chats(team.models)
+    chats.built(team.config.chat_models)
+    if chats.mistakes:
+        raise team.config.refusal(chats.mistakes)
 
 
-def _of_plan(path: Path, team: Team | None) -> _Report:
-    from replan.cli.outlook import Team, outlook, outlook_lines
+def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
+    from replan.cli.outlook import KnownTeam, outlook, outlook_lines
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
@@ -181,7 +176,7 @@ def _of_plan(path: Path, team: Team | None) -> _Report:
             record={"mistakes": [asdict(mistake) for mistake in document.mistakes]},
             is_good=False,
         )
-    team = team or Team(limits=Limits())
+    team = team or KnownTeam(limits=Limits())
     reruns = rerun_reasons(document.plan)
     plan = reopened(document.plan, reruns)
     return _Report(
@@ -191,7 +186,7 @@ def _of_plan(path: Path, team: Team | None) -> _Report:
     )
 
 
-def _of_team(path: Path, team: Team) -> _Report:
+def _of_team(path: Path, team: KnownTeam) -> _Report:
     from replan.cli.bounds import bound_lines, bounds
 
     cards = team.cards or ()

@@ -55,9 +55,9 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
         )
     from langchain_core.language_models import BaseChatModel, FakeListChatModel
 
-    from replan.app import build_graph
-    from replan.settings.starter import DEFAULT_TEAM
-    from replan.settings.team_file import read_team_file
+    from replan.assembly import build_graph
+    from replan.team.starter import DEFAULT_TEAM
+    from replan.team.team_file import read_team_file
 
     class Drawn(FakeListChatModel):
         """Says nothing, and takes the tools that stand in a team."""

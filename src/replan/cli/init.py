@@ -9,6 +9,7 @@ import typer
 from replan.cli.process import end_with
 from replan.cli.schema import schema_text
 from replan.errors import InputError
+from replan.team.starter import SCHEMA_NAME, starter_team
 
 TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
 
@@ -48,7 +49,6 @@ def write_starter(directory: Path, *, force: bool) -> str:
         InputError: A file is there already, or cannot be written.
     """
     from replan.cli.plan_file import replace_file
-    from replan.settings.starter import SCHEMA_NAME, starter_team
 
     contents = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text(), PLAN_NAME: _PLAN}
     there = [name for name in contents if (directory / name).exists()]

@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 from langchain_core.messages import HumanMessage
 from pydantic import JsonValue, ValidationError
 
-from replan.app import Graph, build_graph
+from replan.assembly import Graph, build_graph
 from replan.cli.reading import is_plan_path, read_plan_text
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
-from replan.settings.starter import DEFAULT_TEAM
-from replan.settings.team_file import read_team_file
 from replan.state.limits import Budget, Limits, RunSettings
+from replan.team.starter import DEFAULT_TEAM
+from replan.team.team_file import read_team_file
 from replan.values import restored
 
 SIGNATURE = "signature"
@@ -144,7 +144,7 @@ def prepared(order: Order, environment: Mapping[str, str], **keeping: Any) -> Pr
     team = team.with_model(order.model, order.base_url)
     graph = build_graph(team.config, models=team.models, **keeping)
     workspace = Path(team.config.workspace or Path())
-    return Prepared(graph, workspace, team.config.host.tool_calling_model)
+    return Prepared(graph, workspace, team.config.host.model)
 
 
 def settings_of_run(limits: list[str], approve: str | None) -> RunSettings | None:

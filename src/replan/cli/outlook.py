@@ -22,7 +22,7 @@ from replan.state.team import SpecialistCard
 
 
 @dataclass(frozen=True, kw_only=True)
-class Team:
+class KnownTeam:
     """What an outlook needs to know of a team.
 
     Attributes:
@@ -67,7 +67,7 @@ class _Approvals:
     tools: Sequence[tuple[str, tuple[str, ...], tuple[int, ...]]]
 
     @classmethod
-    def of(cls, plan: TaskPlan, team: Team) -> "_Approvals":
+    def of(cls, plan: TaskPlan, team: KnownTeam) -> "_Approvals":
         """Find out what will be asked in a run of a plan that a person hands in."""
         steps = {name: _steps_of(name, plan) for name, tools in team.asking.items() if tools}
         return cls(
@@ -77,7 +77,7 @@ class _Approvals:
         )
 
 
-def outlook(plan: TaskPlan, team: Team, reruns: Sequence[Rerun] = ()) -> dict[str, JsonValue]:
+def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> dict[str, JsonValue]:
     """Give what is ahead of a plan as JSON.
 
     Args:
@@ -100,7 +100,7 @@ def outlook(plan: TaskPlan, team: Team, reruns: Sequence[Rerun] = ()) -> dict[st
     }
 
 
-def outlook_lines(plan: TaskPlan, team: Team, reruns: Sequence[Rerun] = ()) -> list[str]:
+def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> list[str]:
     """Give what is ahead of a plan in lines; see `outlook`."""
     ahead = preview(plan, team.limits)
     lines = [one_line(plan.title)] if plan.title else []
@@ -129,7 +129,7 @@ def outlook_lines(plan: TaskPlan, team: Team, reruns: Sequence[Rerun] = ()) -> l
     return lines
 
 
-def _approvals(plan: TaskPlan, team: Team) -> dict[str, JsonValue]:
+def _approvals(plan: TaskPlan, team: KnownTeam) -> dict[str, JsonValue]:
     asked = _Approvals.of(plan, team)
     tools: list[JsonValue] = [
         {"specialist": name, "tools": list(tools), "steps": list(steps)}
@@ -138,7 +138,7 @@ def _approvals(plan: TaskPlan, team: Team) -> dict[str, JsonValue]:
     return {"plan": asked.plan, "revisions": asked.revisions, "tools": tools}
 
 
-def _approval_lines(plan: TaskPlan, team: Team) -> list[str]:
+def _approval_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
     asked = _Approvals.of(plan, team)
     lines = ["approval: asked before this plan runs"] if asked.plan else []
     lines += ["approval: asked before each revision runs"] if asked.revisions else []
@@ -157,7 +157,7 @@ def _steps_of(name: str, plan: TaskPlan) -> tuple[int, ...]:
     )
 
 
-def _calls(plan: TaskPlan, team: Team) -> dict[str, dict[str, int]]:
+def _calls(plan: TaskPlan, team: KnownTeam) -> dict[str, dict[str, int]]:
     def of(*, merged: bool) -> dict[str, int]:
         count_worst = partial(
             worst_case_calls,
@@ -185,7 +185,7 @@ def _path_line(plan: TaskPlan, ahead: Preview) -> str:
     return f"critical path: {' > '.join(map(str, ahead.critical_path))} ({length})"
 
 
-def _call_lines(plan: TaskPlan, team: Team) -> list[str]:
+def _call_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
     limit = team.limits.max_model_calls
     lines: list[str] = []
     for name, calls in _calls(plan, team).items():
@@ -201,7 +201,7 @@ def _call_lines(plan: TaskPlan, team: Team) -> list[str]:
     return lines
 
 
-def _worst_case(plan: TaskPlan, team: Team) -> dict[str, JsonValue]:
+def _worst_case(plan: TaskPlan, team: KnownTeam) -> dict[str, JsonValue]:
     """What a run takes at worst; none where nothing bounds it, seconds of the steps alone."""
     limits = team.limits
     return {
@@ -214,7 +214,7 @@ def _worst_case(plan: TaskPlan, team: Team) -> dict[str, JsonValue]:
     }
 
 
-def _spending_lines(plan: TaskPlan, team: Team) -> list[str]:
+def _spending_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
     worst, limits = _worst_case(plan, team), team.limits
     tokens, cost = limits.max_tokens, worst["cost"]
     lines = [
@@ -229,7 +229,7 @@ def _spending_lines(plan: TaskPlan, team: Team) -> list[str]:
     return lines
 
 
-def _no_cost(team: Team) -> str:
+def _no_cost(team: KnownTeam) -> str:
     if team.limits.max_tokens is not None and team.cards is not None:
         return "not known (a model has no price, and max_cost is not set)"
     return "no bound (max_cost is not set)"

@@ -7,11 +7,11 @@ from replan.cli.bounds import bound_lines, bounds, team_of
 from replan.cli.cells import harmless
 from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.orders import Order
-from replan.cli.outlook import Team, outlook, outlook_lines
+from replan.cli.outlook import KnownTeam, outlook, outlook_lines
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
-from replan.settings.starter import DEFAULT_TEAM
-from replan.settings.team_file import read_team_file
+from replan.team.starter import DEFAULT_TEAM
+from replan.team.team_file import read_team_file
 
 _UNKNOWN = "The plan of a request is made when it runs; whatever it is, the run takes"
 
@@ -36,7 +36,7 @@ def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) ->
     return f"{harmless(text)}\n", WRONG_USE if team.refusals(plan) else GOOD
 
 
-def _team_of(order: Order, environment: Mapping[str, str]) -> Team:
+def _team_of(order: Order, environment: Mapping[str, str]) -> KnownTeam:
     path = order.team or DEFAULT_TEAM
     team = read_team_file(path, environment, directory=order.folder)
     return team_of(team.config, order.settings, retries=team.models.retries)

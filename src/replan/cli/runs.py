@@ -54,7 +54,7 @@ def list_runs(most: int, place: Place, output: TextIO, *, as_json: bool) -> int:
 
 
 async def _found(most: int, place: Place) -> list[RunView]:
-    from replan.app import viewer
+    from replan.assembly import viewer
     from replan.cli.keeping import now, opened
     from replan.runs.looking import seen
 

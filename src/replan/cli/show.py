@@ -93,7 +93,7 @@ def _write_answer(text: str, output: TextIO, *, plain: bool) -> None:
 
 
 async def _found(prefix: str, place: Place) -> _Whole:
-    from replan.app import viewer
+    from replan.assembly import viewer
     from replan.cli.keeping import found, now, opened
     from replan.runs.looking import seen
 

@@ -32,7 +32,7 @@ def stop_run(prefix: str, place: Place, output: TextIO) -> int:
 
 
 async def _stopped(prefix: str, place: Place) -> str:
-    from replan.app import viewer
+    from replan.assembly import viewer
     from replan.cli.keeping import found, opened, short
     from replan.runtime import open_runtime
 

@@ -65,6 +65,7 @@ Hook = Callable[[Any], Any]
 ANY_EVENT = "on_event"
 """The hook that hears every event."""
 
+
 HOOKS: dict[type[BaseEvent], str] = {
     ThinkingStarted: "on_thinking_start",
     ThinkingCompleted: "on_thinking_complete",

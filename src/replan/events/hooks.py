@@ -16,12 +16,10 @@ from weakref import WeakValueDictionary
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.types import AnswerToken, BaseEvent, SpecialistToken
 from replan.secrets.records import with_masked_traceback
+from replan.state.limits import HOOK_SECONDS
 
 logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)
-
-SECONDS = 10.0
-"""How long one hook may take before it is left alone."""
 
 Caller = Callable[[Hook, BaseEvent], Awaitable[object]]
 
@@ -44,7 +42,7 @@ class Hooks:
     """
 
     callbacks: Sequence[object] = ()
-    seconds: float = SECONDS
+    seconds: float = HOOK_SECONDS
     call: Caller = call_here
     _runs: "WeakValueDictionary[tuple[int, str], RunHooks]" = field(
         default_factory=WeakValueDictionary[tuple[int, str], "RunHooks"], init=False

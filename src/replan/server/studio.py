@@ -14,8 +14,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.storage.opening import open_storage
-from replan.app import team_graph
-from replan.settings.starter import DEFAULT_TEAM
+from replan.assembly import team_graph
+from replan.team.starter import DEFAULT_TEAM
 
 TEAM = "REPLAN_TEAM"
 DIRECTORY = "REPLAN_DIR"

@@ -34,6 +34,9 @@ CLOSING_SHARE = 0.2
 CLOSING_TOKENS = 20_000
 """The most tokens that are kept back."""
 
+HOOK_SECONDS = 10.0
+"""How long one hook of a callback may take before it is left alone."""
+
 LEAST_CLOSING_REQUEST = 1_000
 """Tokens of a request for which room is kept back in any case, up to half of a limit."""
 

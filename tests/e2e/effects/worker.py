@@ -20,8 +20,8 @@ from langgraph.types import Command
 from replan import (
     ExecutionContext,
     Host,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -58,7 +58,7 @@ async def _outcome(
         }
 
 
-def _team(address: str, on_doubt: Any) -> MultiAgentConfig:
+def _team(address: str, on_doubt: Any) -> Team:
     def tell(path: str, key: str = "") -> str:
         connection = HTTPConnection(urlsplit(address).netloc, timeout=60)
         with closing(connection):
@@ -100,8 +100,8 @@ def _team(address: str, on_doubt: Any) -> MultiAgentConfig:
 
     ends = "---\nverdict: complete\n---\nThe end."
     model = ScriptedModel({"specialist": [always(next_reply)], "feedback": [always(ends)]})
-    return MultiAgentConfig(
-        host=Host(tool_calling_model=model),
+    return Team(
+        host=Host(model=model),
         specialists=[
             Specialist(name="keyed", intended_use="Works.", run=keyed),
             Specialist(name="unsafe", intended_use="Works.", invokable=unsafe),

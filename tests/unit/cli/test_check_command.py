@@ -20,7 +20,7 @@ PLAN = """\
 - [ ] 5. Ask somebody @editor
 """
 TEAM = """\
-host: {tool_calling_model: offline}
+host: {model: offline}
 specialists:
   - use: replan_local:calculator
   - {name: editor, intended_use: Edits texts., chat_model: offline}
@@ -184,7 +184,7 @@ def test_what_cannot_be_read_is_wrong_use(files, tmp_path):
 
 
 EVIL = """\
-host: {tool_calling_model: offline, tools: ["evil:tool"]}
+host: {model: offline, tools: ["evil:tool"]}
 specialists:
   - {name: editor, intended_use: Edits texts., run: "evil:work"}
   - {name: asker, intended_use: Asks., chat_model: offline, tools: ["evil:tool"], approve: [tool]}
@@ -297,7 +297,7 @@ def test_all_mistakes_of_a_team_are_told_with_those_of_the_plan(files):
 def test_a_team_that_names_a_model_that_nobody_has_is_told_with_the_place(files, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     files[1].write_text(
-        "host: {tool_calling_model: nobody:x}\n"
+        "host: {model: nobody:x}\n"
         "specialists:\n"
         "  - {name: a, intended_use: Asks., chat_model: 'openai:gpt'}\n"
     )

@@ -13,7 +13,7 @@ from replan.cli.main import app
 from replan.testing import OpenAIServer
 
 TOOLS = 'open("imported", "w").close()\ndef work(context): return "done"\n'
-TEAM = """host: {tool_calling_model: offline}
+TEAM = """host: {model: offline}
 specialists: [{name: calculator, intended_use: Works., run: "foreign_tools:work"}]
 """
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from replan import Host, Limits, MultiAgentConfig, Price, Specialist
+from replan import Host, Limits, Price, Specialist, Team
 from replan.cli.bounds import dearest_token
-from replan.cli.outlook import Team, outlook, outlook_lines
+from replan.cli.outlook import KnownTeam, outlook, outlook_lines
 from replan.plan import PlanDocument
 from replan.testing import ScriptedModel
 
@@ -17,7 +17,7 @@ PLAN = """\
 
 
 def worst(limits=None, **options):
-    plan, team = PlanDocument.parse(PLAN).plan, Team(limits=limits or Limits(), **options)
+    plan, team = PlanDocument.parse(PLAN).plan, KnownTeam(limits=limits or Limits(), **options)
     return outlook(plan, team)["worst_case"]["cost"]
 
 
@@ -27,7 +27,7 @@ def test_the_cost_at_worst_is_that_of_the_dearest_tokens_or_the_limit():
     assert worst(Limits(max_tokens=1000), dearest_token=0.002) == 2
     assert worst(Limits(max_tokens=1000, max_cost=3), dearest_token=0.002) == 2
     assert worst(dearest_token=0.0) == 0
-    plan, team = PlanDocument.parse(PLAN).plan, Team(limits=Limits(max_cost=0.25))
+    plan, team = PlanDocument.parse(PLAN).plan, KnownTeam(limits=Limits(max_cost=0.25))
     assert "cost: at most 0.25" in outlook_lines(plan, team)
 
 
@@ -52,14 +52,12 @@ PRICES = {"gpt": Price(input=1, output=8), "openai:big": Price(input=20, output=
     ],
 )
 def test_the_dearest_token_is_known_where_every_model_has_a_price(host, member, expected):
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=host), specialists=[specialist(**member)], prices=PRICES
-    )
+    config = Team(host=Host(model=host), specialists=[specialist(**member)], prices=PRICES)
     assert dearest_token(config) == expected
 
 
 def ahead(text=PLAN, **options):
-    plan, team = PlanDocument.parse(text).plan, Team(limits=Limits(), **options)
+    plan, team = PlanDocument.parse(text).plan, KnownTeam(limits=Limits(), **options)
     told = [line for line in outlook_lines(plan, team) if line.startswith("approval")]
     return outlook(plan, team)["approvals"], told
 

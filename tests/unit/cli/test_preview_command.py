@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from replan.cli.main import app
 
 TEAM = """\
-host: {tool_calling_model: "openai:any"}
+host: {model: "openai:any"}
 specialists: [{name: writer, intended_use: Writes., chat_model: "openai:any"}]
 limits: {max_rounds: 3, max_tokens: 5000}
 """

@@ -157,9 +157,7 @@ def test_a_log_tells_of_events_and_not_of_their_texts(replan, tmp_path):
 
 def test_a_team_file_says_who_works(replan, tmp_path, monkeypatch):
     team = tmp_path / "team.yaml"
-    team.write_text(
-        "host: {tool_calling_model: offline}\nspecialists: [{use: 'replan_local:data_analyst'}]\n"
-    )
+    team.write_text("host: {model: offline}\nspecialists: [{use: 'replan_local:data_analyst'}]\n")
     # What the shell sets does not stand above the file; the command line does.
     monkeypatch.setenv("REPLAN_MODEL", "openai:any")
     result = replan("Total km by city from trips.csv", "--team", team)
@@ -178,7 +176,7 @@ def test_a_question_that_nobody_can_answer_exits_with_3(replan, tmp_path):
     )
     team, plan = tmp_path / "team.yaml", tmp_path / "plan.md"
     team.write_text(
-        "host: {tool_calling_model: offline}\n"
+        "host: {model: offline}\n"
         "specialists: [{name: asker, intended_use: Asks., run: 'curious:ask'}]\n"
     )
     plan.write_text("- [ ] 1. Ask @asker\n")

@@ -50,7 +50,7 @@ def test_the_graph_is_drawn_without_keys(tmp_path):
     assert "specialist_data_analyst" in replan("graph").stdout
     team = tmp_path / "team.yaml"
     team.write_text(
-        "host: {tool_calling_model: 'openai:any'}\n"
+        "host: {model: 'openai:any'}\n"
         "specialists: [{name: poet, intended_use: Rhymes., chat_model: 'openai:any'}]\n"
     )
     result = replan("graph", "--team", team)

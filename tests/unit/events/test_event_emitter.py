@@ -11,14 +11,14 @@ from langchain_core.messages import AIMessage
 from replan import (
     Host,
     MultiAgentCallback,
-    MultiAgentConfig,
     Specialist,
     TaskPlan,
+    Team,
     Usage,
     build_graph,
     run,
 )
-from replan.app import _call_hook
+from replan.assembly import _call_hook
 from replan.events.callbacks import ANY_EVENT, HOOKS
 from replan.events.emitter import Counter, Emitter
 from replan.events.hooks import Hooks
@@ -57,9 +57,9 @@ async def test_the_log_tells_of_a_reply_that_contradicts_itself(caplog):
         "feedback": "---\nverdict: complete\nsuggested_action: update_plan\n---\nDone.",
     }
     team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-    host = Host(tool_calling_model=ScriptedModel(script))
+    host = Host(model=ScriptedModel(script))
     with caplog.at_level(logging.WARNING, "replan"):
-        state = (await run(build_graph(MultiAgentConfig(host=host, specialists=team)), "Go.")).state
+        state = (await run(build_graph(Team(host=host, specialists=team)), "Go.")).state
     told = [
         "complexity is complex, next_action is direct_answer",
         "verdict is complete, suggested_action is update_plan",
@@ -79,8 +79,8 @@ async def test_the_hook_of_thinking_knows_the_request():
 
     model = ScriptedModel({"think": "---\ncomplexity: simple\n---\nLima."})
     team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-    host = Host(tool_calling_model=model)
-    config = MultiAgentConfig(host=host, specialists=team, callbacks=[Noting()])
+    host = Host(model=model)
+    config = Team(host=host, specialists=team, callbacks=[Noting()])
     await run(build_graph(config), "The capital of Peru?")
     assert requests == ["The capital of Peru?"]
 

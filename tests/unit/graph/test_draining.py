@@ -5,7 +5,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph, run
+from replan import Host, Specialist, Team, build_graph, run
 from replan.testing import ScriptedModel
 
 CONFIG = {"configurable": {"thread_id": "t"}}
@@ -22,7 +22,7 @@ async def test_a_run_that_is_drained_starts_no_step_and_goes_on_where_it_was():
 
     with ScriptedModel({"feedback": "---\nverdict: complete\n---\nThe answer."}) as model:
         team = [Specialist(name="a", intended_use="Works.", run=work)]
-        config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+        config = Team(host=Host(model=model), specialists=team)
         graph = build_graph(config, checkpointer=InMemorySaver())
         given = {"messages": [("user", "Go.")], "plan": PLAN}
         with pytest.raises(GraphDrained):

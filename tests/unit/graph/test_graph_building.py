@@ -12,13 +12,13 @@ from replan import (
     ConfigurationError,
     FeedbackResult,
     Host,
-    MultiAgentConfig,
     Specialist,
     TaskComplexity,
+    Team,
     ThinkingResult,
     build_graph,
 )
-from replan.app import Chats, models_from_environment, services_of
+from replan.assembly import models_from_environment, services_of
 from replan.graph.branches import (
     complexity_branch,
     reflection_branch,
@@ -26,6 +26,7 @@ from replan.graph.branches import (
     specialist_node,
 )
 from replan.state.results import Assignment
+from replan.team.chats import Chats
 from replan.testing import ScriptedModel
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "two_specialists.mmd"
@@ -34,8 +35,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def config(*, host=None, names=("researcher", "analyst"), **options):
     team = [Specialist(name=name, intended_use="Works.", run=lambda c: "done") for name in names]
-    host = host or Host(tool_calling_model=ScriptedModel({}))
-    return MultiAgentConfig(host=host, specialists=team, **options)
+    host = host or Host(model=ScriptedModel({}))
+    return Team(host=host, specialists=team, **options)
 
 
 def test_the_graph_is_drawn_as_its_snapshot():
@@ -101,7 +102,7 @@ async def test_only_a_simple_request_is_answered_without_a_plan(complexity, node
 
 def test_a_model_that_is_given_twice_is_one_and_shares_what_is_known_of_its_server():
     model, other = ScriptedModel({}), ScriptedModel({})
-    host = Host(tool_calling_model=model, thinking_model=model, feedback_model=other)
+    host = Host(model=model, thinking_model=model, feedback_model=other)
     services = services_of(config(host=host), models_from_environment(environment={}))
     models = services.models
     assert models.thinking is models.answering is models.planning
@@ -121,13 +122,12 @@ def test_a_name_that_is_given_twice_is_built_once():
     chats = Chats(Provider())
     assert chats.of("some:model") is chats.of("some:model")
     assert chats.of("other:model") is not chats.of("some:model")
-    assert chats.of(None) is None
     assert built == ["some:model", "other:model"]
 
 
 def test_a_prompt_of_its_own_is_asked_in_a_call_of_its_own():
     model = ScriptedModel({})
-    host = Host(tool_calling_model=model, planning_prompt="Plan in verse.")
+    host = Host(model=model, planning_prompt="Plan in verse.")
     prompts = services_of(config(host=host), models_from_environment(environment={})).prompts
     assert not prompts.merged_planning
     assert prompts.merged_final_answer
@@ -137,17 +137,17 @@ def test_a_prompt_of_its_own_is_asked_in_a_call_of_its_own():
 def test_a_model_that_cannot_be_built_is_refused_before_anything_runs(name):
     with pytest.raises(ConfigurationError, match=name):
         build_graph(
-            config(host=Host(tool_calling_model=name)),
+            config(host=Host(model=name)),
             models=models_from_environment(environment={}),
         )
 
 
 def test_a_specialist_s_model_without_a_key_is_refused_before_anything_runs():
     team = [Specialist(name="a", intended_use="Works.", chat_model="openai:gpt-5")]
-    host = Host(tool_calling_model=ScriptedModel({}))
+    host = Host(model=ScriptedModel({}))
     with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
         build_graph(
-            MultiAgentConfig(host=host, specialists=team),
+            Team(host=host, specialists=team),
             models=models_from_environment(environment={}),
         )
 
@@ -155,7 +155,7 @@ def test_a_specialist_s_model_without_a_key_is_refused_before_anything_runs():
 async def test_a_message_by_a_model_of_its_own_answers_where_it_is_configured(scripted):
     thinker = scripted({"think": "---\ncomplexity: simple\n---\n"})
     answerer = scripted({"direct_answer": "Paris."})
-    host = Host(tool_calling_model=answerer, thinking_model=thinker)
+    host = Host(model=answerer, thinking_model=thinker)
     state = await build_graph(config(host=host)).ainvoke({"messages": [("user", "Capital?")]})
     assert state["final_answer"].text == "Paris."
 

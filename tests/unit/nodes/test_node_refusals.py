@@ -10,10 +10,10 @@ from replan import (
     InputError,
     Limits,
     ModelCallError,
-    MultiAgentConfig,
     RunSettings,
     Specialist,
     SpecialistResult,
+    Team,
     build_graph,
     run,
     stream,
@@ -70,7 +70,7 @@ def test_a_request_without_words_is_a_step_too(request_):
 async def go(replies, given, work=lambda context: "done", *, settings=None, **options):
     with ScriptedModel(replies) as model:
         team = [Specialist(name=name, intended_use="Works.", run=work) for name in "ab"]
-        config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team, **options)
+        config = Team(host=Host(model=model), specialists=team, **options)
         return (await run(build_graph(config), given, settings=settings)).state, model
 
 
@@ -196,8 +196,8 @@ async def test_an_answer_that_ends_in_a_newline_is_shown_once():
     replies = {"think": "---\ncomplexity: simple\n---\n", "direct_answer": "It is Paris.\n"}
     with ScriptedModel(replies) as model:
         team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-        host = Host(tool_calling_model=model)
-        graph = build_graph(MultiAgentConfig(host=host, specialists=team, calls="separate"))
+        host = Host(model=model)
+        graph = build_graph(Team(host=host, specialists=team, calls="separate"))
         events = [event async for event in stream(graph, "Capital?")]
     assert "answer_restarted" not in [event.type for event in events]
     tokens = [event.text for event in events if event.type == "answer_token"]

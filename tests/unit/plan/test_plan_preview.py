@@ -11,9 +11,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
-from replan import Budget, Host, Limits, MultiAgentConfig, Specialist, run_sync
+from replan import Budget, Host, Limits, Specialist, Team, run_sync
 from replan.adapters.chat_models import LangChainModels
-from replan.app import models_from_environment, services_of
+from replan.assembly import models_from_environment, services_of
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import (
@@ -212,8 +212,8 @@ def said(reply):
 def calls_of(text, next_reply, limits, *, merged=True, revisable=False):
     # What one server was found not to do, another one is asked for all the same.
     model, other = Adversary(next_reply), Adversary(next_reply)
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model),
+    config = Team(
+        host=Host(model=model),
         specialists=[Specialist(name=n, intended_use="x", chat_model=other) for n in "ab"],
         limits=limits,
         calls="merged" if merged else "separate",

@@ -7,7 +7,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph, open_storage
+from replan import Host, Specialist, Team, build_graph, open_storage
 from replan.adapters.chat_models import LangChainModels
 from replan.errors import InputError
 from replan.failures import describe
@@ -104,7 +104,7 @@ def test_the_keys_of_models_inside_of_a_runnable_are_known():
     other = ChatOpenAI(model="x", api_key=SecretStr("inside of a fallback"))
     chain = ChatPromptTemplate.from_template("{x}") | model.with_fallbacks([other]).with_retry()
     team = [Specialist(name="a", intended_use="Works.", invokable=chain)]
-    build_graph(MultiAgentConfig(host=Host(tool_calling_model=ScriptedModel({})), specialists=team))
+    build_graph(Team(host=Host(model=ScriptedModel({})), specialists=team))
 
     assert KNOWN.masked("inside of a chain, inside of a fallback") == "***, ***"
 
@@ -163,5 +163,5 @@ def test_masking_an_ordinary_text_costs_next_to_nothing():
 
 def _graph(*, models: LangChainModels) -> object:
     team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-    config = MultiAgentConfig(host=Host(tool_calling_model="tiny"), specialists=team)
+    config = Team(host=Host(model="tiny"), specialists=team)
     return build_graph(config, models=models)

@@ -5,8 +5,8 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 
-from replan import Host, MultiAgentConfig, Specialist
-from replan.app import models_from_environment, services_of
+from replan import Host, Specialist, Team
+from replan.assembly import models_from_environment, services_of
 from replan.specialists.effects import tool_effects
 from replan.specialists.foreign import call
 from replan.testing import ScriptedModel
@@ -48,7 +48,7 @@ MODEL = ScriptedModel([])
 )
 def test_the_effects_of_a_step_are_declared_or_follow_from_what_does_it(worker, effects):
     one = Specialist(name="a", intended_use="Works.", **worker)
-    config = MultiAgentConfig(host=Host(tool_calling_model=MODEL), specialists=[one])
+    config = Team(host=Host(model=MODEL), specialists=[one])
     services = services_of(config, models_from_environment(environment={}))
     card = services.specialists["a"].card
     assert card.effects == effects

@@ -13,9 +13,9 @@ import warm
 from replan import (
     ExecutionStatus,
     Host,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     build_graph,
     run,
 )
@@ -143,7 +143,7 @@ async def test_whatever_a_function_raises_comes_out_as_an_error(context, error):
 async def result_in_a_graph(function):
     with ScriptedModel({"feedback": "---\nverdict: complete\n---\nSorry."}) as model:
         team = [Specialist(name="a", intended_use="Works.", run=function)]
-        graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+        graph = build_graph(Team(host=Host(model=model), specialists=team))
         state = await state_of(
             run(graph, {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n"})
         )
@@ -175,7 +175,7 @@ async def test_a_thread_that_may_hang_does_not_keep_the_process(context):
 
 HANGS = """
 import threading
-from replan import Host, MultiAgentConfig, Specialist, build_graph, run_sync
+from replan import Host, Team, Specialist, build_graph, run_sync
 from replan.testing import ScriptedModel
 
 def hang(context):
@@ -183,7 +183,7 @@ def hang(context):
 
 with ScriptedModel({"feedback": "---\\nverdict: complete\\n---\\nSorry."}) as model:
     team = [Specialist(name="a", intended_use="Hangs.", run=hang)]
-    graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+    graph = build_graph(Team(host=Host(model=model), specialists=team))
     plan = "- [ ] 1. One @a (timeout 50ms; retries 0)"
     print(run_sync(graph, {"messages": [("user", "Go.")], "plan": plan}).outcome)
 """

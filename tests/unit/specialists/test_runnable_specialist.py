@@ -13,9 +13,9 @@ from langgraph.graph.message import add_messages
 from replan import (
     Budget,
     Host,
-    MultiAgentConfig,
     Specialist,
     SpecialistResult,
+    Team,
     build_graph,
     run,
     stream,
@@ -188,7 +188,7 @@ async def test_an_output_processor_may_give_text_and_nothing_else_is_told_so(con
 
 def team_of(model, **way):
     team = [Specialist(name="a", intended_use="Works.", **way)]
-    return build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+    return build_graph(Team(host=Host(model=model), specialists=team))
 
 
 ASKED = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph
+from replan import Host, Specialist, Team, build_graph
 from replan.testing import always
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker (retries 0)"
@@ -46,8 +46,8 @@ def graph() -> Callable[..., Any]:
     def build(model: Any, *, checkpointer: Any = None, limits: Any = None, **worker: Any) -> Any:
         if not {"run", "invokable", "streamable"} & set(worker):
             worker.setdefault("chat_model", model)
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=model),
+        config = Team(
+            host=Host(model=model),
             specialists=[Specialist(name="worker", intended_use="Works.", **worker)],
             **({} if limits is None else {"limits": limits}),
         )

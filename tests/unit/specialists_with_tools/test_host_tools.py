@@ -13,8 +13,8 @@ from replan import (
     Host,
     Limits,
     ModelCallError,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     run,
     stream,
@@ -33,8 +33,8 @@ def weather(town: str) -> str:
 
 
 def graph_of(model, *tools, checkpointer=None, max_tool_rounds=25, **options):
-    config = MultiAgentConfig(
-        host=Host(tool_calling_model=model, tools=tools, max_tool_rounds=max_tool_rounds),
+    config = Team(
+        host=Host(model=model, tools=tools, max_tool_rounds=max_tool_rounds),
         specialists=[Specialist(name="worker", intended_use="Works.", chat_model=model)],
         **options,
     )

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import warm
-from replan import Host, MultiAgentConfig, Specialist, build_graph, run, stream
+from replan import Host, Specialist, Team, build_graph, run, stream
 from replan.own_loop import completed
 from replan.specialists.threads import Threads, in_thread
 from replan.testing import ScriptedModel, always
@@ -18,7 +18,7 @@ import asyncio, threading
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool
-from replan import Host, Limits, MultiAgentConfig, Specialist, build_graph, run, run_sync
+from replan import Host, Limits, Team, Specialist, build_graph, run, run_sync
 from replan.testing import ScriptedModel, always
 
 def hang() -> str:
@@ -52,8 +52,8 @@ HANGS = {
     "class of tool": dict(chat_model=model, tools=[Hang()]),
 }
 for kind, work in HANGS.items():
-    graph = build_graph(MultiAgentConfig(
-        host=Host(tool_calling_model=model),
+    graph = build_graph(Team(
+        host=Host(model=model),
         specialists=[Specialist(name="worker", intended_use="Works.", **work)],
         limits=Limits(step_timeout=0.2, step_retries=0),
     ))
@@ -217,7 +217,7 @@ async def test_the_loop_of_the_caller_is_left_as_it_was():
     before = found()
     model = ScriptedModel({"think": always("---\ncomplexity: simple\n---\nHi.")})
     team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-    graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+    graph = build_graph(Team(host=Host(model=model), specialists=team))
     await run(graph, "Hi")
     assert [each async for each in stream(graph, "Hi")]
     assert found() == before
@@ -235,7 +235,7 @@ async def test_a_loop_that_has_no_executor_yet_makes_its_own_after_a_run():
 
     model = ScriptedModel({"think": always("---\ncomplexity: simple\n---\nHi.")})
     team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-    graph = build_graph(MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team))
+    graph = build_graph(Team(host=Host(model=model), specialists=team))
     await run(graph, "Hi")
     for _ in range(20):
         await asyncio.to_thread(query)

@@ -17,8 +17,8 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
+    Team,
     build_graph,
     run,
     run_sync,
@@ -324,7 +324,7 @@ async def test_two_questions_at_once_get_each_its_own_answer(script, call):
             for name in "ab"
         ]
         graph = build_graph(
-            MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team),
+            Team(host=Host(model=model), specialists=team),
             checkpointer=InMemorySaver(),
         )
         state = (await run(graph, "Ask.", config=config)).state
@@ -372,7 +372,7 @@ def test_tools_work_from_synchronous_code(graph, script, call, result_of):
     ("tools", "problem"),
     [
         ([lambda x: x], "this is no tool"),
-        ([3], "this is no tool"),
+        ([3], "of type int, and cannot be called"),
         ([add, add], "another tool has this name"),
     ],
 )

@@ -13,8 +13,8 @@ from replan import (
     ConfigurationError,
     Host,
     Limits,
-    MultiAgentConfig,
     Specialist,
+    Team,
     ask_user,
     build_graph,
     open_storage,
@@ -78,9 +78,7 @@ def team(storage):
         member = Specialist(
             name="worker", intended_use="Works.", chat_model=model, tools=tools, **worker
         )
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=model), specialists=[member], on_doubt=on_doubt
-        )
+        config = Team(host=Host(model=model), specialists=[member], on_doubt=on_doubt)
         return build_graph(config, storage=storage)
 
     return build
@@ -416,7 +414,7 @@ async def test_an_approved_call_that_was_cut_off_is_not_asked_about_again(
     ("worker", "problem"),
     [
         ({"approve": ["post"]}, r"specialists\[0\]\.approve: no tool of it has this name"),
-        ({"effects": "harmless"}, r"specialists\[0\]\.effects: it is unknown"),
+        ({"effects": "harmless"}, r"specialists\[0\]\.effects: this is none of the choices"),
     ],
 )
 async def test_what_is_no_tool_and_no_kind_of_effects_is_refused(team, world, worker, problem):
@@ -489,8 +487,8 @@ async def test_the_host_is_told_of_a_call_of_its_own_that_was_cut_off(storage, w
 
     script = {"think": "---\ncomplexity: simple\n---\n", "direct_answer": [always(mail)]}
     with ScriptedModel(script) as model:
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=model, tools=world.tools()),
+        config = Team(
+            host=Host(model=model, tools=world.tools()),
             specialists=[Specialist(name="worker", intended_use="Works.", chat_model=model)],
         )
         graph = build_graph(config, storage=storage)
@@ -510,8 +508,8 @@ async def test_the_host_is_told_that_nobody_knows_what_a_call_did_whose_time_is_
 
     script = {"think": "---\ncomplexity: simple\n---\n", "direct_answer": [always(mail)]}
     with ScriptedModel(script) as model:
-        config = MultiAgentConfig(
-            host=Host(tool_calling_model=model, tools=world.tools()),
+        config = Team(
+            host=Host(model=model, tools=world.tools()),
             specialists=[Specialist(name="worker", intended_use="Works.", chat_model=model)],
             limits=Limits(step_timeout=0.1),
         )

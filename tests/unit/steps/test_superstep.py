@@ -7,7 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 
-from replan import Host, MultiAgentConfig, Specialist, build_graph, run
+from replan import Host, Specialist, Team, build_graph, run
 from replan.langgraph_inside import tasks
 from replan.state.results import Assignment
 from replan.steps.superstep import argument, read_state
@@ -70,7 +70,7 @@ async def whole_run(settings=None):
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
         team = [Specialist(name=name, intended_use="Works.", run=work) for name in "ab"]
-        config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+        config = Team(host=Host(model=model), specialists=team)
         graph = build_graph(config, checkpointer=InMemorySaver())
         thread = {"configurable": {"thread_id": "t"}}
         return await state_of(

@@ -8,7 +8,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph, open_storage, run
+from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.ports.journal import Bound, Reservation, Spending
 from replan.testing import ScriptedModel, always
@@ -95,7 +95,7 @@ async def test_runs_are_cancelled_at_random_moments(where):
     async with open_storage(where) as storage:
         with ScriptedModel({"feedback": always(COMPLETE)}) as model:
             team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
-            config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+            config = Team(host=Host(model=model), specialists=team)
             graph = build_graph(config, storage=storage)
             given = {"messages": [("user", "Go.")], "plan": PLAN}
             others = tasks()
@@ -189,7 +189,7 @@ async def test_a_history_may_be_read_while_it_is_walked(where):
     async with open_storage(where) as storage:
         with ScriptedModel({"feedback": always(COMPLETE)}) as model:
             team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-            config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+            config = Team(host=Host(model=model), specialists=team)
             thread = {"configurable": {"thread_id": "t"}}
             await run(build_graph(config, storage=storage), {"plan": PLAN}, config=thread)
         seen = [

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph, open_storage, run
+from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.ports.journal import Attempt
 from replan.ports.run_book import RunRecord
 from replan.state.results import SpecialistResult
@@ -24,7 +24,7 @@ async def said(where, key):
     async with open_storage(where, key=key) as storage:
         with ScriptedModel({"feedback": always(COMPLETE)}) as model:
             team = [Specialist(name="a", intended_use="Works.", run=lambda context: WORDS[2])]
-            config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+            config = Team(host=Host(model=model), specialists=team)
             graph = build_graph(config, storage=storage)
             given = {"messages": [("user", WORDS[0])], "plan": f"- [ ] 1. {WORDS[1]} @a\n"}
             await run(graph, given, config={"configurable": {"thread_id": "t"}}, run_id="r")

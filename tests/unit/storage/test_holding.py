@@ -10,8 +10,8 @@ from filelock import FileLock
 
 from replan import (
     Host,
-    MultiAgentConfig,
     Specialist,
+    Team,
     ThreadBusyError,
     build_graph,
     open_storage,
@@ -43,8 +43,8 @@ class Bench:
 
     def graph(self, storage):
         team = [Specialist(name="worker", intended_use="Works.", run=self.work, effects="pure")]
-        host = Host(tool_calling_model="offline")
-        return build_graph(MultiAgentConfig(host=host, specialists=team), storage=storage)
+        host = Host(model="offline")
+        return build_graph(Team(host=host, specialists=team), storage=storage)
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph, open_storage, run
+from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.stored_values.serializer import (
     saver_for,
@@ -174,9 +174,7 @@ async def plant(saver, config, crafted):
 
 def graph_of(model, **options):
     team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-    return build_graph(
-        MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team), **options
-    )
+    return build_graph(Team(host=Host(model=model), specialists=team), **options)
 
 
 def test_every_type_of_the_state_comes_back_equal():
@@ -252,7 +250,7 @@ async def test_the_state_of_a_specialist_that_is_a_graph_comes_back(kind, tmp_pa
         async with open_storage(tmp_path / "runs.sqlite", key=key) as storage:
             kept = {"checkpointer": InMemorySaver()} if kind == "theirs" else {"storage": storage}
             team = [Specialist(name="a", intended_use="Asks.", invokable=asking_graph())]
-            config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+            config = Team(host=Host(model=model), specialists=team)
             graph = build_graph(config, **kept)
             state = (await run(graph, {"plan": "- [ ] 1. Ask @a\n"}, config=THREAD)).state
             assert state["outcome"] == "waiting"

@@ -10,9 +10,9 @@ from tenacity import AsyncRetrying, wait_fixed
 
 from replan import (
     Host,
-    MultiAgentConfig,
     Specialist,
     StorageError,
+    Team,
     build_graph,
     open_storage,
     run,
@@ -74,7 +74,7 @@ async def network_before(database):
 def graph_of(storage, work):
     model = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nDone.")})
     team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
-    config = MultiAgentConfig(host=Host(tool_calling_model=model), specialists=team)
+    config = Team(host=Host(model=model), specialists=team)
     return build_graph(config, storage=storage)
 
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from old_storage import changing
-from replan import Host, MultiAgentConfig, Specialist, StorageError, build_graph, open_storage, run
+from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.adapters.storage import database
 from replan.adapters.storage.database import Patience
 from replan.adapters.storage.faults import DAMAGED, fault_of, storage_error
@@ -20,8 +20,8 @@ PLAN = f"- [ ] 1. Part 1 @worker\n{PLAN}"
 
 def graph_of(work, storage):
     team = [Specialist(name="worker", intended_use="Works.", run=work)]
-    host = Host(tool_calling_model="offline")
-    return build_graph(MultiAgentConfig(host=host, specialists=team), storage=storage)
+    host = Host(model="offline")
+    return build_graph(Team(host=host, specialists=team), storage=storage)
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])

@@ -1,0 +1,40 @@
+"""Check the types of what people copy, strictly: the programs of `examples/` and of README.md.
+
+.venv/bin/python .ci/typed_programs.py
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build" / "typed"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SETTINGS = {
+    "include": [".", "../../examples"],
+    "exclude": ["../../examples/teams"],
+    "extraPaths": ["../../src"],
+    "typeCheckingMode": "strict",
+    "pythonVersion": "3.11",
+    "reportMissingTypeStubs": False,
+    # A state is a TypedDict whose keys may all be missing.
+    "reportTypedDictNotRequiredAccess": False,
+    "reportOptionalMemberAccess": False,
+    "reportOptionalIterable": False,
+}
+
+
+def main() -> int:
+    """Write the blocks of README.md into a program, and check all programs."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    blocks = BLOCK.findall((ROOT / "README.md").read_text("utf-8"))
+    (BUILD / "readme.py").write_text("\n".join(blocks), "utf-8")
+    (BUILD / "pyrightconfig.json").write_text(json.dumps(SETTINGS), "utf-8")
+    pyright = [Path(sys.executable).with_name("pyright"), "-p", BUILD]
+    return subprocess.run([*pyright, "--pythonpath", sys.executable], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""The one place that chooses adapters: from a configuration to a compiled graph."""
+# LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
+# pyright: reportUnknownMemberType=false
+
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import FakeListChatModel
+from langgraph.constants import START
+from langgraph.graph.state import CompiledStateGraph
+
+from replan.adapters.chat_models import LangChainModels
+from replan.adapters.memory_journal import MemoryJournal
+from replan.adapters.storage.stored_values.serializer import is_news, saver_for
+from replan.calling import TeamGraph
+from replan.events.callbacks import Hook
+from replan.events.hooks import Hooks
+from replan.events.types import BaseEvent
+from replan.graph.build import host_graph
+from replan.host.handed_plan import check_input
+from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
+from replan.ports.journal import Journal
+from replan.ports.model_provider import ModelProvider
+from replan.ports.specialist_port import SpecialistPort
+from replan.ports.storage import Storage
+from replan.prompts.host import HostPrompts
+from replan.secrets.sources import learn_environment
+from replan.services import HostModels, Services
+from replan.specialists.foreign import call
+from replan.specialists.tools import chat_with_tools
+from replan.spending.prices import price_of
+from replan.spending.scopes import check_prices
+from replan.state.entrance import Entrance
+from replan.state.tightening import EDITABLE
+from replan.team.chats import Chats
+from replan.team.specialist import Specialist
+from replan.team.team import Team
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+def build_graph(
+    team: Team,
+    *,
+    storage: Storage | None = None,
+    checkpointer: Any = None,
+    base_url: str | None = None,
+    models: ModelProvider | None = None,
+    served: bool = False,
+) -> Graph:
+    """Compile the host graph of a team.
+
+    Args:
+        team: The team.
+        storage: From `open_storage`: keeps threads and journal, so that a run outlives its process.
+        checkpointer: A LangGraph saver in the place of the storage's; the journal is the storage's
+            then, or lives in memory. None on a server, which brings its own.
+        base_url: The OpenAI-compatible server of models that are given by name.
+        models: Builds models from names, in the place of the server and the environment.
+        served: Whether settings come from outside of the process, as on LangGraph's server: they
+            may tighten what the team has, its defaults included, and loosen nothing.
+
+    Raises:
+        ConfigurationError: Names the field, the value and the fix of each mistake.
+    """
+    learn_environment(os.environ)
+    provider = models or models_from_environment(base_url)
+    services = services_of(team, provider, storage and storage.journal)
+    opened = frozenset(team.open_to_clients)
+    services = replace(services, is_served=served, open_to_clients=opened)
+    check_prices(team.limits, services)
+    graph = host_graph(services)
+    if checkpointer is None and storage is not None:
+        checkpointer = storage.checkpointer
+    SERIALIZER_LOG.addFilter(is_news)
+    inner = [part for each in team.specialists for part in (each.invokable, each.streamable)]
+    compiled = TeamGraph.of(
+        graph.compile(checkpointer=saver_for(checkpointer, inner), name=team.name)
+    )
+    entrance = Entrance(
+        partial(check_input, services=services),
+        clock=services.clock,
+        editable=EDITABLE | opened if served else None,
+    )
+    compiled.channels[START] = entrance
+    entrance.key = START
+    return compiled
+
+
+def services_of(team: Team, provider: ModelProvider, journal: Journal | None = None) -> Services:
+    """Bind a team to live models, specialists, journal, clock and ids.
+
+    Raises:
+        ConfigurationError: Names the field, the value and the fix of each mistake.
+    """
+    host, chats = team.host, Chats(provider)
+    built = chats.built(team.chat_models)
+    specialists: dict[str, SpecialistPort] = {}
+    for index, specialist in enumerate(team.specialists):
+        with chats.telling():
+            specialists[specialist.name] = specialist.built(f"specialists[{index}]", chats)
+    with chats.telling():
+        direct = chat_with_tools(
+            "host.tools",
+            chats.of(host.model, "host.model"),
+            host.tools,
+            max_rounds=host.max_tool_rounds,
+            checker=team.stream_tool_call_checker,
+            seconds=team.limits.step_timeout,
+        )
+    if chats.mistakes:
+        raise team.refusal(chats.mistakes)
+    answering = built["host.model"]
+    thinking = built.get("host.thinking_model", answering)
+    planning = built.get("host.planning_model", thinking)
+    feedback = built.get("host.feedback_model", thinking)
+    merged = team.calls == "merged"
+    return Services(
+        models=HostModels(
+            thinking=thinking,
+            planning=planning,
+            feedback=feedback,
+            answering=answering,
+            direct=direct,
+        ),
+        specialists=specialists,
+        prompts=HostPrompts(
+            team=tuple(specialist.card for specialist in team.specialists),
+            system=host.system_prompt,
+            thinking=host.thinking_prompt or team.thinking_prompt_template,
+            planning=host.planning_prompt,
+            reflection=host.reflection_prompt or team.reflection_prompt_template,
+            plan_template=team.plan_template,
+            # What has a model or a prompt of its own is asked in a call of its own.
+            merged_planning=merged and planning is thinking and not host.planning_prompt,
+            merged_answer=merged and direct is thinking,
+            merged_final_answer=merged and answering is feedback,
+        ),
+        journal=journal or MemoryJournal(),
+        settings=team.settings,
+        hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
+        workspace=None if team.workspace is None else Path(team.workspace),
+        out=None if team.out is None else Path(team.out),
+        clock=lambda: datetime.now(UTC),
+        new_id=lambda: uuid.uuid4().hex,
+        prices=dict(team.prices),
+        unpriced={
+            field: chat.names[0]
+            for field, chat in built.items()
+            if price_of(chat.names, team.prices) is None
+        },
+        budgets={specialist.name: specialist.limits for specialist in team.specialists},
+    )
+
+
+async def _call_hook(hook: Hook, event: BaseEvent) -> None:
+    await call(hook, event, {})
+
+
+def viewer(storage: Storage) -> Graph:
+    """Give a graph that can read every run's state, and run none: it takes no team and no key."""
+    nobody = Specialist("nobody", "Does nothing.", run=_nothing)
+    return build_graph(Team(FakeListChatModel(responses=[]), [nobody]), storage=storage)
+
+
+def _nothing(_: object) -> str:
+    return ""
+
+
+def models_from_environment(
+    base_url: str | None = None, environment: Mapping[str, str] = os.environ
+) -> ModelProvider:
+    """Build models by name, with keys from the environment."""
+    learn_environment(environment)
+    return LangChainModels(base_url=base_url, environment=environment)
+
+
+def team_graph(  # noqa: PLR0913 - what a team file leaves open
+    path: Path,
+    *,
+    directory: Path | None = None,
+    out: Path | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+    storage: Storage | None = None,
+    served: bool = False,
+) -> Graph:
+    """Compile the host graph of a team file.
+
+    Args:
+        path: The team file.
+        directory: The folder that specialists may read and write; else the file's `workspace`.
+        out: The folder for the files that steps make; else the same.
+        model: The host's model, in the place of the file's.
+        base_url: An OpenAI-compatible server for models that have none of their own.
+        environment: Where the models' keys stand.
+        storage: Keeps threads and journal.
+        served: Whether settings come from outside of the process.
+
+    Raises:
+        TeamFileError: The file has mistakes, or a model's key is missing.
+    """
+    from replan.team.team_file import read_team_file  # noqa: PLC0415 - a team in code has none
+
+    read = read_team_file(path, environment, directory=directory, out=out)
+    read = read.with_model(model, base_url)
+    return build_graph(read.config, storage=storage, models=read.models, served=served)

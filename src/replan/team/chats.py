@@ -1,0 +1,75 @@
+"""The models of a team: each built once, its mistakes kept with whose model it is."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from replan.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from replan.models.chat import Chat
+    from replan.ports.model_provider import ModelProvider
+
+
+class Chats:
+    """One `Chat` a model, so that a model given twice is known to be the same.
+
+    Attributes:
+        mistakes: What was told meanwhile, in the order of the team.
+    """
+
+    def __init__(self, provider: "ModelProvider") -> None:
+        self.mistakes: list[ConfigurationError] = []
+        self._provider = provider
+        self._chats: dict[str | int, Chat] = {}
+
+    def of(self, model: Any, field: str = "model") -> "Chat":
+        """The chat of a model or of a model's name.
+
+        Args:
+            model: A chat model or a name.
+            field: Whose it is.
+
+        Raises:
+            ConfigurationError: It cannot be built.
+        """
+        key = model if isinstance(model, str) else id(model)
+        if key not in self._chats:
+            self._chats[key] = self._chat(model, field)
+        return self._chats[key]
+
+    def built(self, models: Mapping[str, Any]) -> "dict[str, Chat]":
+        """The chats of models by their fields; what cannot be built is told, and left out."""
+        chats: dict[str, Chat] = {}
+        for field, model in models.items():
+            with self.telling():
+                chats[field] = self.of(model, field)
+        return chats
+
+    @contextmanager
+    def telling(self) -> Generator[None]:
+        """Keep the mistake that is found, once for each field, and go on."""
+        try:
+            yield
+        except ConfigurationError as error:
+            if error.field not in [each.field for each in self.mistakes]:
+                self.mistakes.append(error)
+
+    def _chat(self, model: Any, field: str) -> "Chat":
+        from replan.langgraph_inside.models import without_own_retries  # noqa: PLC0415 - it is LangChain's
+        from replan.models.chat import Chat  # noqa: PLC0415
+        from replan.secrets.sources import learn_model  # noqa: PLC0415
+
+        name = model if isinstance(model, str) else ""
+        try:
+            built = self._provider.chat_model(name) if name else model
+        except ConfigurationError as error:
+            whose = error.field if error.field.startswith("models.") else field
+            raise ConfigurationError(
+                whose, error.value, error.problem, error.mend, error.code
+            ) from error
+        learn_model(built)
+        built, retries = without_own_retries(cast("BaseChatModel", built))
+        return Chat(built, name, retries)

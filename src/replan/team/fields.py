@@ -1,0 +1,350 @@
+"""The kinds of fields that a team has beside plain texts and numbers.
+
+In Python a field is given what it holds; in a file, text that names it. One validator takes both:
+where a file is read, its context is what stands around the file.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from replan.ports.built_in import built_in_models, comes_with_replan, is_built_in
+from replan.state.team import SpecialistCard
+from replan.state.tightening import CAN_BE_OPENED
+from replan.team.keys import MEND as KEY_MEND
+from replan.team.part import broken
+from replan.team.prompt_files import prompt_text
+from replan.team.references import imported, name_in, named
+from replan.team.surroundings import Surroundings, refused
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
+    from langchain_core.tools import BaseTool
+
+    from replan.ports.specialist_port import SpecialistPort
+    from replan.state.results import ExecutionContext
+
+T = TypeVar("T")
+
+_REFERENCE = {"type": "string", "pattern": r"^[^\s:]+:[^\s:]+$", "examples": ["team_tools:search"]}
+_TOOL = {"anyOf": [_REFERENCE, {"type": "object", "required": ["type"]}]}
+_PROMPT = {
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "properties": {
+                "file": {
+                    "type": "string",
+                    "description": "A text file in the folder of this file, relative to it.",
+                    "examples": ["prompts/researcher.md"],
+                }
+            },
+            "required": ["file"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+
+def _around(info: ValidationInfo) -> Surroundings | None:
+    return cast("Surroundings | None", info.context)
+
+
+def meant(name: str, known: Iterable[str], else_: str) -> str:
+    """Say which of the known names a wrong one seems to be."""
+    near = get_close_matches(name, [*known], 1)
+    return f"Did you mean {near[0]}?" if near else else_
+
+
+def name_like(
+    pattern: str, reason: str, fix: str, taken: Callable[[], Iterable[str]] = tuple
+) -> Callable[[str], str]:
+    """Make the check of a name."""
+
+    def checked(name: str) -> str:
+        if name in taken() or not re.fullmatch(pattern, name):
+            raise refused("bad_name", reason, fix)
+        return name
+
+    return checked
+
+
+def sentence(text: str) -> str:
+    """Refuse a blank text."""
+    if not text.strip():
+        raise refused(
+            "empty",
+            "This is empty.",
+            "Say in a sentence when to choose it; the planner reads this.",
+        )
+    return text
+
+
+def open_field(name: str) -> str:
+    """Refuse what no team can open."""
+    if name not in CAN_BE_OPENED:
+        known = sorted(CAN_BE_OPENED)
+        fix = meant(name, known, f"Use some of: {', '.join(known)}.")
+        raise refused("unknown_setting", "There is no such setting, limit or key.", fix)
+    return name
+
+
+def row(given: object, info: ValidationInfo) -> object:
+    """Refuse what is no list; a text is a sequence, too."""
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
+        raise refused("wrong_type", "This is no list.", fix)
+    return cast("object", given)
+
+
+def model(given: object, info: ValidationInfo) -> object:
+    """Take a chat model or a name; in a file, a name that is known."""
+    around = _around(info)
+    if not isinstance(given, str):
+        if around is None and _is_chat_model(given):
+            return given
+        fix = "Give a name such as 'openai:NAME', or in Python a LangChain chat model."
+        raise refused("wrong_type", "This is no chat model.", fix)
+    if around is None or given in around.models or is_built_in([given]):
+        return given
+    if ":" in given.strip(": "):
+        return given
+    other = "Name it under models, or write offline, openai:NAME or PROVIDER:NAME."
+    fix = meant(given, [*around.models, *built_in_models()], other)
+    raise refused("unknown_model", "No model has this name.", fix)
+
+
+def prompt(given: object, info: ValidationInfo) -> object:
+    """Read the file of a prompt."""
+    around = _around(info)
+    return given if around is None else prompt_text(given, around.folder)
+
+
+def function(given: object, info: ValidationInfo) -> object:
+    """Take a function, or in a file its name."""
+    found = _named(given, info)
+    if not callable(found) or hasattr(found, "ainvoke"):
+        raise _not_callable(found, "Give a function.")
+    return found
+
+
+def work(given: object, info: ValidationInfo) -> object:
+    """Take a function or a runnable, or in a file its name."""
+    found = _named(given, info)
+    if not callable(found) and not callable(getattr(found, "ainvoke", None)):
+        raise _not_callable(found, "Give a function, a runnable or a graph.")
+    return found
+
+
+def tool(given: object, info: ValidationInfo) -> object:
+    """Take a function or a LangChain tool, or what a provider's own tool is called by."""
+    # A mapping such as {type: web_search}.
+    found = cast("object", given) if isinstance(given, dict) else _named(given, info)
+    if not isinstance(found, dict) and not callable(found) and not hasattr(found, "ainvoke"):
+        raise _not_callable(found, "Give a function or a LangChain tool.")
+    return cast("object", found)
+
+
+def callback(given: object, info: ValidationInfo) -> object:
+    """Take an object with some of the hooks."""
+    from replan.events import callbacks  # noqa: PLC0415 - few teams have some
+
+    found = _named(given, info)
+    if isinstance(found, type):
+        fix = f"Give an instance: {found.__name__}()."
+        raise refused("no_callback", "This is a class.", fix)
+    wrong = [
+        broken((name,), found, "no_hook", "There is no such hook.", f"Did you mean {hook}?")
+        for name, hook in callbacks.misspelt_hooks(found).items()
+    ]
+    if wrong:
+        raise ValidationError.from_exception_data("callback", wrong)
+    if not callbacks.hooks_of(found) and not isinstance(found, callbacks.MultiAgentCallback):
+        fix = (
+            f"Give an object with some of: "
+            f"{', '.join((*callbacks.HOOKS.values(), callbacks.ANY_EVENT))}. "
+            "LangChain's callbacks go into the configuration of a run."
+        )
+        raise refused("no_callback", "It has none of the hooks.", fix)
+    return found
+
+
+def ready(given: object, info: ValidationInfo) -> object:
+    """Take an object with a card and a way to run, or in a file its name."""
+    return _ready(given, _around(info))
+
+
+def card_of(given: object, around: Surroundings | None) -> SpecialistCard | None:
+    """The card of a ready specialist; none if it is none."""
+    with suppress(PydanticCustomError):
+        return cast("SpecialistPort", _ready(given, around)).card
+    return None
+
+
+def _ready(given: object, around: Surroundings | None) -> object:
+    found: Any = _what(given, around)
+    if isinstance(getattr(found, "card", None), SpecialistCard) and callable(found.run):
+        return found
+    reference = str(given)
+    if around is not None and not around.imports and not comes_with_replan(reference):
+        # What is not imported is known by its name alone.
+        card = SpecialistCard(name=name_in(reference), intended_use=reference)
+        return SimpleNamespace(card=card, run=found)
+    reason = f"This is no ready specialist but a {type(found).__name__}."
+    raise refused("no_specialist", reason, "Name an object with a card and a way to run.")
+
+
+def server(url: str) -> str:
+    """Refuse what is no address."""
+    if not re.match(r"https?://[^\s/]", url):
+        fix = "Write it with http:// or https://, as in http://127.0.0.1:8000/v1."
+        raise refused("bad_url", "This is not the address of a server.", fix)
+    return url
+
+
+def variable(name: str) -> str:
+    """Refuse what is no name of a variable: it may be a key."""
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
+        reason = "This is not the name of an environment variable in capital letters."
+        raise refused("literal_secret", reason, KEY_MEND)
+    return name
+
+
+def workspace(given: object, info: ValidationInfo) -> object:
+    """Take a folder; in a file it is relative to the file, and must be there."""
+    around = _around(info)
+    if given is None or (around is None and isinstance(given, str | Path)):
+        return around and around.workspace if given is None else Path(cast("str", given))
+    if around is None or not isinstance(given, str):
+        raise refused("wrong_type", "This must be text.", "Write the name of a folder.")
+    if not around.workspace.is_dir():
+        fix = "Make it, or name another; it is relative to the team file."
+        raise refused("no_folder", f"There is no folder '{around.workspace}'.", fix)
+    return around.workspace
+
+
+def out(given: object, info: ValidationInfo) -> object:
+    """Take a folder, which need not be there; in a file it is relative to the file."""
+    around = _around(info)
+    if around is None and (given is None or isinstance(given, str | Path)):
+        return None if given is None else Path(given)
+    if given is not None and (not isinstance(given, str) or "\0" in given):
+        raise refused("wrong_type", "This must be text.", "Write the name of a folder.")
+    if around is None or around.out is not None or given is None:
+        return around and around.out
+    return (around.folder / given).resolve()
+
+
+def _named(given: object, info: ValidationInfo) -> object:
+    return _what(given, _around(info))
+
+
+def _what(given: object, around: Surroundings | None) -> object:
+    """Give what a file names; in Python it is what is given."""
+    if around is None:
+        return given
+    if not isinstance(given, str):
+        raise refused("wrong_type", "This must be text.", "Write module:function.")
+    if comes_with_replan(given):
+        return imported(given, None)
+    return imported(given, around.folder) if around.imports else named(given, around.folder)
+
+
+def _is_chat_model(given: object) -> bool:
+    from langchain_core.language_models import BaseChatModel  # noqa: PLC0415 - a name needs none
+
+    return isinstance(given, BaseChatModel)
+
+
+def _not_callable(found: object, fix: str) -> Exception:
+    return refused(
+        "no_function", f"It is of type {type(found).__name__}, and cannot be called.", fix
+    )
+
+
+NewModel = Annotated[
+    str,
+    AfterValidator(
+        name_like(
+            r"[A-Za-z0-9][\w.-]*",
+            "This is no name for a model of one's own.",
+            "Use letters, digits, '_', '-' and '.'; 'offline' is the built-in model.",
+            taken=built_in_models,
+        )
+    ),
+]
+"""The name that a file gives to a model."""
+
+Name = Annotated[
+    str,
+    AfterValidator(
+        name_like(
+            r"[^\W_][\w-]*",
+            "This is no name for a specialist.",
+            "Use letters, digits, '_' and '-', beginning with a letter or digit.",
+        )
+    ),
+]
+"""A name that a plan document can say as `@name`."""
+
+Sentence = Annotated[str, AfterValidator(sentence)]
+"""A text that is not blank."""
+
+OpenField = Annotated[str, AfterValidator(open_field)]
+"""What a team may open to clients of a server."""
+
+ServerUrl = Annotated[
+    str, AfterValidator(server), WithJsonSchema({"type": "string", "pattern": "^https?://"})
+]
+"""The address of a server."""
+
+VariableName = Annotated[
+    str,
+    AfterValidator(variable),
+    WithJsonSchema({"type": "string", "pattern": "^[A-Z_][A-Z0-9_]*$"}),
+]
+"""The name of an environment variable."""
+
+# A type checker sees what Python gives; at run time no framework is imported for it.
+if TYPE_CHECKING:
+    Model = BaseChatModel | str
+    Prompt = str
+    Function = Callable[..., Any]
+    InputProcessor = Callable[[ExecutionContext], Any]
+    OutputProcessor = Callable[[BaseMessage], Any]
+    Work = Any
+    Tool = BaseTool | Callable[..., Any] | dict[str, Any]
+    Callback = object
+    ReadySpecialist = SpecialistPort
+    Workspace = Out = Path | str | None
+    Row = Sequence
+else:
+    Model = Annotated[Any, PlainValidator(model), WithJsonSchema({"type": "string"})]
+    Prompt = Annotated[str, BeforeValidator(prompt), WithJsonSchema(_PROMPT)]
+    Function = Annotated[Any, PlainValidator(function), WithJsonSchema(_REFERENCE)]
+    InputProcessor = OutputProcessor = Function
+    Work = Annotated[Any, PlainValidator(work), WithJsonSchema(_REFERENCE)]
+    Tool = Annotated[Any, PlainValidator(tool), WithJsonSchema(_TOOL)]
+    Callback = Annotated[Any, PlainValidator(callback), WithJsonSchema(_REFERENCE)]
+    ReadySpecialist = Annotated[Any, PlainValidator(ready), WithJsonSchema(_REFERENCE)]
+    Workspace = Annotated[
+        Path | None, PlainValidator(workspace), WithJsonSchema({"type": "string"})
+    ]
+    Out = Annotated[Path | None, PlainValidator(out), WithJsonSchema({"type": "string"})]
+    Row = Annotated[Sequence[T], BeforeValidator(row)]

@@ -1,0 +1,65 @@
+"""What a team file holds: a team, and models with names of its own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from pydantic import ConfigDict, Field, PrivateAttr
+
+from replan.errors import ConfigurationError, UsageError
+from replan.team.fields import NewModel, ServerUrl, VariableName
+from replan.team.placing import Origin
+from replan.team.team import Team
+from replan.values import Value, described
+
+
+class NamedModel(Value):
+    """A model with a name of its own.
+
+    Attributes:
+        model: Which model: openai:NAME, PROVIDER:NAME, offline, or with a base_url NAME.
+        base_url: A server that speaks the OpenAI protocol. Without it: OPENAI_BASE_URL of the
+            environment, else OpenAI itself.
+        api_key_env: The name of the environment variable that holds the key, never the key.
+            Without it: OPENAI_API_KEY, and none for a base_url of its own.
+        temperature: How freely it words its replies.
+        top_p: The share of likely words that it chooses from.
+        max_tokens: The longest reply, in tokens.
+        seed: Makes replies repeatable, if it can.
+        timeout: Seconds to wait for the next bytes of a reply.
+        max_retries: Further attempts after busy or failing servers.
+        streaming: Whether the server can stream.
+    """
+
+    model_config = ConfigDict(json_schema_extra=described)
+
+    model: str = Field(min_length=1, examples=["openai:gpt-5-mini", "offline"])
+    base_url: ServerUrl | None = Field(default=None, examples=["http://127.0.0.1:8000/v1"])
+    api_key_env: VariableName | None = Field(default=None, examples=["OPENAI_API_KEY"])
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    seed: int | None = None
+    timeout: float | None = Field(default=None, gt=0)
+    max_retries: int | None = Field(default=None, ge=0)
+    streaming: bool | None = None
+
+
+class FileTeam(Team):
+    """A team of specialists with a host that plans for them.
+
+    Attributes:
+        models: Models by names of your own, for the host and the specialists.
+    """
+
+    models: Mapping[NewModel, NamedModel] = Field(default_factory=dict[str, NamedModel])
+
+    _origin: Origin | None = PrivateAttr(default=None)
+
+    def read_from(self, origin: Origin) -> Self:
+        """Give the same team, whose mistakes are told with their places."""
+        self._origin = origin
+        return self
+
+    def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
+        """Give the error for what was found when it was built, with the places in its file."""
+        return self._origin.refusal(mistakes) if self._origin else super().refusal(mistakes)

@@ -1,0 +1,50 @@
+"""The host: who thinks, plans, judges and answers."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from replan.team.fields import Model, Prompt, Row, Tool
+from replan.team.part import Part
+
+
+class Host(Part):
+    """The host: who thinks, plans, judges and answers.
+
+    Attributes:
+        model: A chat model, or the name of one (a name under models, offline, openai:NAME or
+            PROVIDER:NAME): answers, and does everything else where no other model is given.
+        thinking_model: Judges requests; else the model.
+        planning_model: Writes and revises plans, in calls of its own; else the thinking_model.
+        feedback_model: Judges results; else the thinking_model.
+        system_prompt: Precedes every prompt of the host.
+        thinking_prompt: In the place of the built-in thinking prompt.
+        planning_prompt: In the place of the built-in planning prompt, in calls of its own.
+        reflection_prompt: In the place of the built-in feedback prompt.
+        tools: What it may use for the answer to a simple request: functions, LangChain tools, or
+            what the provider calls a tool of its own.
+        max_tool_rounds: How often it may call tools before it must answer.
+    """
+
+    old_names: ClassVar[Mapping[str, str]] = {"tool_calling_model": "model"}
+
+    model: Model = Field(kw_only=False, examples=["offline", "openai:gpt-5-mini"])
+    thinking_model: Model | None = None
+    planning_model: Model | None = None
+    feedback_model: Model | None = None
+    system_prompt: Prompt = ""
+    thinking_prompt: Prompt = ""
+    planning_prompt: Prompt = ""
+    reflection_prompt: Prompt = ""
+    tools: Row[Tool] = ()
+    max_tool_rounds: int = Field(default=25, ge=1)
+
+    @property
+    def chat_models(self) -> Mapping[str, Any]:
+        """The models that it is given, by their fields."""
+        return {name: model for name in MODELS if (model := getattr(self, name)) is not None}
+
+
+MODELS = tuple(name for name in Host.model_fields if name.endswith("model"))
+"""The fields of a host that hold a model."""

@@ -1,0 +1,50 @@
+"""Find keys that stand in a team file, and show values without them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+from replan.secrets.known import MASK
+from replan.secrets.masking import without_secrets
+from replan.secrets.shapes import holds_key
+from replan.team.yaml_source import Where
+
+MEND = (
+    "Put the key in an environment variable and name that one: api_key_env: OPENAI_API_KEY. "
+    "A key that was shared in a file should be replaced."
+)
+_NAME = re.compile(
+    r"(?:^|_)(?:api_?keys?|keys?|tokens?|secrets?|passw(?:or)?d|credentials?)$", re.IGNORECASE
+)
+_LONGEST = 60
+
+
+def names_secret(name: str) -> bool:
+    """Whether a field of this name is meant to hold a key, a token or a password."""
+    return _NAME.search(name) is not None
+
+
+def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
+    """Where in a value something looks like a key."""
+    if isinstance(value, dict):
+        for name, inner in cast("dict[str, Any]", value).items():
+            yield from keys_in(inner, (*where, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(cast("list[Any]", value)):
+            yield from keys_in(inner, (*where, index))
+    elif isinstance(value, str) and holds_key(value):
+        yield where
+
+
+def shown(value: object) -> str:
+    """Write a single value for people: short, and without secrets; nothing for none."""
+    if value is None or isinstance(value, dict | list):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    if holds_key(text):
+        return MASK
+    text = without_secrets(text)
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return repr(text) if isinstance(value, str) else text

@@ -1,0 +1,78 @@
+"""A specialist that is a chat model with a prompt, and tools if it is given some."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+from pydantic_core import InitErrorDetails
+
+from replan.team.chats import Chats
+from replan.team.fields import Model, Row, Tool
+from replan.team.kinds.member import Answering
+from replan.team.part import broken
+
+if TYPE_CHECKING:
+    from replan.ports.specialist_port import SpecialistPort
+
+
+class Chat(Answering):
+    """A specialist that is a chat model.
+
+    Attributes:
+        chat_model: A chat model, or the name of one: a name under models, offline, openai:NAME or
+            PROVIDER:NAME.
+        tools: What its chat_model may use: functions, LangChain tools, or what the provider calls
+            a tool of its own. A tool that fails is told to it.
+        max_tool_rounds: How often it may call tools, several at once count as one; without an
+            answer after the last, the step fails.
+        approve: The names of tools that a person must approve, call by call.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = ("chat_model",)
+
+    chat_model: Model | None = None
+    tools: Row[Tool] = ()
+    max_tool_rounds: int = Field(default=25, ge=1)
+    approve: Row[str] = ()
+
+    @classmethod
+    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Approval is about tools."""
+        if given.get("approve") and not given.get("tools"):
+            fix = "Name tools that stand in tools."
+            yield broken(("approve",), given["approve"], "no_tools", "It has no tools.", fix)
+        yield from super().broken_rules(given)
+
+    @property
+    def chat_models(self) -> Mapping[str, Any]:
+        """Its model."""
+        own = {} if self.chat_model is None else {"chat_model": self.chat_model}
+        return {**own, **super().chat_models}
+
+    @property
+    def must_be_named(self) -> bool:
+        """Whether a tool must be approved, or says of itself that it is unsafe."""
+        said: list[Mapping[str, Any]] = [getattr(one, "metadata", None) or {} for one in self.tools]
+        is_unsafe = any(each.get("effects") == "unsafe" for each in said)
+        return bool(self.approve) or is_unsafe or super().must_be_named
+
+    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+        """Build the model with its prompt and its tools."""
+        from replan.specialists.prompted import PromptedSpecialist
+        from replan.specialists.tools import chat_with_tools
+
+        answer = chat_with_tools(
+            f"{place}.tools",
+            chats.of(self.chat_model, f"{place}.chat_model"),
+            self.tools,
+            max_rounds=self.max_tool_rounds,
+            effects=self.effects or "unsafe",
+            approve=self.approve,
+        ).reply
+        return PromptedSpecialist(
+            # What its tools do is told of each of them, and kept on record call by call.
+            card=self.card if self.tools else self.card_with("pure"),
+            answer=answer,
+            can_answer_again=True,
+            **self.answering,
+        )

@@ -1,0 +1,31 @@
+"""A specialist that is a plain function."""
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from replan.team.chats import Chats
+from replan.team.fields import Function as AnyFunction
+from replan.team.kinds.member import Member
+
+if TYPE_CHECKING:
+    from replan.ports.specialist_port import SpecialistPort
+
+
+class Function(Member):
+    """A specialist that is a function.
+
+    Attributes:
+        run: A function, sync or async, of the ExecutionContext; it gives text, a message or a
+            SpecialistResult.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = ("run",)
+
+    run: AnyFunction | None = None
+
+    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+        """Build what calls the function."""
+        from replan.specialists.effects import effects_of_work
+        from replan.specialists.function import FunctionSpecialist
+
+        work = cast("AnyFunction", self.run)
+        return FunctionSpecialist(self.card_with(effects_of_work(work)), work)

@@ -1,0 +1,99 @@
+"""What every specialist has, whatever does its steps."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from replan.state.limits import Budget
+from replan.state.team import Effects, SpecialistCard
+from replan.team.fields import InputProcessor, Name, OutputProcessor, Prompt, Row, Sentence
+from replan.team.part import Part
+
+if TYPE_CHECKING:
+    from replan.ports.specialist_port import SpecialistPort
+    from replan.team.chats import Chats
+
+
+class Member(Part):
+    """A member of a team.
+
+    Attributes:
+        name: Unique; letters, digits, _ and -, so that a plan can say @name.
+        intended_use: When to choose it; the planner reads this.
+        capabilities: What it can do, in a few words each.
+        effects: What a second run of its work would do outside: pure nothing, keyed nothing as it
+            hands the idempotency key on, unsafe its effect once more. With tools, it is said of
+            each tool that does not say it itself. Left out: pure for a chat model, keyed for a
+            function or a tool with a parameter idempotency_key, which is handed the key. All else
+            counts as unsafe: tried again after an error, and asked about where it was cut off. A
+            step that is declared unsafe is tried again only where its line says retries.
+        limits: What all its steps together may spend in one run.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = ()
+    """The fields that say that a specialist is of this kind: one of them must be given."""
+
+    name: Name = Field(kw_only=False)
+    intended_use: Sentence = Field(kw_only=False)
+    capabilities: Row[str] = ()
+    effects: Effects | None = None
+    limits: Budget = Field(default_factory=Budget)
+
+    @property
+    def card(self) -> SpecialistCard:
+        """What the host sees of it."""
+        return SpecialistCard(
+            name=self.name,
+            intended_use=self.intended_use,
+            capabilities=tuple(self.capabilities),
+            only_by_name=self.effects == "unsafe" or self.must_be_named,
+        )
+
+    @property
+    def must_be_named(self) -> bool:
+        """Whether something of its kind must be done only where a plan names it."""
+        return False
+
+    @property
+    def chat_models(self) -> Mapping[str, Any]:
+        """The chat models that it is given, by their fields."""
+        return {}
+
+    def card_with(self, effects: Effects) -> SpecialistCard:
+        """Give its card, with the effects that it declares, else with these."""
+        declared = self.effects is not None
+        return self.card.replace(effects=self.effects or effects, is_declared=declared)
+
+    def built(self, place: str, chats: "Chats") -> "SpecialistPort":
+        """Build what does its steps.
+
+        Args:
+            place: The path of this specialist, for mistakes.
+            chats: The models of the team.
+
+        Raises:
+            ConfigurationError: Something that it names cannot be used.
+        """
+        raise NotImplementedError
+
+
+class Answering(Member):
+    """A member that answers messages.
+
+    Attributes:
+        system_prompt: What it is told first.
+        input_processor: A function that makes the messages from the ExecutionContext, in the place
+            of the prompt.
+        output_processor: A function that makes the result from the last message.
+    """
+
+    system_prompt: Prompt = ""
+    input_processor: InputProcessor | None = None
+    output_processor: OutputProcessor | None = None
+
+    @property
+    def answering(self) -> dict[str, Any]:
+        """How it makes messages and results."""
+        names = ("system_prompt", "input_processor", "output_processor")
+        return {name: getattr(self, name) for name in names}

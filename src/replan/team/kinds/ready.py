@@ -1,0 +1,49 @@
+"""A specialist that is a ready one: an object with a card and a way to run."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from pydantic import Field
+
+from replan.team.chats import Chats
+from replan.team.fields import ReadySpecialist, card_of
+from replan.team.kinds.member import Member
+from replan.team.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from replan.ports.specialist_port import SpecialistPort
+
+_BROUGHT = ("name", "intended_use", "capabilities", "effects")
+
+
+class Ready(Member):
+    """A ready specialist; it brings its name, its use and its effects.
+
+    Attributes:
+        use: A ready specialist: an object with a card and a way to run, in a file as module:name.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = ("use",)
+
+    use: ReadySpecialist | None = Field(
+        default=None, examples=["replan_local:data_analyst", "replan_local:writer"]
+    )
+
+    @classmethod
+    def completed(cls, given: Mapping[str, Any], around: Surroundings | None) -> Mapping[str, Any]:
+        """Take from its card what is left out."""
+        if given.get("use") is not None or "local" in given:
+            # What an unknown one would bring is not missing.
+            brought = {"name": "unknown", "intended_use": "unknown"}
+            if (card := card_of(given.get("use"), around)) is not None:
+                brought = {name: getattr(card, name) for name in _BROUGHT}
+            given = {**brought, **given}
+        return super().completed(given, around)
+
+    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+        """Build what lets it do the step."""
+        from replan.specialists.effects import effects_of_work
+        from replan.specialists.function import FunctionSpecialist
+
+        work = cast("SpecialistPort", self.use).run
+        return FunctionSpecialist(self.card_with(effects_of_work(work)), work)

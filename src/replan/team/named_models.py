@@ -1,0 +1,108 @@
+"""The models of a team file: those with names of their own, and all others by their usual names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
+
+from replan.adapters.chat_models import OPENAI_URL, LangChainModels
+from replan.errors import ConfigurationError
+from replan.team.file_team import NamedModel
+
+_WIRE = ("base_url", "api_key_env", "timeout", "max_retries", "streaming")
+_OPTIONS = ("temperature", "top_p", "max_tokens", "seed")
+_KEY = "OPENAI_API_KEY"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TeamModels:
+    """Builds the models that a team file names; a key is looked up when its model is built.
+
+    Attributes:
+        named: The models under `models`.
+        environment: The variables to look in.
+        base_url: The server for names that have none of their own.
+    """
+
+    named: Mapping[str, NamedModel]
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    base_url: str | None = None
+
+    def chat_model(self, name: str) -> BaseChatModel:
+        """Give the model for a name under `models`, or for a name such as `openai:gpt-...`.
+
+        Raises:
+            ConfigurationError: It cannot be built, or its key is missing; of a model under `models`
+                the field says which one.
+        """
+        section = self.named.get(name)
+        if section is None:
+            return self._others.chat_model(name)
+        try:
+            return _with_options(section, self._built(section))
+        except ConfigurationError as error:
+            place = f"models.{name}.{error.field}"
+            given = (error.value, error.problem, error.mend, error.code)
+            raise ConfigurationError(place, *given) from error
+
+    @property
+    def retries(self) -> Mapping[str, int]:
+        """Further calls of one reply by the name of the model, where the file says how many."""
+        return {
+            name: section.max_retries
+            for name, section in self.named.items()
+            if section.max_retries is not None
+        }
+
+    @cached_property
+    def _others(self) -> LangChainModels:
+        return LangChainModels(base_url=self.base_url, environment=self.environment)
+
+    def _built(self, section: NamedModel) -> BaseChatModel:
+        given = {"timeout", "max_retries", "streaming"} & section.model_fields_set
+        provider = LangChainModels(
+            base_url=section.base_url or self.base_url,
+            api_key=self._key(section),
+            environment=self._environment(section),
+            **{option: getattr(section, option) for option in given},
+        )
+        model = provider.chat_model(section.model)
+        if type(model).__name__ != "OpenAIChat":
+            mend = "Leave it out; it is for openai:NAME and for servers with a base_url."
+            for option in _WIRE:
+                if option in section.model_fields_set:
+                    raise _unused(section, option, mend)
+        return model
+
+    def _key(self, section: NamedModel) -> SecretStr | None:
+        if section.api_key_env is None:
+            return None
+        name = section.api_key_env
+        key = self.environment.get(name)
+        if not key:
+            problem = f"the environment variable {name} is not set"
+            mend = "Set it to the key, or name another variable."
+            raise ConfigurationError("api_key_env", name, problem, mend, "missing_key")
+        return SecretStr(key)
+
+    def _environment(self, section: NamedModel) -> Mapping[str, str]:
+        """Keep the key for OpenAI from servers that the file names without a key."""
+        if section.base_url is None or section.base_url.rstrip("/") == OPENAI_URL:
+            return self.environment
+        return {name: value for name, value in self.environment.items() if name != _KEY}
+
+
+def _with_options(section: NamedModel, model: BaseChatModel) -> BaseChatModel:
+    options = {
+        name: getattr(section, name) for name in _OPTIONS if name in section.model_fields_set
+    }
+    for option in options.keys() - type(model).model_fields.keys():
+        raise _unused(section, option, "Leave it out.")
+    return model.model_copy(update=options) if options else model
+
+
+def _unused(section: NamedModel, option: str, mend: str) -> ConfigurationError:
+    problem = f"the model {section.model} does not use this"
+    return ConfigurationError(option, getattr(section, option), problem, mend, "unused_field")

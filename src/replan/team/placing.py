@@ -1,0 +1,60 @@
+"""Where in a team file the mistakes of a team stand."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from replan.errors import ConfigurationError, FieldMistake, TeamFileError
+from replan.secrets.known import MASK
+from replan.team.keys import shown
+from replan.team.mistakes import Found, path_of
+from replan.team.surroundings import as_sentence
+from replan.team.yaml_source import YamlSource
+
+
+def placed(found: Found, source: YamlSource) -> FieldMistake:
+    """Give a mistake its line and its column."""
+    place = source.place_of(found.where, name=found.in_name)
+    return FieldMistake(
+        line=place.line,
+        column=place.column,
+        code=found.code,
+        reason=found.reason,
+        mend=found.fix,
+        field=path_of(found.where),
+        value=MASK if found.value == MASK else shown(found.value),
+    )
+
+
+def in_order(mistakes: Iterable[FieldMistake]) -> Sequence[FieldMistake]:
+    """Put mistakes in the order of the file, and tell one of each field."""
+    first: dict[object, FieldMistake] = {}
+    for mistake in mistakes:
+        first.setdefault(mistake.field or (mistake.line, mistake.column), mistake)
+    return sorted(first.values(), key=lambda each: (each.line, each.column))
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The file that a team was read from; where a team stands makes no difference to it."""
+
+    path: Path
+    source: YamlSource
+
+    def refusal(self, mistakes: Iterable[ConfigurationError]) -> TeamFileError:
+        """Tell mistakes that were found by the paths of fields with their places."""
+        found = in_order(placed(_found(each), self.source) for each in mistakes)
+        return TeamFileError(self.path, found)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin)
+
+    def __hash__(self) -> int:
+        return hash(Origin)
+
+
+def _found(error: ConfigurationError) -> Found:
+    parts = re.findall(r"[^.\[\]]+", error.field)
+    where = tuple(int(part) if part.isdigit() else part for part in parts)
+    return Found(where, error.code, as_sentence(error.problem), error.mend, error.value)

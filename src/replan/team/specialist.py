@@ -1,0 +1,85 @@
+"""A specialist: of one kind, which the fields that are given tell."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import InitErrorDetails
+
+from replan.team.chats import Chats
+from replan.team.kinds.chat import Chat
+from replan.team.kinds.function import Function
+from replan.team.kinds.member import Member
+from replan.team.kinds.ready import Ready
+from replan.team.kinds.runnable import Runnable
+from replan.team.part import broken
+from replan.values import described
+
+if TYPE_CHECKING:
+    from replan.ports.specialist_port import SpecialistPort
+
+
+def _one_kind(schema: dict[str, Any], kind: type[BaseModel]) -> None:
+    """Say in the schema that a specialist is of exactly one kind."""
+    described(schema, kind)
+    marks = [[{"required": [mark]} for mark in each.marks] for each in Specialist.kinds()]
+    schema["allOf"] = [
+        {"anyOf": [{"required": ["use"]}, {"required": schema.pop("required")}]},
+        {"oneOf": [one[0] if len(one) == 1 else {"anyOf": one} for one in marks]},
+    ]
+
+
+class Specialist(Chat, Runnable, Function, Ready):
+    """A member of the team: a chat model, a runnable, a function, or a ready one.
+
+    It has the fields that every member has, and those of its kind; `chat_model`, `invokable` (or
+    `streamable`), `run` or `use` says which kind it is.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_one_kind)
+
+    @classmethod
+    def kinds(cls) -> tuple[type[Member], ...]:
+        """The kinds that there are."""
+        return tuple(each for each in cls.__mro__ if vars(each).get("marks"))
+
+    @property
+    def kind(self) -> type[Member]:
+        """The kind that it is of."""
+        return next(each for each in self.kinds() if _is(each, vars(self)))
+
+    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+        """Build it as what it is."""
+        return self.kind.built(self, place, chats)
+
+    @classmethod
+    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """It must be of one kind, and have no field that this kind would leave out in silence."""
+        # A misspelt field may be the one that seems to be missing.
+        if given.keys() <= cls.model_fields.keys():
+            yield from cls._other_kinds(given)
+        yield from super().broken_rules(given)
+
+    @classmethod
+    def _other_kinds(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        kinds = [each for each in cls.kinds() if _is(each, given)]
+        marks = {mark for each in cls.kinds() for mark in each.marks}
+        one = f"Give exactly one of {', '.join(' or '.join(each.marks) for each in cls.kinds())}."
+        if not kinds:
+            yield broken((), given.get("name"), "no_way", "It has no way to work.", one)
+            return
+        way = next(mark for mark in kinds[0].marks if mark in given)
+        for name in given:
+            if name in kinds[0].model_fields or given[name] == cls.model_fields[name].default:
+                continue
+            if name in marks:
+                reason = f"It has {way} already as its way to work."
+                yield broken((name,), given[name], "two_ways", reason, one)
+            else:
+                reason = f"A specialist with {way} does not use this."
+                yield broken((name,), given[name], "unused_field", reason, "Leave it out.")
+
+
+def _is(kind: type[Member], fields: Mapping[str, Any]) -> bool:
+    """Whether a specialist with these fields is of a kind."""
+    return any(fields.get(mark) is not None for mark in kind.marks)

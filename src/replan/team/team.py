@@ -1,0 +1,132 @@
+"""A team, and what its runs may do."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, overload
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_core import InitErrorDetails
+
+from replan.errors import ConfigurationError, TeamError, UsageError
+from replan.state.limits import HOOK_SECONDS, Price, RunSettings
+from replan.team.fields import Callback, Function, Model, OpenField, Out, Prompt, Row, Workspace
+from replan.team.host import Host
+from replan.team.mistakes import told_of
+from replan.team.part import Part, broken
+from replan.team.references import name_in
+from replan.team.specialist import Specialist
+
+if TYPE_CHECKING:
+    from replan.models.chat import ToolCallChecker
+
+    class TheHost:
+        """A host, or the one model that it has."""
+
+        @overload
+        def __get__(self, instance: None, owner: Any) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: Any) -> Host: ...
+        def __get__(self, instance: Any, owner: Any) -> Any: ...
+        def __set__(self, instance: object, value: Host | Model) -> None: ...
+else:
+
+    def _host(given: object) -> object:
+        return given if isinstance(given, Host | Mapping) else {"model": given}
+
+    TheHost = Annotated[Host, BeforeValidator(_host, json_schema_input_type=Host | str)]
+    ToolCallChecker = Function
+
+Calls = Literal["merged", "separate"]
+"""Whether one call of the host may do the work of two."""
+
+
+def _tool_call_checker() -> "ToolCallChecker":
+    from replan.models.chat import holds_tool_call  # noqa: PLC0415 - a team is light
+
+    return holds_tool_call
+
+
+class Team(Part, RunSettings):
+    """A team of specialists with a host that plans for them, and what its runs may do.
+
+    All that is wrong with it and its parts is told at once, when it is made.
+
+    Attributes:
+        host: Who thinks, plans, judges and answers; a model alone is a host of that model.
+        specialists: The members of the team; at least one.
+        name: The name of the system.
+        calls: merged lets one call of the host do the work of two; separate never.
+        plan_template: The shape of a plan in the prompts.
+        thinking_prompt_template: The thinking prompt, where the host has none of its own.
+        reflection_prompt_template: The feedback prompt, where the host has none of its own.
+        stream_tool_call_checker: Gets the pieces of an answer of a host with tools, and says
+            whether they hold a tool call, so that their text is no answer yet. It may wait for as
+            many pieces as it needs; what it has not decided is not shown.
+        callbacks: Objects with some of the hooks of a MultiAgentCallback.
+        hook_timeout: Seconds after which a hook of a callback is left alone.
+        workspace: The folder that specialists may read and write; in a file relative to it, and
+            the file's own folder where none is given.
+        out: The folder for the files that they make; else the workspace. In a file relative to it.
+        prices: What models cost for each million tokens, by the name that they are configured
+            with or that their provider gives them.
+        open_to_clients: Settings (approval), limits (max_seconds) and keys of the state
+            (current_specialist_results) that clients of a server may loosen or edit; of all
+            others they can only tighten settings, and edit the conversation and the plan.
+
+    Raises:
+        TeamError: Names the field, the value and the fix of each mistake.
+    """
+
+    host: TheHost = Field(kw_only=False)
+    specialists: Row[Specialist] = Field(kw_only=False, min_length=1)
+    name: str = Field(default="replan", min_length=1)
+    calls: Calls = "merged"
+    plan_template: Prompt = ""
+    thinking_prompt_template: Prompt = ""
+    reflection_prompt_template: Prompt = ""
+    stream_tool_call_checker: ToolCallChecker = Field(default_factory=_tool_call_checker)
+    callbacks: Row[Callback] = ()
+    hook_timeout: float = Field(default=HOOK_SECONDS, gt=0, allow_inf_nan=False)
+    workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
+    out: Out = Field(default=None, validate_default=True, examples=["reports"])
+    prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])
+    open_to_clients: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
+
+    def refuse(self, mistakes: ValidationError) -> None:
+        """Tell all mistakes at once."""
+        raise TeamError([*told_of(mistakes, type(self))]) from None
+
+    @property
+    def settings(self) -> RunSettings:
+        """What a run may do, where its request does not say."""
+        return RunSettings(**{name: getattr(self, name) for name in RunSettings.model_fields})
+
+    @property
+    def chat_models(self) -> Mapping[str, Any]:
+        """The models that its parts are given, by their fields."""
+        found = {f"host.{name}": model for name, model in self.host.chat_models.items()}
+        for index, each in enumerate(self.specialists):
+            found |= {f"specialists[{index}].{name}": one for name, one in each.chat_models.items()}
+        return found
+
+    def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
+        """Give the error for what was found when it was built."""
+        return TeamError(mistakes)
+
+    @classmethod
+    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Each specialist must have a name of its own."""
+        seen: dict[str, int] = {}
+        members = given.get("specialists")
+        listed = cast("Sequence[Any]", members if isinstance(members, list | tuple) else ())
+        for index, each in enumerate(listed):
+            fields = cast("Any", each if isinstance(each, dict) else getattr(each, "__dict__", {}))
+            field = "name" if "name" in fields else "use"
+            name = fields.get(field)
+            name = name_in(name) if field == "use" and isinstance(name, str) else name
+            first = seen.setdefault(name.casefold(), index) if isinstance(name, str) else index
+            if first != index:
+                reason = f"specialists[{first}] has this name already."
+                fix = "Give each a name of its own."
+                yield broken(
+                    ("specialists", index, field), name, "duplicate_specialist", reason, fix
+                )

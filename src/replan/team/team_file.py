@@ -1,0 +1,182 @@
+"""Read a team file: a team in YAML, with the fields that it has in Python."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from pydantic import ValidationError
+
+from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
+from replan.spending.prices import price_of
+from replan.team.file_team import FileTeam
+from replan.team.host import MODELS, Host
+from replan.team.keys import MEND, keys_in
+from replan.team.mistakes import Found, found_in
+from replan.team.named_models import TeamModels
+from replan.team.part import tell_old_name
+from replan.team.placing import Origin, in_order, placed
+from replan.team.surroundings import Surroundings, folder_of
+from replan.team.yaml_source import YamlSource, read_yaml
+
+LARGEST = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamFile:
+    """A team file that was read: `build_graph(team.config, models=team.models)` makes its graph.
+
+    Attributes:
+        path: The file.
+        config: The team.
+        models: Builds the models that the team names.
+    """
+
+    path: Path
+    config: FileTeam
+    models: TeamModels
+
+    def with_model(self, model: str | None = None, base_url: str | None = None) -> "TeamFile":
+        """Give the team with another model for all that its host does.
+
+        Args:
+            model: A name under `models`, or a name such as `openai:gpt-...`; none: as it is.
+            base_url: The server for models that have none of their own in the file.
+        """
+        config = self.config
+        if model is not None:
+            host = config.host.replace(**{**dict.fromkeys(MODELS), "model": model})
+            # What is wrong with this model does not stand in the file.
+            config = config.replace(host=host)
+        models = replace(self.models, base_url=base_url or self.models.base_url)
+        return replace(self, config=config, models=models)
+
+
+def read_team_file(
+    path: Path,
+    environment: Mapping[str, str],
+    *,
+    directory: Path | None = None,
+    out: Path | None = None,
+    imports: bool = True,
+) -> TeamFile:
+    """Read a team file.
+
+    Functions that it names are imported, which runs their modules; keys are looked up only when a
+    model is built.
+
+    Args:
+        path: The file.
+        environment: Where the keys of models stand.
+        directory: The folder that specialists may read and write, in the place of the file's own
+            `workspace`.
+        out: The folder for the files that steps make; else the same.
+        imports: False leaves the functions alone: the team can be looked at, but not run.
+
+    Raises:
+        TeamFileError: The file has mistakes; the error tells all of them with their fixes.
+    """
+    source = _under_new_names(read_yaml(_text_of(path)))
+    content = _mapping(source.value)
+    if not content:
+        raise TeamFileError(path, source.mistakes or [_no_team(source)])
+    folder = folder_of(path)
+    surroundings = Surroundings(
+        folder=folder,
+        workspace=directory or (folder / _workspace(content)).resolve(),
+        out=out,
+        models=frozenset(_mapping(content.get("models"))),
+        imports=imports,
+    )
+    found = [
+        Found(where, "literal_secret", "This looks like a key.", MEND, source.at(where))
+        for where in keys_in(source.value)
+    ]
+    config = None
+    try:
+        config = FileTeam.model_validate(content, strict=True, context=surroundings)
+    except ValidationError as error:
+        found += found_in(error, FileTeam)
+    mistakes = in_order([*source.mistakes, *(placed(each, source) for each in found)])
+    if config is None or mistakes:
+        raise TeamFileError(path, mistakes)
+    config = _priced(config).read_from(Origin(path, source))
+    if unpriced := _unpriced(config):
+        raise config.refusal(unpriced)
+    models = TeamModels(named=config.models, environment=environment)
+    return TeamFile(path=path, config=config, models=models)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if not path.is_file():
+            mend = "Check the path, or write a team with `replan init`."
+            _refuse(path, "unreadable", "There is no such file.", mend)
+        content = path.read_bytes() if path.stat().st_size <= LARGEST else None
+    except OSError as error:
+        reason = f"The file cannot be read: {error.strerror}."
+        _refuse(path, "unreadable", reason, "Check its name and its permissions.")
+    if content is None:
+        mend = "Keep long prompts in files of their own."
+        _refuse(path, "too_large", f"The file is larger than {LARGEST:,} bytes.", mend)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        _refuse(path, "not_utf8", "The file is not UTF-8.", "Save it as UTF-8.", line)
+
+
+def _refuse(path: Path, code: str, reason: str, mend: str, line: int = 1) -> NoReturn:
+    mistake = FieldMistake(line=line, column=1, code=code, reason=reason, mend=mend)
+    raise TeamFileError(path, [mistake]) from None
+
+
+def _no_team(source: YamlSource) -> FieldMistake:
+    if not source.value:
+        fix = "Write a team; `replan init` gives one to start from."
+        return placed(Found((), "empty", "The file has no team in it.", fix), source)
+    fix = "Begin with fields such as host: and specialists:."
+    reason = "A team file must have fields."
+    return placed(Found((), "wrong_type", reason, fix, source.value), source)
+
+
+def _under_new_names(source: YamlSource) -> YamlSource:
+    """Take the old names of fields for the new ones, where they stand."""
+    for old, new in Host.old_names.items():
+        host = _mapping(_mapping(source.value).get("host"))
+        if old in host and new not in host:
+            tell_old_name(f"The field {old} of a host in a team file", new)
+            source = source.renamed(("host", old), new)
+    return source
+
+
+def _workspace(content: Mapping[str, Any]) -> str:
+    given = content.get("workspace")
+    return given if isinstance(given, str) and "\0" not in given else ""
+
+
+def _mapping(given: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
+
+
+def _priced(team: FileTeam) -> FileTeam:
+    """Give models with names of their own the prices of what they stand for."""
+    own = {name: price_of(_names(one.model), team.prices) for name, one in team.models.items()}
+    known = {name: price for name, price in own.items() if price is not None}
+    return team.replace(prices={**known, **team.prices}) if known else team
+
+
+def _unpriced(team: FileTeam) -> list[ConfigurationError]:
+    """The models whose money nobody can count, where the file bounds it."""
+    budgets = (team.limits.whole, team.limits.per_step, *(each.limits for each in team.specialists))
+    if all(budget.max_cost is None for budget in budgets):
+        return []
+    return [
+        UnpricedModelError(field, name)
+        for field, name in team.chat_models.items()
+        if price_of(_names(name), team.prices) is None
+    ]
+
+
+def _names(model: str) -> tuple[str, str]:
+    return model, model.partition(":")[2]

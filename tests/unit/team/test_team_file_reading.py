@@ -1,0 +1,248 @@
+"""A team file gives what the same words give in Python."""
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from replan import Host, Specialist, Team
+from replan.assembly import build_graph
+from replan.errors import ConfigurationError, TeamFileError, UsageError
+from replan.runtime import run
+from replan.state.limits import Limits
+from replan.team.team_file import read_team_file
+
+WHOLE = """\
+name: bakery
+host:
+  model: strong
+  thinking_model: offline
+  planning_model: openai:gpt-x
+  feedback_model: quick
+  system_prompt: Be brief.
+  thinking_prompt: Think {file} $here.
+  planning_prompt: Plan.
+  reflection_prompt: {file: prompts/reflection.md}
+models:
+  strong: {model: "openai:gpt-y", api_key_env: BAKERY_KEY, temperature: 0.5}
+  quick:
+    model: llama3:8b
+    base_url: http://127.0.0.1:9/v1
+specialists:
+  - name: baker
+    intended_use: Bakes.
+    capabilities: [bread, rolls]
+    run: bakery_work:bake
+  - name: seller
+    intended_use: Sells.
+    chat_model: quick
+    system_prompt: {file: prompts/seller.md}
+    input_processor: bakery_work:ask
+    output_processor: bakery_work:Shop.read
+  - name: courier
+    intended_use: Delivers.
+    invokable: bakery_work:deliver
+limits:
+  max_rounds: 3
+  step_timeout: 20
+round_scope: ready
+on_failure: halt
+calls: separate
+complexity_threshold: 1
+plan_template: "- [ ] 1. ..."
+thinking_prompt_template: T
+reflection_prompt_template: R
+allow_dynamic_update: false
+approval: revisions
+workspace: shop
+"""
+WORK = """\
+def bake(context):
+    return f"Baked: {context.task_description}"
+
+def ask(context):
+    return []
+
+def deliver(messages):
+    return "delivered"
+
+class Shop:
+    @staticmethod
+    def read(message):
+        return None
+"""
+
+
+@pytest.fixture
+def team(read, write, module, tmp_path):
+    module("bakery_work", WORK)
+    write("\ufeffReflect.\n", "prompts/reflection.md")
+    write("Sell.\n", "prompts/seller.md")
+    (tmp_path / "shop").mkdir()
+    return read(WHOLE)
+
+
+def test_every_field_arrives_in_the_configuration(team, tmp_path):
+    config = team.config
+
+    assert config.name == "bakery"
+    assert config.host == Host(
+        model="strong",
+        thinking_model="offline",
+        planning_model="openai:gpt-x",
+        feedback_model="quick",
+        system_prompt="Be brief.",
+        thinking_prompt="Think {file} $here.",
+        planning_prompt="Plan.",
+        reflection_prompt="Reflect.",
+    )
+    assert config.limits == Limits(max_rounds=3, step_timeout=20)
+    assert (config.round_scope, config.on_failure, config.calls) == ("ready", "halt", "separate")
+    assert config.complexity_threshold == 1
+    assert config.plan_template == "- [ ] 1. ..."
+    assert (config.thinking_prompt_template, config.reflection_prompt_template) == ("T", "R")
+    assert config.allow_dynamic_update is False
+    assert config.settings.approval == "revisions"
+    assert config.workspace == tmp_path / "shop"
+
+
+def test_specialists_get_their_prompts_and_functions(team):
+    baker, seller, courier = team.config.specialists
+
+    assert baker.card.capabilities == ("bread", "rolls")
+    assert baker.run.__name__ == "bake"
+    assert (seller.chat_model, seller.system_prompt) == ("quick", "Sell.")
+    assert seller.input_processor.__name__ == "ask"
+    assert seller.output_processor.__qualname__ == "Shop.read"
+    assert courier.invokable([]) == "delivered"
+
+
+def test_what_a_file_leaves_out_is_as_in_python(read, minimal, tmp_path):
+    config = read(minimal).config
+    clerk = Specialist(name="clerk", intended_use="Everything.", chat_model="offline")
+    python = Team(host=Host(model="offline"), specialists=[clerk], workspace=tmp_path)
+
+    assert dict(config) == {**dict(python), "models": {}}
+
+
+def test_a_host_that_is_only_a_model_is_written_as_one(read, minimal):
+    short = minimal.replace("host:\n  model: offline\n", "host: offline\n")
+
+    assert short != minimal
+    assert read(short).config == read(minimal).config
+
+
+def test_the_callbacks_of_a_team_stand_in_its_file_too(read, minimal, module):
+    module(
+        "team_ledger",
+        "class Ledger:\n    def on_plan_created(self, info): pass\nledger = Ledger()\n",
+    )
+    config = read(f"{minimal}callbacks: [team_ledger:ledger]\nhook_timeout: 2.5\n").config
+
+    assert [type(each).__name__ for each in config.callbacks] == ["Ledger"]
+    assert config.hook_timeout == 2.5
+
+
+def test_a_field_without_a_value_is_as_if_it_were_not_there(read, minimal):
+    assert read(minimal + "limits:\nworkspace:\nname: ~\n").config == read(minimal).config
+
+
+def test_tools_are_the_functions_that_are_named_and_those_of_a_provider(read, minimal, module):
+    module("team_tools_a", "def add(a: int, b: int) -> int:\n    'Add.'\n    return a + b\n")
+    (clerk,) = read(
+        f"{minimal}    tools: [team_tools_a:add, {{type: web_search}}]\n    max_tool_rounds: 3\n"
+    ).config.specialists
+
+    assert clerk.tools[0](1, 2) == 3
+    assert clerk.tools[1] == {"type": "web_search"}
+    assert clerk.max_tool_rounds == 3
+
+
+def test_the_host_has_tools_too(read, minimal):
+    tools = "  tools: [os:getcwd]\n  max_tool_rounds: 2\nspecialists:\n"
+    checker = "stream_tool_call_checker: os:getcwd\n"
+    config = read(minimal.replace("specialists:\n", tools) + checker).config
+
+    assert [tool.__name__ for tool in config.host.tools] == ["getcwd"]
+    assert config.host.max_tool_rounds == 2
+    assert config.stream_tool_call_checker.__name__ == "getcwd"
+
+
+def test_anchors_and_merged_fields_are_read(read, minimal):
+    text = """\
+  - &clerk
+    name: second
+    intended_use: More.
+    chat_model: offline
+    system_prompt: Hello.
+  - <<: *clerk
+    name: third
+"""
+    second, third = read(minimal + text).config.specialists[1:]
+
+    assert third == second.replace(name="third")
+
+
+def test_a_directory_goes_before_the_workspace_of_the_file(read, minimal, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+
+    assert read(minimal, directory=other).config.workspace == other
+    assert read(f"{minimal}workspace: nowhere\n", directory=other).config.workspace == other
+
+
+def test_a_ready_specialist_brings_its_card(read, minimal):
+    ready = (
+        "  - use: replan_local:writer\n"
+        "  - {use: 'replan_local:data_analyst', name: numbers, intended_use: Sums.}\n"
+    )
+    _, writer, analyst = read(minimal + ready).config.specialists
+
+    assert writer.name == "writer"
+    assert writer.capabilities
+    assert writer.use is not None
+    assert (analyst.name, analyst.intended_use) == ("numbers", "Sums.")
+    assert analyst.capabilities
+
+
+def test_another_model_for_the_host_takes_the_place_of_all_its_models(team):
+    other = team.with_model("offline", "http://127.0.0.1:9/v1")
+
+    assert other.config.host.model == "offline"
+    assert other.config.host.thinking_model is None
+    assert other.config.host.planning_model is None
+    assert other.config.host.feedback_model is None
+    assert other.config.host.system_prompt == "Be brief."
+    assert other.models.base_url == "http://127.0.0.1:9/v1"
+    assert team.with_model().config == team.config
+
+
+async def test_the_graph_of_a_team_file_runs(read, module):
+    module("bakery_run", "def bake(context):\n    return 'Baked: ' + context.task_description\n")
+    team = read("""\
+host: {model: offline}
+specialists:
+  - {name: baker, intended_use: Bakes bread., run: "bakery_run:bake"}
+""")
+    plan = "- [ ] 1. Six rolls @baker\n"
+    state = (
+        await run(
+            build_graph(team.config, models=team.models),
+            {"messages": [("user", "go")], "plan": plan},
+        )
+    ).state
+
+    assert state["outcome"] == "completed"
+    assert isinstance(state["final_answer"], AIMessage)
+    assert "Baked: Six rolls" in state["current_plan"].step(1).result
+
+
+def test_the_error_of_a_team_file_is_one_of_usage(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        read_team_file(tmp_path / "none.yaml", {})
+
+    with pytest.raises(TeamFileError, match="cannot be read"):
+        read_team_file(tmp_path / ("x" * 300), {})
+
+    assert isinstance(caught.value, TeamFileError)
+    assert not isinstance(caught.value, ConfigurationError)
+    assert str(tmp_path / "none.yaml") in str(caught.value)
+    assert "replan init" in str(caught.value)

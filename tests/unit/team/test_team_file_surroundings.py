@@ -1,0 +1,129 @@
+"""A team file takes prompts and functions from its own folder and from installed packages only."""
+
+import sys
+
+import pytest
+
+HEAD = "host: {model: offline}\nspecialists:\n"
+
+
+def running(reference):
+    return f"{HEAD}  - {{name: a, intended_use: A., run: '{reference}'}}\n"
+
+
+def prompting(file):
+    return f"host: {{model: offline, system_prompt: {file}}}\n" + running("os:getcwd").removeprefix(
+        HEAD.partition("\n")[0] + "\n"
+    )
+
+
+def test_functions_come_from_installed_packages_and_packages_beside_the_file(read, module, write):
+    write("", "beside_pkg/__init__.py")
+    module("beside_pkg/inner", "from beside_pkg.other import work\n")
+    module("beside_pkg/other", "def work(context): return 'x'\n")
+
+    assert read(running("beside_pkg.inner:work")).config.specialists[0].run(None) == "x"
+    assert read(running("json:dumps")).config.specialists[0].run.__name__ == "dumps"
+
+
+def test_the_search_path_is_as_it_was_before(read, module):
+    before = list(sys.path)
+    work = "def work(context): return ''\n"
+    module("path_keeper", work)
+    module("path_mender", f"import sys\ndel sys.path[0]\n{work}")
+
+    read(running("path_keeper:work"))
+    read(running("path_mender:work"))
+
+    assert sys.path == before
+
+
+@pytest.mark.parametrize(
+    ("reference", "code", "words"),
+    [
+        ("no_module_of_this_name:x", "no_module", "write no_module_of_this_name.py there"),
+        ("team_wrok:work", "no_module", "Did you mean team_work?"),
+        ("team_work:wrok", "no_function", "Did you mean work?"),
+        ("team_work:zzz", "no_function", "has no 'zzz'"),
+        ("team_raises:x", "broken_module", "ZeroDivisionError: division by zero"),
+        ("team_exits:x", "broken_module", "SystemExit: 3"),
+        ("team_needs:x", "broken_module", "No module named 'a_package_that_is_not_there'"),
+        ("team_syntax:x", "broken_module", "SyntaxError"),
+        ("team_lazy:x", "broken_module", "RuntimeError: not today"),
+        ("json:x:y", "bad_reference", "module:function"),
+        ("json", "bad_reference", "module:function"),
+        (":dumps", "bad_reference", "module:function"),
+        (".json:dumps", "bad_reference", "module:function"),
+        ("../evil:x", "bad_reference", "module:function"),
+        ("os:system(1)", "bad_reference", "module:function"),
+    ],
+)
+def test_what_cannot_be_imported_is_told_with_the_reason(mistakes, module, reference, code, words):
+    module("team_work", "def work(context): return ''\n")
+    module("team_raises", "1 / 0\n")
+    module("team_exits", "raise SystemExit(3)\n")
+    module("team_needs", "import a_package_that_is_not_there\n")
+    module("team_syntax", "def\n")
+    module("team_lazy", "def __getattr__(name): raise RuntimeError('not today')\n")
+    (mistake,) = mistakes(running(reference))
+
+    assert mistake.code == code
+    assert mistake.field == "specialists[0].run"
+    assert words in str(mistake)
+
+
+def test_a_module_whose_name_is_taken_is_an_error_and_not_another_module(mistakes, module):
+    module("working_elsewhere", "")
+    sys.modules["working_elsewhere"] = pytest
+
+    (mistake,) = mistakes(running("working_elsewhere:raises"))
+
+    assert mistake.code == "module_hidden"
+    assert "working_elsewhere.py" in mistake.mend
+
+
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [
+        ("{file: none.md}", "no_prompt_file"),
+        ("{file: .}", "no_prompt_file"),
+        ("{file: ../secret.md}", "prompt_outside"),
+        ("{file: below/../../secret.md}", "prompt_outside"),
+        ("{file: /etc/hostname}", "prompt_outside"),
+        ("{file: link.md}", "prompt_outside"),
+        ("{file: linked/secret.md}", "prompt_outside"),
+        ("{file: loop.md}", None),
+        ('{file: "a\\0b"}', "prompt_outside"),
+        ("{file: empty.md}", "bad_prompt"),
+        (f"{{file: {'x' * 300}}}", "bad_prompt"),
+        ("{file: latin.md}", "bad_prompt"),
+        ("{file: large.md}", "bad_prompt"),
+        ("{file: 3}", "bad_prompt"),
+        ("{fil: x}", "bad_prompt"),
+        ("{file: ok.md, mode: r}", "bad_prompt"),
+        ("[ok.md]", "wrong_type"),
+        ("3", "wrong_type"),
+    ],
+)
+def test_a_prompt_file_that_cannot_be_used_is_told(mistakes, write, tmp_path, file, code):
+    secret = tmp_path.parent / "secret.md"
+    secret.write_text("swordfish")
+    (tmp_path / "link.md").symlink_to(secret)
+    (tmp_path / "linked").symlink_to(tmp_path.parent)
+    (tmp_path / "loop.md").symlink_to(tmp_path / "loop.md")
+    write("ok", "ok.md")
+    write(" \n", "empty.md")
+    write(b"\xff", "latin.md")
+    write("x" * 600_000, "large.md")
+    (mistake,) = mistakes(prompting(file))
+
+    assert mistake.field == "host.system_prompt"
+    assert code in (None, mistake.code)
+    assert "swordfish" not in str(mistake)
+
+
+def test_a_link_inside_the_folder_is_followed(read, write, tmp_path):
+    write("Hello.\n", "data/prompt.md")
+    (tmp_path / "prompt.md").symlink_to(tmp_path / "data" / "prompt.md")
+
+    assert read(prompting("{file: prompt.md}")).config.host.system_prompt == "Hello."
