@@ -60,7 +60,7 @@ class Transcript:
         self._before: Token[Transcript] | None = None
 
     async def reply(self, number: int) -> JsonValue:
-        """What the model said the so-manieth time; none if that is not on record."""
+        """The n-th reply of the model, or `None` if it is not on record."""
         return (await self._load()).get(f"{self._replies}{number}")
 
     async def note_reply(self, number: int, message: JsonValue) -> None:

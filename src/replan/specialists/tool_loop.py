@@ -134,7 +134,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         return await self._calls.make(request, f"{number}.{index}", handler)
 
     def _place(self, request: ToolCallRequest) -> tuple[int, int]:
-        """Tell which reply a call is of, and the how-manieth of its calls it is."""
+        """Give the index of the reply that a call is of, and the index of the call in it."""
         messages: list[BaseMessage] = request.state["messages"][self._begun_with :]
         id_ = request.tool_call["id"]
         at, ids = max(
