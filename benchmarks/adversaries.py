@@ -404,7 +404,7 @@ _FUNCTIONS = {
     "raises": _raises,
     "hangs": _hangs,
     "says anything": _talks,
-    "asks for ever": _asks_for_ever,
+    "asks forever": _asks_for_ever,
     "asks once": _asks_once,
 }
 
@@ -517,7 +517,7 @@ async def _played(graph: Any, given: Any, one: Adversary, ended: Ended) -> None:
 
 
 def _answer(one: Adversary, ended: Ended) -> Any:
-    """What the person says, if anything waits for them: often nonsense, and not for ever."""
+    """What the person says, if anything waits for them: often nonsense, and not forever."""
     waiting = ended.state.get("__interrupt__")
     if not waiting:
         return None

@@ -56,7 +56,7 @@ host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
 result = run_sync(build_graph(Team(host=host, specialists=team)), {"plan": PLAN})
 print(result.plan.content)
 
-# What a person writes is read strictly: every mistake with its place and its mend.
+# What a person writes is read strictly: every mistake with its place and its fix.
 try:
     PlanDocument.parse(PLAN.replace("after 1, 2", "after 1, 7"))
 except PlanDocumentError as error:

@@ -1,8 +1,8 @@
-"""Every error that Replan raises on purpose, each with the problem and its mend in the message.
+"""Every error that Replan raises on purpose, each with the problem and its fix in the message.
 
 ```
 ReplanError
-├── UsageError                   the caller's to mend (exit code 2)
+├── UsageError                   the caller's to fix (exit code 2)
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
 │   │   ├── TeamError            a team has mistakes; all of them, by their fields
 │   │   └── UnpricedModelError   money is bound, and a model has no price
@@ -51,25 +51,25 @@ class ConfigurationError(UsageError):
         field: The path of the field, for example `specialists[1].name`.
         value: What stood there.
         problem: What is wrong with it.
-        mend: What to write instead.
+        fix: What to write instead.
         code: A stable machine-readable name of the kind of mistake.
     """
 
     def __init__(
-        self, field: str, value: object, problem: str, mend: str, code: str = "bad_value"
+        self, field: str, value: object, problem: str, fix: str, code: str = "bad_value"
     ) -> None:
         self.code = code
         self.field = field
         self.value = value
         self.problem = problem
-        self.mend = mend
-        super().__init__(f"{field}: {problem} (got {value!r}). {mend}")
+        self.fix = fix
+        super().__init__(f"{field}: {problem} (got {value!r}). {fix}")
 
 
 class TeamError(ConfigurationError):
     """A team cannot be used; all its mistakes are told at once.
 
-    Its field, value, problem and mend are those of the first one.
+    Its field, value, problem and fix are those of the first one.
 
     Attributes:
         mistakes: Every mistake, in the order of the team.
@@ -78,7 +78,7 @@ class TeamError(ConfigurationError):
     def __init__(self, mistakes: Sequence[ConfigurationError]) -> None:
         self.mistakes = tuple(mistakes)
         first, *others = self.mistakes
-        super().__init__(first.field, first.value, first.problem, first.mend, first.code)
+        super().__init__(first.field, first.value, first.problem, first.fix, first.code)
         if others:
             head = f"{len(self.mistakes)} mistakes in the team:"
             self.args = ("\n".join([head, *(f"  {each}" for each in self.mistakes)]),)
@@ -88,8 +88,8 @@ class UnpricedModelError(ConfigurationError):
     """Money is bound, and a model has no price, so none of its calls is made."""
 
     def __init__(self, field: str, model: str) -> None:
-        mend = f"Give it one: prices={{{model!r}: Price(input=..., output=...)}}."
-        super().__init__(field, model, "this model has no price, but max_cost is set", mend)
+        fix = f"Give it one: prices={{{model!r}: Price(input=..., output=...)}}."
+        super().__init__(field, model, "this model has no price, but max_cost is set", fix)
 
 
 class InputError(UsageError):
@@ -116,7 +116,7 @@ class QuestionError(UsageError):
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
-    """One mistake of a document: where it is, what is wrong, how to mend it.
+    """One mistake of a document: where it is, what is wrong, how to fix it.
 
     Lines and columns count from 1. `code` is a stable machine-readable name of the kind of mistake.
     """
@@ -125,10 +125,10 @@ class Mistake:
     column: int
     code: str
     reason: str
-    mend: str
+    fix: str
 
     def __str__(self) -> str:
-        return f"line {self.line}, column {self.column}: {self.reason} {self.mend}"
+        return f"line {self.line}, column {self.column}: {self.reason} {self.fix}"
 
 
 class PlanDocumentError(UsageError):
@@ -159,7 +159,7 @@ class FieldMistake(Mistake):
     def __str__(self) -> str:
         field = f"{self.field}: " if self.field else ""
         got = f" Got {self.value}." if self.value else ""
-        return f"{field}{self.reason}{got} {self.mend}"
+        return f"{field}{self.reason}{got} {self.fix}"
 
 
 class TeamFileError(UsageError):
@@ -228,14 +228,14 @@ class StorageError(ReplanError):
     Attributes:
         where: The file or the database, without user name and password.
         problem: What is wrong, and what of the records is safe.
-        mend: What to do, and how to go on.
+        fix: What to do, and how to go on.
     """
 
-    def __init__(self, where: str, problem: str, mend: str) -> None:
+    def __init__(self, where: str, problem: str, fix: str) -> None:
         self.where = where
         self.problem = problem
-        self.mend = mend
-        super().__init__(f"The storage {where} cannot be used: {problem} {mend}")
+        self.fix = fix
+        super().__init__(f"The storage {where} cannot be used: {problem} {fix}")
 
 
 class ThreadLostError(StorageError):
@@ -257,7 +257,7 @@ class ThreadLostError(StorageError):
         )
 
     def __str__(self) -> str:
-        return f"{self.problem} {self.mend}"
+        return f"{self.problem} {self.fix}"
 
 
 class ModelCallError(ReplanError):

@@ -128,7 +128,7 @@ def in_a_process_of_its_own(folder: Path, where: str, kill_at: int) -> bool:
 
 
 def kill_all(folder: Path, where: str, stride: int) -> None:
-    """Kill a first life after every so-manieth write, a second one soon, and let a third end."""
+    """Kill a first life after every n-th write, a second one soon, and let a third end."""
     for kill_at in count(1, stride):
         case = folder / str(kill_at)
         case.mkdir(parents=True)

@@ -53,11 +53,11 @@ async def test_a_plan_without_front_matter_is_a_plan(team):
 async def test_a_plan_with_a_cycle_is_shown_to_the_model_once(team):
     complaints = []
 
-    def mended(messages):
+    def fixed(messages):
         complaints.append(messages[-1].text)
         return STRAIGHT
 
-    replies = {"think": CYCLE, "plan_creation": mended, "feedback": COMPLETE}
+    replies = {"think": CYCLE, "plan_creation": fixed, "feedback": COMPLETE}
     with ScriptedModel({**replies, "step 1": "a", "step 2": "b"}) as model:
         state = (await run(team(model), "Do it.")).state
     assert "1 -> 2 -> 1" in complaints[0]

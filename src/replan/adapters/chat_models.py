@@ -149,8 +149,8 @@ class LangChainModels:
         url = self._url
         if url is not None and not url.startswith(("http://", "https://")):
             problem = "this is not the address of a server"
-            mend = "Write it with http:// or https://, as in http://127.0.0.1:8000/v1."
-            raise ConfigurationError("base_url", without_secrets(url), problem, mend)
+            fix = "Write it with http:// or https://, as in http://127.0.0.1:8000/v1."
+            raise ConfigurationError("base_url", without_secrets(url), problem, fix)
         return url
 
     def _key(self, name: str) -> SecretStr:
@@ -159,8 +159,8 @@ class LangChainModels:
         found = self.environment.get(_KEY)
         if not found and self._is_openai:
             problem = f"the key is missing: {_KEY} is not set"
-            mend = f"Set {_KEY}, or the base URL of a server that needs no key."
-            raise ConfigurationError("model", name, problem, mend)
+            fix = f"Set {_KEY}, or the base URL of a server that needs no key."
+            raise ConfigurationError("model", name, problem, fix)
         return SecretStr(found or _PLACEHOLDER)
 
 
@@ -187,8 +187,8 @@ def _other_model(name: str, provider: str, model: str) -> BaseChatModel:
         return init_chat_model(model, model_provider=provider)
     except Exception as error:
         # A foreign constructor: mostly a missing key, told in an exception of its own.
-        mend = f"See the settings that {package.replace('_', '-')} asks for."
-        raise ConfigurationError("model", name, describe(error), mend) from error
+        fix = f"See the settings that {package.replace('_', '-')} asks for."
+        raise ConfigurationError("model", name, describe(error), fix) from error
 
 
 def _missing(name: str, package: str) -> ConfigurationError:

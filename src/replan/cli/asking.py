@@ -194,7 +194,7 @@ def _file_of(text: str, suffix: str) -> Generator[Path]:
 
 
 def _place(mistake: Mistake) -> str:
-    return f"line {mistake.line}, column {mistake.column}: {mistake.reason} {mistake.mend}"
+    return f"line {mistake.line}, column {mistake.column}: {mistake.reason} {mistake.fix}"
 
 
 def _arguments(details: JsonValue) -> JsonValue:

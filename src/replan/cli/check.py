@@ -170,9 +170,7 @@ def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
     document = PlanDocument.recover(read_plan_text(path))
     if document.mistakes:
         return _Report(
-            mistakes=[
-                f"{path}:{m.line}:{m.column}: {m.reason} {m.mend}" for m in document.mistakes
-            ],
+            mistakes=[f"{path}:{m.line}:{m.column}: {m.reason} {m.fix}" for m in document.mistakes],
             record={"mistakes": [asdict(mistake) for mistake in document.mistakes]},
             is_good=False,
         )

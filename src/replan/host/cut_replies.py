@@ -47,7 +47,7 @@ def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
     if not end.cut:
         return found
     line = found.text.count("\n") + 1
-    mistake = Mistake(line=line, column=1, code="cut_off", reason=told(end), mend=SHORTER)
+    mistake = Mistake(line=line, column=1, code="cut_off", reason=told(end), fix=SHORTER)
     return found._replace(problems=(mistake,), is_cut=True)
 
 

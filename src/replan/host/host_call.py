@@ -102,7 +102,7 @@ class HostCall:
         on_text = answer.feed if answer is not None and is_heard else None
 
         async def reply() -> AIMessage:
-            # A model that never answers, or never stops, must not hold the run for ever.
+            # A model that never answers, or never stops, must not hold the run forever.
             seconds = self.seconds * chat.turns
             return await in_time(
                 lambda: chat.reply(messages, config, on_text), account, meter, seconds

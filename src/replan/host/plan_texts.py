@@ -35,7 +35,7 @@ async def read_model_plan(
     complaint = complaint_about(found, team)
     if not complaint:
         return first, ""
-    problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, mended."
+    problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, fixed."
     try:
         reply = await call.ask_again(call.services.models.planning, prompt, found.text, problem)
     except (LimitReachedError, ModelCallError):

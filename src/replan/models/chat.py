@@ -409,8 +409,8 @@ async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk
         if error in failed:
             raise
         problem = f"this checker failed: {describe(error)}"
-        mend = "Let it give True or False, or leave the field out."
-        raise ConfigurationError("stream_tool_call_checker", checker, problem, mend) from error
+        fix = "Let it give True or False, or leave the field out."
+        raise ConfigurationError("stream_tool_call_checker", checker, problem, fix) from error
 
 
 def _calls(chunks: Sequence[ToolCallChunk]) -> dict[str, Any]:

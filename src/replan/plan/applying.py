@@ -44,7 +44,7 @@ def apply(
         The plan in its next version, or the very same plan if nothing changes.
 
     Raises:
-        PlanChangeError: Changes are refused; the error has every reason, with its mend.
+        PlanChangeError: Changes are refused; the error has every reason, with its fix.
     """
     draft, refused = attempt(plan, changes, team)
     if refused:

@@ -53,7 +53,7 @@ class PlanStep(Value):
     """One step of a plan.
 
     Attributes:
-        id: The step's number in the document; stable for ever.
+        id: The step's number in the document; stable forever.
         description: The step's one line.
         brief: Free Markdown under the line; what the specialist is told beside it.
         parameters: The content of the fenced `yaml` block under the step.

@@ -123,7 +123,7 @@ class Reservation(Value):
     Attributes:
         id: Unique; made by who reserves.
         run_id: The run.
-        amount: Charged in full until the call is settled, and for ever if it never is.
+        amount: Charged in full until the call is settled, and forever if it never is.
     """
 
     id: str

@@ -163,7 +163,7 @@ class _Work(futures.Future[Any]):
             try:
                 self.set_result(self._work())
             except (StopIteration, KeyboardInterrupt) as error:
-                # A future of asyncio refuses the first, and whoever waits would wait for ever. The
+                # A future of asyncio refuses the first, and whoever waits would wait forever. The
                 # second is no person's Ctrl-C, which only the main thread gets.
                 self.set_exception(RuntimeError(f"it raised {error!r}"))
             except BaseException as error:  # noqa: BLE001 - foreign code; who waits gets it

@@ -151,8 +151,8 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
     def _check_rounds(self, rounds: int) -> None:
         if rounds >= self._loop.max_rounds:
             problem = "the model called tools so often and gave no answer"
-            mend = "Look at what the tools tell it, or allow more."
-            raise ConfigurationError("max_tool_rounds", rounds, problem, mend)
+            fix = "Look at what the tools tell it, or allow more."
+            raise ConfigurationError("max_tool_rounds", rounds, problem, fix)
 
     def _show(self, text: str) -> None:
         if self._on_text is not None:

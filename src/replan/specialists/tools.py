@@ -45,8 +45,8 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
         return chat
     if not can_call_tools(chat.model):
         name = type(chat.model).__name__
-        mend = "Take a chat model that can, or leave the tools out."
-        raise ConfigurationError(place, name, "this chat model cannot call tools", mend)
+        fix = "Take a chat model that can, or leave the tools out."
+        raise ConfigurationError(place, name, "this chat model cannot call tools", fix)
     try:
         # LangChain's agent is an extra, and slow to import.
         from replan.specialists.tool_loop import ToolLoop  # noqa: PLC0415
@@ -59,9 +59,9 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     names = [tool.name for tool in toolset.tools if isinstance(tool, BaseTool)]
     for name in approve:
         if name not in names:
-            mend = f"Use one of: {', '.join(names)}."
+            fix = f"Use one of: {', '.join(names)}."
             field = f"{place.removesuffix('tools')}approve"
-            raise ConfigurationError(field, name, "no tool of it has this name", mend)
+            raise ConfigurationError(field, name, "no tool of it has this name", fix)
     return ToolLoop(
         chat,
         toolset,
@@ -79,8 +79,8 @@ def _tools_of(place: str, given: Sequence[Any]) -> list[BaseTool | dict[str, Any
         tool = _tool_of(field, one)
         name = tool.name if isinstance(tool, BaseTool) else str(tool)
         if name in made:
-            mend = "Give each tool its own name."
-            raise ConfigurationError(field, name, "another tool has this name", mend)
+            fix = "Give each tool its own name."
+            raise ConfigurationError(field, name, "another tool has this name", fix)
         made[name] = tool
     return list(made.values())
 
@@ -88,17 +88,17 @@ def _tools_of(place: str, given: Sequence[Any]) -> list[BaseTool | dict[str, Any
 def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:
     if isinstance(given, dict):
         return cast("dict[str, Any]", given)
-    mend = "Give a function with a docstring and annotated parameters, or a LangChain tool."
+    fix = "Give a function with a docstring and annotated parameters, or a LangChain tool."
     if not isinstance(given, BaseTool) and not callable(given):
-        raise ConfigurationError(field, given, "this is no tool", mend)
+        raise ConfigurationError(field, given, "this is no tool", fix)
     try:
         tool = given if isinstance(given, BaseTool) else as_tool(given)
     except Exception as error:
-        raise ConfigurationError(field, given, f"this is no tool: {error}", mend) from error
+        raise ConfigurationError(field, given, f"this is no tool: {error}", fix) from error
     declared = (tool.metadata or {}).get("effects")
     if declared not in (None, *get_args(Effects)):
-        mend = f"Use one of: {', '.join(get_args(Effects))}."
-        raise ConfigurationError(f"{field}.metadata.effects", declared, "it is unknown", mend)
+        fix = f"Use one of: {', '.join(get_args(Effects))}."
+        raise ConfigurationError(f"{field}.metadata.effects", declared, "it is unknown", fix)
     if isinstance(tool, StructuredTool) and tool.coroutine is not None:
         tool = tool.model_copy(update={"coroutine": _without_exit(tool.coroutine)})
     return with_hidden_key(tool)

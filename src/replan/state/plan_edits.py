@@ -135,7 +135,7 @@ def _refusals_of_steps(
     if plan.content not in ("", old.content) and not shows(plan):
         yield "Its document and its steps say different things. Change one of them."
     for mistake in PlanDocument.recover(render(plan)).mistakes:
-        yield f"{mistake.reason} {mistake.mend}"
+        yield f"{mistake.reason} {mistake.fix}"
     fresh = [step for step in plan.steps if step not in old.steps]
     yield from (f"Step {each.step_id} {each.reason}" for each in unknown_names(fresh, team))
 

@@ -101,7 +101,7 @@ class Approval(Value):
         reason: Why the plan is as it is, or why it was revised.
         changes: What the revision changes, as a unified diff; empty for a first plan.
         problem: Why the last decision could not be taken; empty at first.
-        draft: The changed document that could not be taken, to be mended; empty at first.
+        draft: The changed document that could not be taken, to be fixed; empty at first.
         fingerprint: What a decision may carry to say that it is about this very plan.
     """
 

@@ -68,7 +68,7 @@ class Chats:
         except ConfigurationError as error:
             whose = error.field if error.field.startswith("models.") else field
             raise ConfigurationError(
-                whose, error.value, error.problem, error.mend, error.code
+                whose, error.value, error.problem, error.fix, error.code
             ) from error
         learn_model(built)
         built, retries = without_own_retries(cast("BaseChatModel", built))

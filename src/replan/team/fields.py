@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 from replan.ports.built_in import built_in_models, comes_with_replan, is_built_in
 from replan.state.team import SpecialistCard
 from replan.state.tightening import CAN_BE_OPENED
-from replan.team.keys import MEND as KEY_MEND
+from replan.team.keys import FIX as KEY_FIX
 from replan.team.part import broken
 from replan.team.prompt_files import prompt_text
 from replan.team.references import imported, name_in, named
@@ -222,7 +222,7 @@ def variable(name: str) -> str:
     """Refuse what is no name of a variable: it may be a key."""
     if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
         reason = "This is not the name of an environment variable in capital letters."
-        raise refused("literal_secret", reason, KEY_MEND)
+        raise refused("literal_secret", reason, KEY_FIX)
     return name
 
 

@@ -9,7 +9,7 @@ from replan.secrets.masking import without_secrets
 from replan.secrets.shapes import holds_key
 from replan.team.yaml_source import Where
 
-MEND = (
+FIX = (
     "Put the key in an environment variable and name that one: api_key_env: OPENAI_API_KEY. "
     "A key that was shared in a file should be replaced."
 )

@@ -11,7 +11,7 @@ from replan.errors import ConfigurationError
 from replan.secrets.known import MASK
 from replan.secrets.shapes import holds_key
 from replan.team.fields import meant
-from replan.team.keys import MEND, names_secret
+from replan.team.keys import FIX, names_secret
 from replan.team.yaml_source import Where, field_path
 from replan.values import texts_of
 
@@ -89,8 +89,8 @@ def _found(error: ErrorDetails, kind: type[BaseModel]) -> Found:
 def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
     """The code, the reason and the fix."""
     context = error.get("ctx", {})
-    if "mend" in context:
-        return error["type"], context["reason"], context["mend"]
+    if "fix" in context:
+        return error["type"], context["reason"], context["fix"]
     if error["type"] not in _WORDS:
         return "bad_value", f"{error['msg'].rstrip('.')}.", "See `replan schema`."
     code, reason, fix = _WORDS[error["type"]]
@@ -102,7 +102,7 @@ def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
     name = str(where[-1])
     if names_secret(name):
         reason = "A key must not stand in a team."
-        return Found(where, "literal_secret", reason, MEND, MASK, in_name=True)
+        return Found(where, "literal_secret", reason, FIX, MASK, in_name=True)
     known = list(_model_at(where[:-1], kind).model_fields)
     fix = _FORMER.get(name) or meant(name.casefold(), known, f"Known are: {', '.join(known)}.")
     return Found(where, "unknown_field", "There is no such field.", fix, value, in_name=True)

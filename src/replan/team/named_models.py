@@ -44,7 +44,7 @@ class TeamModels:
             return _with_options(section, self._built(section))
         except ConfigurationError as error:
             place = f"models.{name}.{error.field}"
-            given = (error.value, error.problem, error.mend, error.code)
+            given = (error.value, error.problem, error.fix, error.code)
             raise ConfigurationError(place, *given) from error
 
     @property
@@ -70,10 +70,10 @@ class TeamModels:
         )
         model = provider.chat_model(section.model)
         if type(model).__name__ != "OpenAIChat":
-            mend = "Leave it out; it is for openai:NAME and for servers with a base_url."
+            fix = "Leave it out; it is for openai:NAME and for servers with a base_url."
             for option in _WIRE:
                 if option in section.model_fields_set:
-                    raise _unused(section, option, mend)
+                    raise _unused(section, option, fix)
         return model
 
     def _key(self, section: NamedModel) -> SecretStr | None:
@@ -83,8 +83,8 @@ class TeamModels:
         key = self.environment.get(name)
         if not key:
             problem = f"the environment variable {name} is not set"
-            mend = "Set it to the key, or name another variable."
-            raise ConfigurationError("api_key_env", name, problem, mend, "missing_key")
+            fix = "Set it to the key, or name another variable."
+            raise ConfigurationError("api_key_env", name, problem, fix, "missing_key")
         return SecretStr(key)
 
     def _environment(self, section: NamedModel) -> Mapping[str, str]:
@@ -103,6 +103,6 @@ def _with_options(section: NamedModel, model: BaseChatModel) -> BaseChatModel:
     return model.model_copy(update=options) if options else model
 
 
-def _unused(section: NamedModel, option: str, mend: str) -> ConfigurationError:
+def _unused(section: NamedModel, option: str, fix: str) -> ConfigurationError:
     problem = f"the model {section.model} does not use this"
-    return ConfigurationError(option, getattr(section, option), problem, mend, "unused_field")
+    return ConfigurationError(option, getattr(section, option), problem, fix, "unused_field")

@@ -130,6 +130,6 @@ def _named(kind: type[BaseModel], given: tuple[Any, ...]) -> dict[str, Any]:
 def _again(error: ErrorDetails) -> InitErrorDetails:
     context = error.get("ctx", {})
     kind: Any = error["type"]
-    if "mend" in context:
-        kind = refused(kind, context["reason"], context["mend"])
+    if "fix" in context:
+        kind = refused(kind, context["reason"], context["fix"])
     return InitErrorDetails(type=kind, loc=error["loc"], input=error["input"], ctx=context)

@@ -21,7 +21,7 @@ def placed(found: Found, source: YamlSource) -> FieldMistake:
         column=place.column,
         code=found.code,
         reason=found.reason,
-        mend=found.fix,
+        fix=found.fix,
         field=path_of(found.where),
         value=MASK if found.value == MASK else shown(found.value),
     )
@@ -57,4 +57,4 @@ class Origin:
 def _found(error: ConfigurationError) -> Found:
     parts = re.findall(r"[^.\[\]]+", error.field)
     where = tuple(int(part) if part.isdigit() else part for part in parts)
-    return Found(where, error.code, as_sentence(error.problem), error.mend, error.value)
+    return Found(where, error.code, as_sentence(error.problem), error.fix, error.value)

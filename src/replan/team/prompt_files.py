@@ -19,8 +19,8 @@ def prompt_text(given: object, folder: Path) -> object:
     fields = cast("dict[str, Any]", given)
     name = fields.get("file")
     if not isinstance(name, str) or len(fields) != 1:
-        mend = "Write the prompt itself, or {file: NAME.md} and nothing else."
-        raise refused("bad_prompt", "This names no prompt file.", mend)
+        fix = "Write the prompt itself, or {file: NAME.md} and nothing else."
+        raise refused("bad_prompt", "This names no prompt file.", fix)
     text = _read(_inside(name, folder), name).strip()
     if not text:
         raise refused("bad_prompt", f"The prompt file '{name}' is empty.", "Write the prompt.")
@@ -34,16 +34,16 @@ def _inside(name: str, folder: Path) -> Path:
         path = None
     if path is None or not path.is_relative_to(folder):
         reason = f"The prompt file '{name}' is not in the folder of the team file."
-        mend = "Put it beside the team file, or below, and name it relative to it."
-        raise refused("prompt_outside", reason, mend)
+        fix = "Put it beside the team file, or below, and name it relative to it."
+        raise refused("prompt_outside", reason, fix)
     return path
 
 
 def _read(path: Path, name: str) -> str:
     try:
         if not path.is_file():
-            mend = "Check the name; it is relative to the team file."
-            raise refused("no_prompt_file", f"There is no prompt file '{name}'.", mend)
+            fix = "Check the name; it is relative to the team file."
+            raise refused("no_prompt_file", f"There is no prompt file '{name}'.", fix)
         if path.stat().st_size > LARGEST:
             reason = f"The prompt file '{name}' is larger than {LARGEST:,} bytes."
             raise refused("bad_prompt", reason, "Keep prompts short.")

@@ -125,8 +125,8 @@ def _no_module(name: str, folder: Path | None) -> PydanticCustomError:
     own = sorted(path.stem for path in folder.glob("*.py")) if folder is not None else []
     near = get_close_matches(name, own, 1)
     reason = f"There is no module '{name}', neither installed nor in the team file's folder."
-    mend = f"Did you mean {near[0]}?" if near else f"Install it, or write {name}.py there."
-    return refused("no_module", reason, mend)
+    fix = f"Did you mean {near[0]}?" if near else f"Install it, or write {name}.py there."
+    return refused("no_module", reason, fix)
 
 
 def _no_attribute(
@@ -137,10 +137,10 @@ def _no_attribute(
     public = [name for name in dir(module) if not name.startswith("_")]
     near = get_close_matches(part, public, 1)
     reason = f"The module '{module.__name__}' has no '{attribute}'."
-    mend = f"Did you mean {near[0]}?" if near else "Check the name of the function."
-    return refused("no_function", reason, mend)
+    fix = f"Did you mean {near[0]}?" if near else "Check the name of the function."
+    return refused("no_function", reason, fix)
 
 
 def _broken(name: str, error: BaseException) -> PydanticCustomError:
     reason = f"The module '{name}' cannot be imported: {describe(error).rstrip('.')}."
-    return refused("broken_module", reason, "Mend the module, or install what it needs.")
+    return refused("broken_module", reason, "Fix the module, or install what it needs.")

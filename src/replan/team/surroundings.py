@@ -26,10 +26,10 @@ class Surroundings:
     imports: bool = True
 
 
-def refused(code: LiteralString, reason: str, mend: str) -> PydanticCustomError:
+def refused(code: LiteralString, reason: str, fix: str) -> PydanticCustomError:
     """Make the error that a check of a field raises; pydantic adds where the field is."""
     # The texts go in as values: braces in them are text.
-    return PydanticCustomError(code, "{reason}", {"reason": reason, "mend": mend})
+    return PydanticCustomError(code, "{reason}", {"reason": reason, "fix": fix})
 
 
 def as_sentence(problem: str) -> str:

@@ -11,7 +11,7 @@ from replan.errors import ConfigurationError, FieldMistake, TeamFileError, Unpri
 from replan.spending.prices import price_of
 from replan.team.file_team import FileTeam
 from replan.team.host import MODELS, Host
-from replan.team.keys import MEND, keys_in
+from replan.team.keys import FIX, keys_in
 from replan.team.mistakes import Found, found_in
 from replan.team.named_models import TeamModels
 from replan.team.part import tell_old_name
@@ -89,7 +89,7 @@ def read_team_file(
         imports=imports,
     )
     found = [
-        Found(where, "literal_secret", "This looks like a key.", MEND, source.at(where))
+        Found(where, "literal_secret", "This looks like a key.", FIX, source.at(where))
         for where in keys_in(source.value)
     ]
     config = None
@@ -110,15 +110,15 @@ def read_team_file(
 def _text_of(path: Path) -> str:
     try:
         if not path.is_file():
-            mend = "Check the path, or write a team with `replan init`."
-            _refuse(path, "unreadable", "There is no such file.", mend)
+            fix = "Check the path, or write a team with `replan init`."
+            _refuse(path, "unreadable", "There is no such file.", fix)
         content = path.read_bytes() if path.stat().st_size <= LARGEST else None
     except OSError as error:
         reason = f"The file cannot be read: {error.strerror}."
         _refuse(path, "unreadable", reason, "Check its name and its permissions.")
     if content is None:
-        mend = "Keep long prompts in files of their own."
-        _refuse(path, "too_large", f"The file is larger than {LARGEST:,} bytes.", mend)
+        fix = "Keep long prompts in files of their own."
+        _refuse(path, "too_large", f"The file is larger than {LARGEST:,} bytes.", fix)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -126,8 +126,8 @@ def _text_of(path: Path) -> str:
         _refuse(path, "not_utf8", "The file is not UTF-8.", "Save it as UTF-8.", line)
 
 
-def _refuse(path: Path, code: str, reason: str, mend: str, line: int = 1) -> NoReturn:
-    mistake = FieldMistake(line=line, column=1, code=code, reason=reason, mend=mend)
+def _refuse(path: Path, code: str, reason: str, fix: str, line: int = 1) -> NoReturn:
+    mistake = FieldMistake(line=line, column=1, code=code, reason=reason, fix=fix)
     raise TeamFileError(path, [mistake]) from None
 
 

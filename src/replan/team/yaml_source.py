@@ -173,8 +173,8 @@ class _Reading:
                 self._tell(key, where, "bad_key", "The name of a field must be text.", "Name it.")
             elif key.value in seen:
                 reason = f"This field stands in line {seen[key.value].line} already."
-                mend = "Keep one of the two."
-                self._tell(key, (*where, key.value), "duplicate_field", reason, mend)
+                fix = "Keep one of the two."
+                self._tell(key, (*where, key.value), "duplicate_field", reason, fix)
             else:
                 seen[key.value] = _place(key)
 
@@ -198,7 +198,7 @@ class _Reading:
         reason = f"A team file knows no tag '{without_secrets(node.tag)[:60]}'."
         self._tell(node, where, "unknown_tag", reason, "Write the value without a tag.")
 
-    def _tell(self, node: yaml.Node, where: Where, code: str, reason: str, mend: str) -> None:
+    def _tell(self, node: yaml.Node, where: Where, code: str, reason: str, fix: str) -> None:
         place = _place(node)
         self.mistakes.append(
             FieldMistake(
@@ -206,7 +206,7 @@ class _Reading:
                 column=place.column,
                 code=code,
                 reason=reason,
-                mend=mend,
+                fix=fix,
                 field=without_secrets(field_path(where)),
             )
         )
@@ -226,12 +226,12 @@ def _excess(excess: YamlBoundError) -> FieldMistake:
         column=excess.column + 1,
         code="yaml",
         reason=f"{without_secrets(excess.problem)}.",
-        mend=_mend_of(excess.problem),
+        fix=_mend_of(excess.problem),
     )
 
 
 def _mend_of(problem: str) -> str:
-    return next((mend for sign, mend in _MENDS if sign in problem), _MEND)
+    return next((fix for sign, fix in _MENDS if sign in problem), _MEND)
 
 
 def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
@@ -252,5 +252,5 @@ def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
         column=place.column,
         code="yaml",
         reason=f"This is not YAML: {without_secrets(problem)}.",
-        mend=_mend_of(problem),
+        fix=_mend_of(problem),
     )

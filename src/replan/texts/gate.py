@@ -16,12 +16,12 @@ class Excess:
     Attributes:
         line: The line, counted from 1.
         reason: The value and the bound, as a sentence.
-        mend: What to do.
+        fix: What to do.
     """
 
     line: int
     reason: str
-    mend: str
+    fix: str
 
 
 def excess_of(text: str, bounds: Bounds) -> Excess | None:

@@ -40,7 +40,7 @@ def well_formed(text: str) -> str:
 
 
 def storable(value: JsonValue) -> JsonValue:
-    """Give a value that every storage keeps: texts mended, what is too large or deep as text."""
+    """Give a value that every storage keeps: texts fixed, what is too large or deep as text."""
     return _storable(value, DEEPEST) if unstorable(value) else value
 
 

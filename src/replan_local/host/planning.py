@@ -28,7 +28,7 @@ def planned(request: str, team: Sequence[str]) -> str:
     if _BOX.search(request):
         document = PlanDocument.recover(request)
         for mistake in document.mistakes:
-            message = f"Line {mistake.line} of the plan: {mistake.reason} {mistake.mend}"
+            message = f"Line {mistake.line} of the plan: {mistake.reason} {mistake.fix}"
             raise CannotAnswerError(message)
         return str(document)
     try:
@@ -60,7 +60,7 @@ def _steps(request: str, team: Sequence[str]) -> list[PlanStep]:
 def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
     document = PlanDocument.recover(f"- [ ] {number}. {part}\n", known=range(1, number))
     if document.mistakes or len(document.plan.steps) != 1:
-        told = " ".join(f"{each.reason} {each.mend}" for each in document.mistakes)
+        told = " ".join(f"{each.reason} {each.fix}" for each in document.mistakes)
         message = f"'{part}' is no step of a plan. {told}".strip()
         raise CannotAnswerError(message)
     (step,) = document.plan.steps

@@ -16,7 +16,7 @@ from replan.cli.main import app
 from terminals import REPLAN, Pipe
 
 ENDLESS = """\
-# Count for ever
+# Count forever
 
 - [ ] 1. Count @data_analyst
 

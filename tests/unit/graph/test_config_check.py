@@ -1,4 +1,4 @@
-"""A configuration that no graph can be built from is refused, with the field and the mend."""
+"""A configuration that no graph can be built from is refused, with the field and the fix."""
 
 import pytest
 from pydantic import ValidationError
@@ -54,14 +54,14 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("team", "field", "problem", "mend"), WRONG.values(), ids=WRONG)
-def test_a_wrong_team_is_refused_by_field_value_and_mend(team, field, problem, mend):
+@pytest.mark.parametrize(("team", "field", "problem", "fix"), WRONG.values(), ids=WRONG)
+def test_a_wrong_team_is_refused_by_field_value_and_mend(team, field, problem, fix):
     with pytest.raises(ConfigurationError) as caught:
         config(*team)
     assert caught.value.field == field
     assert str(caught.value).startswith(f"{field}: ")
     assert problem in str(caught.value)
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
 
 
 @pytest.mark.parametrize("name", ["a", "Tax-Law", "step_2", "3d", "研究员", "größe"])

@@ -53,7 +53,7 @@ def state_of_last(*lines: str) -> str:
         (["[!] 1. a", "[ ] 2. b (after 1)"], "blocked"),
         (["[!] 1. a (optional)", "[ ] 2. b (after 1)"], "ready"),
         (["[!] 1. a", "[ ] 2. b", "[ ] 3. c (after 1, 2)"], "blocked"),
-        # The failure is handled: the dependent also waits for the step that mends it.
+        # The failure is handled: the dependent also waits for the step that fixes it.
         (["[!] 1. a", "[ ] 2. b (if 1 failed)", "[ ] 3. c (after 1, 2)"], "waiting"),
         (["[!] 1. a", "[x] 2. b (if 1 failed)", "[ ] 3. c (after 1, 2)"], "ready"),
         (["[!] 1. a", "[!] 2. b (if 1 failed)", "[ ] 3. c (after 1, 2)"], "blocked"),
@@ -139,9 +139,9 @@ def test_unmet_steps_keep_the_plan_from_being_complete() -> None:
         "[x] 1. a",
         "[-] 2. b",
         "[!] 3. c",
-        "[x] 4. mends c (if 3 failed)",
+        "[x] 4. fixes c (if 3 failed)",
         "[!] 5. d",
-        "[!] 6. mends d (if 5 failed; optional)",
+        "[!] 6. fixes d (if 5 failed; optional)",
         "[ ] 7. e",
         "[ ] 8. f (optional)",
     )

@@ -159,7 +159,7 @@ def test_all_mistakes_are_told_at_once_with_their_mends() -> None:
     assert {mistake.code for mistake in caught.value.mistakes} == {
         *("cycle", "bad_mark", "unknown_dependency", "unknown_attribute", "duplicate_step")
     }
-    assert all(mistake.reason and mistake.mend for mistake in caught.value.mistakes)
+    assert all(mistake.reason and mistake.fix for mistake in caught.value.mistakes)
     message = str(caught.value)
     assert "1 -> 3 -> 1" in message
     assert "Lines 3 and 4 both have step 3." in message

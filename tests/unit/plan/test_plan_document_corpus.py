@@ -518,14 +518,14 @@ CORPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "conditions": (
         (
             "- [ ] 1. Try it\n"
-            "- [ ] 2. Mend it (if 1 failed)\n"
+            "- [ ] 2. Fix it (if 1 failed)\n"
             "- [ ] 3. Praise it (if step 1 succeeds)\n"
             "- [ ] 4. Tell it (after 1, 2; optional)\n"
         ),
         "",
         (
             "[ ] 1. Try it",
-            "[ ] 2. Mend it (if 1 failed)",
+            "[ ] 2. Fix it (if 1 failed)",
             "[ ] 3. Praise it (if 1 completed)",
             "[ ] 4. Tell it (after 1, 2; optional)",
         ),

@@ -185,7 +185,7 @@ async def test_closing_waits_for_what_is_being_written(where):
 
 
 async def test_a_history_may_be_read_while_it_is_walked(where):
-    """LangGraph's own savers would wait for themselves here, for ever."""
+    """LangGraph's own savers would wait for themselves here, forever."""
     async with open_storage(where) as storage:
         with ScriptedModel({"feedback": always(COMPLETE)}) as model:
             team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]

@@ -1,4 +1,4 @@
-"""A PostgreSQL behind a network that swallows everything: nothing waits for it for ever."""
+"""A PostgreSQL behind a network that swallows everything: nothing waits for it forever."""
 
 import asyncio
 import time

@@ -116,7 +116,7 @@ async def test_a_damaged_file_is_left_alone(tmp_path, at):
     damaged[at : at + 4_000] = b"\xa5" * 4_000
     path.write_bytes(damaged)
     error = await refused(path, match=r"damaged|no SQLite database|another program")
-    assert "left as it was" in error.mend
+    assert "left as it was" in error.fix
 
 
 async def test_a_file_that_was_cut_off_is_left_alone(tmp_path):

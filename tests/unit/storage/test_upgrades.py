@@ -158,7 +158,7 @@ async def test_a_newer_version_is_named(where):
 
 @pytest.mark.parametrize("lost", [["salt", "token", "version"], ["version"], ["salt"]])
 async def test_rows_without_what_storage_keeps_about_itself_are_left_alone(lost, postgres_database):
-    """A new salt would make all that is encrypted there unreadable for ever."""
+    """A new salt would make all that is encrypted there unreadable forever."""
     lay_out(1, "plain", postgres_database)
     with changing(postgres_database) as connection:
         statement = text("DELETE FROM replan_facts WHERE name = ANY(:lost)")

@@ -1,4 +1,4 @@
-"""Every mistake of a team file is told, with its place, its value and its mend."""
+"""Every mistake of a team file is told, with its place, its value and its fix."""
 
 import pytest
 
@@ -8,7 +8,7 @@ HOST = "host: {model: offline}\n"
 TEAM = "specialists: [{name: a, intended_use: A., chat_model: offline}]\n"
 GOOD = HOST + TEAM
 
-# text, line, column, code, field, value, a part of the mend
+# text, line, column, code, field, value, a part of the fix
 MISTAKES = [
     (f"{GOOD}roundscope: plan\n", 3, 1, "unknown_field", "roundscope", "'plan'", "round_scope"),
     (f"{GOOD}zzz: 1\n", 3, 1, "unknown_field", "zzz", "1", "Known are: "),
@@ -134,18 +134,18 @@ SPECIALISTS = [
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "column", "code", "field", "value", "mend"),
+    ("text", "line", "column", "code", "field", "value", "fix"),
     MISTAKES,
     ids=[f"{each[3]}-{each[4]}-{number}" for number, each in enumerate(MISTAKES)],
 )
 def test_a_mistake_has_its_place_its_value_and_its_mend(
-    mistakes, text, line, column, code, field, value, mend
+    mistakes, text, line, column, code, field, value, fix
 ):
     (mistake,) = mistakes(text)
 
     assert (mistake.line, mistake.column) == (line, column)
     assert (mistake.code, mistake.field, mistake.value) == (code, field, value)
-    assert mend in mistake.mend
+    assert fix in mistake.fix
     assert mistake.reason.endswith(".")
 
 
@@ -214,7 +214,7 @@ def test_a_field_of_former_team_files_is_told_with_what_to_write_instead(mistake
     (mistake,) = mistakes(f"{HOST}specialists:\n  - local: data_analyst\n")
 
     assert (mistake.line, mistake.code) == (3, "unknown_field")
-    assert mistake.mend == "Write use: replan_local:NAME in its place."
+    assert mistake.fix == "Write use: replan_local:NAME in its place."
 
 
 def test_a_long_value_is_shown_short(mistakes):
@@ -244,7 +244,7 @@ def test_a_key_in_the_file_is_an_error_that_does_not_repeat_it(mistakes, text):
 
     assert mistake.code == "literal_secret"
     assert mistake.value == "***"
-    assert "api_key_env: OPENAI_API_KEY" in mistake.mend
+    assert "api_key_env: OPENAI_API_KEY" in mistake.fix
     for secret in (KEY, "plain words", "0a1b2c3d", "hunter2"):
         assert secret not in str(mistake)
 

@@ -79,7 +79,7 @@ def test_a_module_whose_name_is_taken_is_an_error_and_not_another_module(mistake
     (mistake,) = mistakes(running("working_elsewhere:raises"))
 
     assert mistake.code == "module_hidden"
-    assert "working_elsewhere.py" in mistake.mend
+    assert "working_elsewhere.py" in mistake.fix
 
 
 @pytest.mark.parametrize(

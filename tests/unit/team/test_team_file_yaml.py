@@ -118,4 +118,4 @@ def test_any_text_is_read_or_told(text):
     for mistake in source.mistakes:
         assert mistake.line >= 1
         assert mistake.column >= 1
-        assert mistake.mend
+        assert mistake.fix

@@ -143,12 +143,12 @@ def test_a_model_without_a_price_is_told_where_it_stands_if_money_is_bound(read,
     (mistake,) = mistakes(PRICED + "prices: {gpt-x: {input: 1, output: 2}}\n")
     assert (mistake.field, mistake.line) == ("specialists[0].chat_model", 5)
     assert "no price" in mistake.reason
-    assert "prices" in mistake.mend
+    assert "prices" in mistake.fix
     read(PRICED.replace(", limits: {max_cost: 0.5}", ""))
 
 
 @pytest.mark.parametrize(
-    ("text", "field", "mend"),
+    ("text", "field", "fix"),
     [
         ("limits: {per_step: {max_tokn: 3}}\n", "limits.per_step.max_tokn", "max_tokens"),
         ("limits: {max_secnds: 3}\n", "limits.max_secnds", "max_seconds"),
@@ -158,7 +158,7 @@ def test_a_model_without_a_price_is_told_where_it_stands_if_money_is_bound(read,
     ],
 )
 def test_mistakes_in_budgets_and_prices_are_told_with_their_mend(
-    mistakes, minimal, text, field, mend
+    mistakes, minimal, text, field, fix
 ):
     found = {mistake.field: mistake for mistake in mistakes(minimal + text)}
-    assert mend in found[field].mend
+    assert fix in found[field].fix

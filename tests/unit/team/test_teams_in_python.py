@@ -61,12 +61,12 @@ def test_all_mistakes_of_a_team_and_its_parts_are_told_at_once():
         "round_scope",
         "limits.max_runds",
     }
-    assert told["limits.max_runds"].mend == "Did you mean max_rounds?"
-    assert told["host.feedbak_model"].mend == "Did you mean feedback_model?"
+    assert told["limits.max_runds"].fix == "Did you mean max_rounds?"
+    assert told["host.feedbak_model"].fix == "Did you mean feedback_model?"
     assert told["round_scope"].value == "all"
     lines = str(caught.value).splitlines()
     assert lines[0] == "10 mistakes in the team:"
-    assert all(str(each) in str(caught.value) and each.mend for each in told.values())
+    assert all(str(each) in str(caught.value) and each.fix for each in told.values())
 
 
 def test_a_mistake_says_whose_model_it_is():
@@ -138,7 +138,7 @@ def test_the_rules_hold_for_a_new_kind_without_a_word():
         "specialists[2]",
     ]
     assert "with echo does not use this" in str(caught.value)
-    assert caught.value.mistakes[2].mend.endswith("run, use, echo.")
+    assert caught.value.mistakes[2].fix.endswith("run, use, echo.")
 
 
 def test_the_schema_takes_exactly_one_kind():

@@ -23,13 +23,13 @@ class Fault:
 
     Attributes:
         problem: What is wrong.
-        mend: What to do.
+        fix: What to do.
         can_pass: Whether the same again may succeed a little later.
         is_safe: Whether what was recorded before is known to be as it was.
     """
 
     problem: str
-    mend: str
+    fix: str
     can_pass: bool = False
     is_safe: bool = True
 
@@ -83,10 +83,10 @@ DAMAGED = Fault(
     is_safe=False,
 )
 GONE = Fault(
-    "The database server cannot be reached.", "Start it, or mend the address.", can_pass=True
+    "The database server cannot be reached.", "Start it, or fix the address.", can_pass=True
 )
 _REFUSED = Fault(
-    "The database refuses this user.", "Mend the user name, the password or the rights."
+    "The database refuses this user.", "Fix the user name, the password or the rights."
 )
 REPLACED = Fault(
     "Its file was removed, or another one was put into its place, while it was open: what was "
@@ -94,14 +94,14 @@ REPLACED = Fault(
     "Put the file back, or begin anew.",
     is_safe=False,
 )
-_NO_DATABASE = Fault("The server has no such database.", "Create it, or mend the address.")
+_NO_DATABASE = Fault("The server has no such database.", "Create it, or fix the address.")
 _UNSTORABLE = Fault(
     "A value cannot be kept there: a number of more than 64 bits, half of a character, a NUL, or "
     "something that is no plain value.",
     "Give it as text, without them.",
 )
 _WRITE_PROTECTED = Fault(
-    "It cannot be written.", "Mend its rights and those of its folder, or name another one."
+    "It cannot be written.", "Fix its rights and those of its folder, or name another one."
 )
 
 _OF_SQLITE = {
@@ -174,10 +174,10 @@ def _of_psycopg(driver: Any) -> Fault:
 
 
 def storage_error(where: str, fault: Fault) -> StorageError:
-    """Say a fault to the person who has to mend it."""
+    """Say a fault to the person who has to fix it."""
     if not fault.is_safe:
-        return StorageError(where, fault.problem, fault.mend)
-    return StorageError(where, f"{fault.problem} {SAFE}", f"{fault.mend} {GO_ON}")
+        return StorageError(where, fault.problem, fault.fix)
+    return StorageError(where, f"{fault.problem} {SAFE}", f"{fault.fix} {GO_ON}")
 
 
 def _unreadable(place: Place) -> Fault:

@@ -19,7 +19,7 @@ from replan.errors import StorageError
 FORMAT = len(MIGRATIONS) + 1
 """The format that this version makes, and to which it upgrades older ones."""
 
-LEFT = f"It was left as it was. {DAMAGED.mend}"
+LEFT = f"It was left as it was. {DAMAGED.fix}"
 """What to do with what is damaged, where nothing of it was touched."""
 
 _NEEDED = frozenset({"salt", "token"})

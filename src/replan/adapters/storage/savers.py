@@ -7,7 +7,7 @@ Beside what LangGraph's own do:
 - what a run writes whose thread is another's now is refused;
 - the ids of a thread's checkpoints grow, whatever the clocks say;
 - a history is read before the first entry is given: the parent holds its lock in between, and a
-  consumer that asks for anything else meanwhile would wait for ever;
+  consumer that asks for anything else meanwhile would wait forever;
 - with a key, nothing that people or models said is written in the clear.
 """
 # LangGraph leaves the type arguments of savers open.

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that do not wait for ever for a server of which nothing comes any more.
+"""Connections to PostgreSQL that do not wait forever for a server of which nothing comes any more.
 
 A network that swallows packets ends no connection, and a statement has no bound of its own: the
 server cannot end what it never got, and kernels give up after a quarter of an hour or never.

@@ -42,11 +42,11 @@ def file_errors(path: Path) -> Generator[None]:
         fault = fault_of(error)
         if fault is None:
             raise
-        raise StorageError(str(path), fault.problem, fault.mend) from error
+        raise StorageError(str(path), fault.problem, fault.fix) from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise StorageError(
-            str(path), f"The system says: {reason}.", "Mend its rights, or give another path."
+            str(path), f"The system says: {reason}.", "Fix its rights, or give another path."
         ) from error
 
 

@@ -220,8 +220,8 @@ class _BodyReader:
             self._body.parameters = read_parameters(token.content)
         except ParametersError as error:
             reason = f"The parameters cannot be read. {error.problem}"
-            mend = "Write one `name: value` a line; quote a value that holds `: `, `#` or `@`."
-            self._mistake(min(start + 1 + error.line, end - 1), "bad_parameters", reason, mend)
+            fix = "Write one `name: value` a line; quote a value that holds `: `, `#` or `@`."
+            self._mistake(min(start + 1 + error.line, end - 1), "bad_parameters", reason, fix)
 
     def _fenced(self, start: int, end: int) -> list[str]:
         opening = self._lines[start].lstrip()
@@ -243,8 +243,8 @@ class _BodyReader:
                 piece = []
         yield from _text(piece)
 
-    def _mistake(self, at: int, code: str, reason: str, mend: str) -> None:
-        self._complain(at, Complaint(code, self._lines[at].strip(), reason, mend))
+    def _mistake(self, at: int, code: str, reason: str, fix: str) -> None:
+        self._complain(at, Complaint(code, self._lines[at].strip(), reason, fix))
 
     def _complain(self, at: int, complaint: Complaint) -> None:
         self._body.complaints.append(Placed(at, complaint))

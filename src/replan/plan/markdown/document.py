@@ -44,7 +44,7 @@ class PlanDocument:
                 leaves finished steps out. Steps without a number get none of them.
 
         Raises:
-            PlanDocumentError: It has mistakes; the error tells all of them with their mends.
+            PlanDocumentError: It has mistakes; the error tells all of them with their fixes.
         """
         document = cls.recover(text, known=known)
         if document.mistakes:
@@ -55,7 +55,7 @@ class PlanDocument:
     def recover(cls, text: str, *, known: Collection[int] = ()) -> Self:
         """Read whatever can be read; never an error.
 
-        Mistakes are dropped or mended in the plan, not in the text: dependencies on unknown steps
+        Mistakes are dropped or fixed in the plan, not in the text: dependencies on unknown steps
         go, repeated numbers become fresh ones, cycles lose the dependencies that close them. Of a
         text beyond the bounds of a plan document nothing is read.
         """
@@ -136,7 +136,7 @@ def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
     if found is None:
         return ()
     return (
-        Mistake(line=found.line, column=1, code="too_large", reason=found.reason, mend=found.mend),
+        Mistake(line=found.line, column=1, code="too_large", reason=found.reason, fix=found.fix),
     )
 
 
@@ -160,6 +160,6 @@ def _unwritable(text: str) -> tuple[Mistake, ...]:
             column=len(before) - (before.rfind("\n") + 1) + 1,
             code="bad_character",
             reason="Here is half of a character.",
-            mend="Save the document as UTF-8.",
+            fix="Save the document as UTF-8.",
         ),
     )

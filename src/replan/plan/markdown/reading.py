@@ -171,7 +171,7 @@ class _StepsReader:
                 column=column + 1,
                 code=complaint.code,
                 reason=complaint.reason,
-                mend=complaint.mend,
+                fix=complaint.fix,
             )
         )
 

@@ -22,7 +22,7 @@ class Complaint:
     code: str
     about: str
     reason: str
-    mend: str
+    fix: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,5 +78,5 @@ def _numbered_lines(source: str) -> int:
 
 
 def _mistake(code: str, reason: str) -> Mistake:
-    mend = "Write each step on a line like this: - [ ] 3. What is to be done @name (after 1, 2)"
-    return Mistake(line=1, column=1, code=code, reason=reason, mend=mend)
+    fix = "Write each step on a line like this: - [ ] 3. What is to be done @name (after 1, 2)"
+    return Mistake(line=1, column=1, code=code, reason=reason, fix=fix)

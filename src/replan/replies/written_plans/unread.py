@@ -122,5 +122,5 @@ def _mistake(block: Block, code: str, reason: str) -> Mistake:
 
 
 def _place(at: int, code: str, reason: str) -> Mistake:
-    mend = "Write it like this: - [ ] 3. What is to be done @specialist (after 1, 2)"
-    return Mistake(line=at + 1, column=1, code=code, reason=reason, mend=mend)
+    fix = "Write it like this: - [ ] 3. What is to be done @specialist (after 1, 2)"
+    return Mistake(line=at + 1, column=1, code=code, reason=reason, fix=fix)
