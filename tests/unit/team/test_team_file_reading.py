@@ -1,5 +1,7 @@
 """A team file gives what the same words give in Python."""
 
+from pathlib import Path
+
 import pytest
 from langchain_core.messages import AIMessage
 
@@ -190,10 +192,10 @@ def test_a_directory_goes_before_the_workspace_of_the_file(read, minimal, tmp_pa
 
 
 def test_a_ready_specialist_brings_its_card(read, minimal):
-    ready = (
-        "  - use: replan_local:writer\n"
-        "  - {use: 'replan_local:data_analyst', name: numbers, intended_use: Sums.}\n"
-    )
+    ready = """\
+  - use: replan_local:writer
+  - {use: 'replan_local:data_analyst', name: numbers, intended_use: Sums.}
+"""
     _, writer, analyst = read(minimal + ready).config.specialists
 
     assert writer.name == "writer"
@@ -201,6 +203,12 @@ def test_a_ready_specialist_brings_its_card(read, minimal):
     assert writer.use is not None
     assert (analyst.name, analyst.intended_use) == ("numbers", "Sums.")
     assert analyst.capabilities
+
+
+def test_files_of_steps_go_where_the_file_or_its_reader_says(read, minimal, tmp_path):
+    assert read(minimal).config.out is None
+    assert read(f"{minimal}out: reports\n").config.out == tmp_path / "reports"
+    assert read(f"{minimal}out: reports\n", out=Path("other")).config.out == Path("other")
 
 
 def test_another_model_for_the_host_takes_the_place_of_all_its_models(team):

@@ -8,7 +8,9 @@ from replan import ConfigurationError, Host, Limits, Specialist, Team, build_gra
 from replan.errors import TeamError
 from replan.specialists.function import FunctionSpecialist
 from replan.team.kinds.member import Member
+from replan.team.kinds.ready import Ready
 from replan.team.schema import team_schema
+from replan_local import local_team
 
 PLAN = "- [ ] 1. Go @clerk\n"
 
@@ -145,3 +147,16 @@ def test_the_schema_takes_exactly_one_kind():
     ways = team_schema()["$defs"]["Specialist"]["allOf"][1]["oneOf"]
 
     assert len(ways) == len(Specialist.kinds()) == 4
+
+
+def test_a_ready_specialist_brings_its_card_in_python_too():
+    (calculator,) = local_team("data").specialists[2:3]
+
+    assert calculator.kind is Ready
+    assert calculator.use.card.capabilities == calculator.card.capabilities
+    with pytest.raises(TeamError, match=r"specialists\[0\]\.use: this is no ready specialist"):
+        Team("offline", [Specialist("a", "A.", use=work)])
+
+
+def test_a_specialist_may_be_called_as_the_built_in_model():
+    assert Team("offline", [Specialist("offline", "A.", run=work)]).specialists[0].name == "offline"
