@@ -46,8 +46,10 @@ class TeamFile:
         config = self.config
         if model is not None:
             host = config.host.replace(**{**dict.fromkeys(MODELS), "model": model})
-            # What is wrong with this model does not stand in the file.
-            config = config.replace(host=host)
+            # What is wrong with this model does not stand in the file. The folders are known where
+            # the file is read, though it may not name them.
+            folders = {"workspace": config.workspace, "out": config.out}
+            config = config.replace(host=host, **folders)
         models = replace(self.models, base_url=base_url or self.models.base_url)
         return replace(self, config=config, models=models)
 

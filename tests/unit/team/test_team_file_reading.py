@@ -211,6 +211,11 @@ def test_files_of_steps_go_where_the_file_or_its_reader_says(read, minimal, tmp_
     assert read(f"{minimal}out: reports\n", out=Path("other")).config.out == Path("other")
 
 
+def test_another_model_for_the_host_leaves_the_folders_alone(read, minimal, tmp_path):
+    team = read(minimal, directory=tmp_path, out=tmp_path / "out").with_model("offline")
+    assert (team.config.workspace, team.config.out) == (tmp_path, tmp_path / "out")
+
+
 def test_another_model_for_the_host_takes_the_place_of_all_its_models(team):
     other = team.with_model("offline", "http://127.0.0.1:9/v1")
 
