@@ -63,7 +63,12 @@ class Portal:
         """Do something in the loop, and wait for what it gives; from any other thread.
 
         Who is interrupted while it waits cancels what it waits for.
+
+        Raises:
+            RuntimeError: It was closed.
         """
+        if not self.is_open:
+            raise RuntimeError("This runtime is closed: use it inside of its `with` block.")
 
         async def done() -> T:
             return await work()
@@ -74,6 +79,11 @@ class Portal:
         except BaseException:
             future.cancel()
             raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything can still be done in the loop."""
+        return not self._loop.is_closed()
 
     def enter(self, manager: AbstractAsyncContextManager[T]) -> T:
         """Enter a context, which is left when this is closed."""

@@ -335,7 +335,9 @@ class SyncRuntime:
                 except StopAsyncIteration:
                     return
         finally:
-            self._portal.call(events.aclose)
+            # Who left the runtime before has ended them.
+            if self._portal.is_open:
+                self._portal.call(events.aclose)
 
     def look(self, run_id: str) -> RunView:
         """Look at a run: how it stands, its plan, what it waits for."""

@@ -315,6 +315,15 @@ def test_synchronous_code_has_the_same_with_storage(tmp_path):
         assert len(runtime.runs()) == 2
 
 
+def test_a_runtime_that_was_left_says_so_and_its_events_are_over():
+    with open_runtime(Bench().team()) as runtime:
+        events = runtime.events(runtime.start(CHAIN).run_id)
+        assert next(events).type == "run_started"
+    events.close()
+    with pytest.raises(RuntimeError, match="This runtime is closed"):
+        runtime.runs()
+
+
 def test_a_team_file_that_is_not_there_is_told_to_synchronous_code(tmp_path):
     with pytest.raises(InputError.__mro__[1]), open_runtime(tmp_path / "gone.yaml"):
         pass
