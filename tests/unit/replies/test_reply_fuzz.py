@@ -86,7 +86,7 @@ def chunked(text: str, cuts: list[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise(places)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.one_of(anything, pieces, mutations()))
 def test_any_text_at_all_is_read(text: str) -> None:
     read_think(text, ("a", "b"))
@@ -95,7 +95,7 @@ def test_any_text_at_all_is_read(text: str) -> None:
     read_plan(text, ("a", "b"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(anything, pieces, mutations()))
 def test_a_reply_without_known_keys_has_no_fields(text: str) -> None:
     reply = read_reply(text, ())
@@ -103,7 +103,7 @@ def test_a_reply_without_known_keys_has_no_fields(text: str) -> None:
     assert not reply.has_front_matter
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(pieces, mutations()))
 def test_fields_and_front_matter_go_together(text: str) -> None:
     reply = read_reply(text, THINK_KEYS)
@@ -112,7 +112,7 @@ def test_fields_and_front_matter_go_together(text: str) -> None:
     assert reply.body == reply.body.rstrip()
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.one_of(streamed(), mutations(), pieces),
     st.lists(st.integers(0, 2000), max_size=20),
