@@ -18,8 +18,9 @@ from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.holding import MemoryHolds
 from replan.adapters.storage.opening import open_storage
 from replan.assembly import Graph, build_graph, team_graph
-from replan.calling import Input
+from replan.calling import Call, Input
 from replan.events.types import Event
+from replan.models.listening import without_tokens
 from replan.own_loop import Portal, completed
 from replan.ports.storage import Storage
 from replan.runs.event_log import RunEvent
@@ -165,15 +166,8 @@ async def run(  # noqa: PLR0913 - what a run can be told
         ModelCallError: The thinking or planning model could not be reached.
     """
     began = time.monotonic()
-    state = await run_graph(
-        graph_of(team),
-        input,
-        settings=settings,
-        config=config,
-        run_id=run_id,
-        stop=stop,
-        grace=grace,
-    )
+    asked = Call(input, settings, config or {}, run_id or "")
+    state = await run_graph(graph_of(team), asked, stop=stop, grace=grace)
     return result_of(state, time.monotonic() - began)
 
 
@@ -219,16 +213,9 @@ def stream(  # noqa: PLR0913 - what a run can be told
         UsageError: The input cannot be used, or another run works on the thread.
         ModelCallError: The thinking or planning model could not be reached.
     """
-    return stream_graph(
-        graph_of(team),
-        input,
-        settings=settings,
-        config=config,
-        run_id=run_id,
-        stop=stop,
-        grace=grace,
-        tokens=tokens,
-    )
+    config = (config or {}) if tokens else without_tokens(config or {})
+    asked = Call(input, settings, config, run_id or "")
+    return stream_graph(graph_of(team), asked, stop=stop, grace=grace)
 
 
 async def _nothing(_: str) -> None:

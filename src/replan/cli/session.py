@@ -10,6 +10,7 @@ from typing import Any, TextIO, cast
 
 from pydantic import JsonValue
 
+from replan.calling import Call
 from replan.cli.asking import Desk
 from replan.cli.cells import counted, harmless
 from replan.cli.course import Course, after
@@ -24,6 +25,7 @@ from replan.cli.stopping import Stop, heard
 from replan.cli.telling import Manner, Teller, rest_line, seconds
 from replan.errors import StorageError, ThreadLostError
 from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
+from replan.models.listening import without_tokens
 from replan.plan.model import StepStatus
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
@@ -195,16 +197,10 @@ class Session:
                 return
 
     async def _stream(self, given: Any, stop: asyncio.Event) -> None:
-        events = stream_graph(
-            self._graph,
-            given,
-            settings=self._settings,
-            config=config_of(self._run_id),
-            run_id=self._run_id,
-            stop=stop,
-            grace=self._site.grace,
-            tokens=self._site.shows_tokens,
-        )
+        config = config_of(self._run_id)
+        config = config if self._site.shows_tokens else without_tokens(config)
+        asked = Call(given, self._settings, config, self._run_id)
+        events = stream_graph(self._graph, asked, stop=stop, grace=self._site.grace)
         self._streams, self._asks = True, ()
         try:
             async with aclosing(cast("Any", events)):

@@ -12,10 +12,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from replan.calling import Call, Graph, Input, alone, is_served, loosened, prepared
+from replan.calling import Call, Graph, alone, is_served, loosened, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
-from replan.models.listening import without_tokens
 from replan.ports.ownership import as_owner
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.cuts import CUTS
@@ -29,38 +28,17 @@ _END = object()
 logger = logging.getLogger(__name__)
 
 
-async def run_graph(  # noqa: PLR0913 - what a run can be told
-    graph: Graph,
-    input: Input,  # noqa: A002 - LangGraph calls it so
-    *,
-    settings: RunSettings | None = None,
-    config: RunnableConfig | None = None,
-    run_id: str | None = None,
-    stop: asyncio.Event | None = None,
-    grace: float = GRACE,
+async def run_graph(
+    graph: Graph, asked: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> EnhancedState:
-    """Run a graph to its end and give the final state.
+    """Run a graph to its end and give the final state; see `replan.run`.
 
-    A run that was interrupted by a question has the outcome `waiting` and LangGraph's
-    `__interrupt__`; go on with `Command(resume=...)` as the input. One that was stopped has the
-    outcome `interrupted`; go on with `None` as the input, if there is a checkpointer.
-
-    Args:
-        graph: From `build_graph`.
-        input: The request as a text, or a mapping with `messages` and optionally `plan`.
-        settings: What this run may do; fields left out are as the graph was configured, or, where
-            a run goes on, as they were: so its limits can be lowered or raised.
-        config: LangChain's configuration; a thread's id stands in it under `configurable`.
-        run_id: The id that the run gets; else it makes one. The same input under the same id on
-            the same thread goes on with the run instead of starting it again.
-        stop: Set it to stop the run: no new step starts, and the state is saved.
-        grace: Seconds that running steps then have to end before they are cancelled.
+    That of a run that waits has LangGraph's `__interrupt__`.
 
     Raises:
         UsageError: The input cannot be used, or another run works on the thread.
         ModelCallError: The thinking or planning model could not be reached.
     """
-    asked = Call(input, settings, config or {}, run_id or "")
 
     async def work(control: RunControl | None = None) -> dict[str, Any]:
         call = await prepared(graph, asked)
@@ -80,28 +58,15 @@ async def run_graph(  # noqa: PLR0913 - what a run can be told
     return cast("EnhancedState", state)
 
 
-async def stream_graph(  # noqa: PLR0913 - what a run can be told
-    graph: Graph,
-    input: Input,  # noqa: A002 - LangGraph calls it so
-    *,
-    settings: RunSettings | None = None,
-    config: RunnableConfig | None = None,
-    run_id: str | None = None,
-    stop: asyncio.Event | None = None,
-    grace: float = GRACE,
-    tokens: bool = True,
+async def stream_graph(
+    graph: Graph, asked: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> AsyncIterator[Event]:
-    """Run a graph and give its events as they happen; closing the iterator cancels the run.
-
-    Setting `stop` ends the events early; see `run`. Without `tokens` replies are asked for as a
-    whole, which costs a fraction of the CPU, and each answer is one `answer_token`.
+    """Run a graph and give its events as they happen; see `replan.stream`.
 
     Raises:
         UsageError: The input cannot be used, or another run works on the thread.
         ModelCallError: The thinking or planning model could not be reached.
     """
-    config = config or {}
-    asked = Call(input, settings, config if tokens else without_tokens(config), run_id or "")
     with suppress(RunStopped):
         async with alone(graph, asked.config) as owner:
             call = await prepared(graph, asked)
