@@ -14,9 +14,10 @@
 | the disk is full | Python | terminal |
 
 Each run is begun at the terminal, meets what happens, and goes on by what stands in the table; the
-store knows nothing of the door, so each happening meets both of each once. For each it is counted outside of Replan: steps on record that are done again 0, results swapped 0,
-lost 0. What happens at random moments is in `benchmarks/torture.py`; what makes every single write
-fail, in `tests/graph/test_storage_faults.py`.
+store knows nothing of the door, so each happening meets both of each once. For each it is counted
+outside of Replan: steps on record that are done again 0, results swapped 0, lost 0. What happens at
+random moments is in `benchmarks/torture.py`; what makes every single write fail, in
+`tests/graph/test_storage_faults.py`.
 """
 
 import asyncio
