@@ -18,7 +18,7 @@ from replan.cli.exits import INCOMPLETE, INTERRUPTED, TERMINATED, WRONG_USE
 
 if TYPE_CHECKING:
     from replan.cli.keeping import Place
-    from replan.cli.session import Site
+    from replan.cli.site import Site
 
 
 def end_with(command: Callable[[], int]) -> None:
@@ -68,7 +68,7 @@ def site(
     log_file: Path | None,
 ) -> Site:
     """Where and how this process tells a run."""
-    from replan.cli.session import Site
+    from replan.cli.site import Site
     from replan.cli.telling import Manner
 
     return Site(

@@ -40,8 +40,7 @@ def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:
 
 
 async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
-    from replan.cli.holding import holding
-    from replan.cli.keeping import found, opened, short
+    from replan.cli.keeping import check_idle, found, opened, short
 
     async with opened(place) as storage:
         # All are found before the first is removed.
@@ -52,9 +51,9 @@ async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
         if not yes and not _agreed(list(records.values())):
             typer.echo("Nothing was removed.")
             return 0
-        for run_id in records:
-            with holding(run_id):
-                await storage.runs.remove(run_id)
+        for run_id, record in records.items():
+            await check_idle(storage, record)
+            await storage.runs.remove(run_id)
             typer.echo(f"removed {short(run_id)}")
     return 0
 

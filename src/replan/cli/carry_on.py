@@ -1,38 +1,36 @@
 """Go on with a run that was killed, interrupted, asked something or ended by a limit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import typer
-from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
+from replan.calling import Graph
+from replan.cli.carry_out import at_the_terminal, attempted, finished
 from replan.cli.cells import harmless
 from replan.cli.exits import CODES, INCOMPLETE
-from replan.cli.holding import holding
-from replan.cli.keeping import found, now, opened, short
-from replan.cli.orders import Order, order_from, prepared
-from replan.cli.plan_file import PlanFile
+from replan.cli.keeping import check_idle, found, opened, short
+from replan.cli.orders import Order, order_from
 from replan.cli.reading import read_plan_text
-from replan.cli.running import attempted, finished, new_session
-from replan.cli.session import Case, Site
-from replan.cli.signing import effects_of, is_signed
+from replan.cli.session import Session
+from replan.cli.signing import effects_of, is_signed, own_name
+from replan.cli.site import Site
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
-from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
-from replan.runs.asks import PLAN, Ask, changed_plan, open_asks, read_answers, resumption
-from replan.runs.looking import config_of
-from replan.runs.past import past_events, results_on_record
-from replan.runs.running import raise_limits
+from replan.runs.asks import PLAN, Ask, changed_plan, read_answers
+from replan.runs.looking import RunView
+from replan.runs.past import past_events
+from replan.runs.result import RunResult
+from replan.runs.service import Runtime
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import limit_value
-from replan.steps.step_questions import ANSWERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,17 +62,45 @@ async def _carried_on(wish: Wish, site: Site) -> int:
         raise InputError("What was kept in memory is gone. Name a file or a database.")
     async with opened(site.place) as storage:
         record = await found(storage.runs, wish.run)
-        with holding(record.run_id):
-            order = _order_of(record, wish, site)
-            case = Case(
-                run_id=record.run_id,
-                order=order,
-                ready=prepared(order, site.environment, storage=storage),
-                plan_file=PlanFile(order.plan_out, origin_of(order.plan or "")),
-                storage=storage,
-                site=site,
-            )
-            return await _resumed(record, case, wish)
+        await check_idle(storage, record)
+        order = _order_of(record, wish, site)
+        at_work = at_the_terminal(record.run_id, order, storage, site)
+        async with at_work as (runtime, introduced):
+            view = await runtime.look(record.run_id)
+            answers = _read(wish, view.waiting)
+            if view.state.get("is_completed") and not (wish.limits and _is_limited(view)):
+                return _told_as_over(view, site)
+            _check_team(view.state, runtime.graph)
+            made = [artifact for result in view.results for artifact in result.artifacts]
+            session = introduced(made, is_known=True)
+            session.recall(past_events(view.state, view.results))
+            begun = _gone_on(runtime, view, order, wish, answers, session)
+            left = [ask for ask in view.waiting if ask.key not in answers]
+            return await finished(session.followed(begun, left), record.run_id, site)
+
+
+async def _gone_on(
+    runtime: Runtime,
+    view: RunView,
+    order: Order,
+    wish: Wish,
+    answers: Mapping[str, JsonValue],
+    session: Session,
+) -> RunResult:
+    new, run_id = wish.limits and RunSettings(limits=wish.limits), view.run_id
+    if answers:
+        by_key = {ask.key: ask for ask in view.waiting}
+        bound = {key: by_key[key].bound(answer) for key, answer in answers.items()}
+        by = own_name()
+        return await (await runtime.answer(run_id, bound, settings=new, by=by, **session.following))
+    if view.state:
+        by = "replan resume"
+        return await runtime.resume(run_id, settings=new, by=by, **session.following)
+    # It was killed before it had a state, and takes its settings once more.
+    settings = order.settings if new is None else _both(order.settings, new)
+    return await (
+        await runtime.start(order.input, run_id=run_id, settings=settings, **session.following)
+    )
 
 
 def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
@@ -99,46 +125,11 @@ def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
     return order.replace(**changes)
 
 
-async def _resumed(record: RunRecord, case: Case, wish: Wish) -> int:
-    snapshot = await _snapshot_of(case)
-    asks = await open_asks(snapshot, case.storage.journal)
-    answers = _read(wish, asks)
-    new = None if wish.limits is None else RunSettings(limits=wish.limits)
-    if _is_over(snapshot):
-        if not snapshot.values.get("limit_reached") or new is None:
-            return await _told_as_over(record, cast("EnhancedState", snapshot.values), case)
-        graph, config = case.ready.graph, config_of(case.run_id)
-        await raise_limits(graph, settings=new, config=config, by="replan resume")
-        snapshot, new = await _snapshot_of(case), None
-    _check_team(cast("EnhancedState", snapshot.values), case)
-    await case.storage.runs.update(case.run_id, "running", now())
-    for ask in asks:
-        if ask.is_keyed and ask.key in answers:
-            await case.storage.journal.note(case.run_id, ANSWERS + ask.key, answers[ask.key])
-    state = cast("EnhancedState", snapshot.values)
-    if "settings" in state:
-        # The run has its own; only what is new goes on top of them.
-        case = replace(case, order=case.order.replace(settings=new))
-    elif new is not None:
-        case = replace(case, order=case.order.replace(settings=_both(case.order.settings, new)))
-    results = await results_on_record(state, case.storage.journal)
-    made = [artifact for result in results for artifact in result.artifacts]
-    session = new_session(case, made, is_known=True)
-    session.recall(past_events(state, results))
-    given = _given(snapshot, case.order, asks, answers)
-    left = [ask for ask in asks if ask.key not in answers]
-    return await finished(session.carry_on(given, left), case)
-
-
 def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
     """The settings of an order with new ones on top; fields that nobody set stay unset."""
     fields = {} if order is None else order.model_dump(exclude_unset=True)
     limits = {**fields.get("limits", {}), **new.limits.model_dump(exclude_unset=True)}
     return RunSettings.model_validate({**fields, "limits": limits})
-
-
-async def _snapshot_of(case: Case) -> StateSnapshot:
-    return await cast("Any", case.ready.graph).aget_state(config_of(case.run_id))
 
 
 def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
@@ -157,13 +148,13 @@ def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     return answers
 
 
-def _check_team(state: EnhancedState, case: Case) -> None:
+def _check_team(state: EnhancedState, graph: Graph) -> None:
     """See to it that nobody else does the work of a specialist who is not there any more.
 
     Raises:
         InputError: An open step names a specialist whom the team does not have.
     """
-    nodes = {node.casefold() for node in case.ready.graph.nodes}
+    nodes = {node.casefold() for node in graph.nodes}
     for step in (state.get("current_plan") or TaskPlan()).open_steps():
         for name in step.specialists:
             if specialist_node(name).casefold() not in nodes:
@@ -173,35 +164,20 @@ def _check_team(state: EnhancedState, case: Case) -> None:
                 )
 
 
-def _is_over(snapshot: StateSnapshot) -> bool:
-    # Its outcome alone is no proof: a process may be killed between the end and its record.
-    return not snapshot.tasks and bool(snapshot.values.get("is_completed"))
+def _is_limited(view: RunView) -> bool:
+    return view.state.get("limit_reached", "") not in ("", *CUTS)
 
 
-def _given(
-    snapshot: StateSnapshot, order: Order, asks: Sequence[Ask], answers: Mapping[str, JsonValue]
-) -> Any:
-    """What the graph goes on with: answers, what it had before, or nothing new."""
-    stopped_for = [ask for ask in asks if ask.interrupt]
-    command = resumption(stopped_for, answers)
-    if command.resume:
-        return command
-    return None if snapshot.values or snapshot.tasks else order.input
-
-
-async def _told_as_over(record: RunRecord, state: EnhancedState, case: Case) -> int:
+def _told_as_over(view: RunView, site: Site) -> int:
     """Say that a run is over, and what could still be done with it."""
-    site, outcome = case.site, state.get("outcome") or "completed"
-    if record.outcome != outcome:
-        await case.storage.runs.update(record.run_id, outcome, now())
-    run, limit = short(record.run_id), state.get("limit_reached", "")
-    lines = [f"run {run} is over: {outcome}"]
+    run, limit = short(view.run_id), view.state.get("limit_reached", "")
+    lines = [f"run {run} is over: {view.outcome}"]
     if limit in CUTS:
         lines.append(f"its answer is not whole: {CUTS[limit]}")
-    if limit and limit not in CUTS:
-        lines.append(f"the limit {limit}={limit_value(state, limit):g} ended it")
-        lines.append(f"go on with: {site.resume(record.run_id)} --limit {limit}=NUMBER")
+    if _is_limited(view):
+        lines.append(f"the limit {limit}={limit_value(view.state, limit):g} ended it")
+        lines.append(f"go on with: {site.resume(view.run_id)} --limit {limit}=NUMBER")
     else:
         lines.append(f"see it with: replan show {run}{site.place.option}")
     site.output.write("".join(f"{line}\n" for line in lines))
-    return CODES.get(outcome, INCOMPLETE)
+    return CODES.get(view.outcome, INCOMPLETE)
