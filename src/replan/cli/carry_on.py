@@ -68,7 +68,8 @@ async def _carried_on(wish: Wish, site: Site) -> int:
         async with at_work as (runtime, introduced):
             view = await runtime.look(record.run_id)
             answers = _read(wish, view.waiting)
-            if view.state.get("is_completed") and not (wish.limits and _is_limited(view)):
+            is_raised = wish.limits is not None and view.state.get("limit_reached")
+            if view.state.get("is_completed") and not is_raised:
                 return _told_as_over(view, site)
             _check_team(view.state, runtime.graph)
             made = [artifact for result in view.results for artifact in result.artifacts]
@@ -164,17 +165,13 @@ def _check_team(state: EnhancedState, graph: Graph) -> None:
                 )
 
 
-def _is_limited(view: RunView) -> bool:
-    return view.state.get("limit_reached", "") not in ("", *CUTS)
-
-
 def _told_as_over(view: RunView, site: Site) -> int:
     """Say that a run is over, and what could still be done with it."""
     run, limit = short(view.run_id), view.state.get("limit_reached", "")
     lines = [f"run {run} is over: {view.outcome}"]
     if limit in CUTS:
         lines.append(f"its answer is not whole: {CUTS[limit]}")
-    if _is_limited(view):
+    if limit and limit not in CUTS:
         lines.append(f"the limit {limit}={limit_value(view.state, limit):g} ended it")
         lines.append(f"go on with: {site.resume(view.run_id)} --limit {limit}=NUMBER")
     else:

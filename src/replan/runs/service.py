@@ -13,6 +13,7 @@ from typing import Any, Unpack, cast
 
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
 from replan.calling import Input, check_input
@@ -20,7 +21,7 @@ from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.plan.markdown.document import PlanDocument
 from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import answers_by_key
+from replan.runs.asks import answers_by_key, open_asks
 from replan.runs.event_log import EventLog, RunEvent, run_event
 from replan.runs.looking import RunView, config_of, seen, snapshot_of
 from replan.runs.requests import BEAT, answer_row
@@ -29,7 +30,6 @@ from replan.runs.running import raise_limits
 from replan.runs.stopping import RunStopped
 from replan.runs.work import Bench, Errand, Following, Work
 from replan.state.channels import conversation
-from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 
@@ -84,6 +84,17 @@ class Run:
         return await self._runtime.look(self.run_id)
 
 
+class StartOptions(Following, total=False):
+    """What a run can be told when it begins; see `Runtime.start`."""
+
+    settings: RunSettings | None
+    config: RunnableConfig | None
+    run_id: str | None
+    thread_id: str | None
+    title: str
+    order: JsonValue
+
+
 class Runtime:
     """Runs of one team, in one storage; from `open_runtime`."""
 
@@ -110,18 +121,10 @@ class Runtime:
     async def run(
         self,
         input: Input,  # noqa: A002 - LangGraph calls it so
-        *,
-        settings: RunSettings | None = None,
-        config: RunnableConfig | None = None,
-        run_id: str | None = None,
-        thread_id: str | None = None,
+        **options: Unpack[StartOptions],
     ) -> RunResult:
         """Do a request, until it is over, waits for a person or is stopped; see `start`."""
-        return await (
-            await self.start(
-                input, settings=settings, config=config, run_id=run_id, thread_id=thread_id
-            )
-        )
+        return await (await self.start(input, **options))
 
     async def start(  # noqa: PLR0913 - what a run can be told
         self,
@@ -200,11 +203,13 @@ class Runtime:
         snapshot = await snapshot_of(self._bench.graph, record)
         state = cast("EnhancedState", snapshot.values)
         if state.get("is_completed") and not snapshot.tasks:
-            if settings is None or state.get("limit_reached", "") in ("", *CUTS):
+            if settings is None or not state.get("limit_reached"):
                 return result_of(state)
             at = config_of(record.thread_id)
             await raise_limits(self._bench.graph, settings=settings, config=at, by=by)
             settings = None
+        if settings is None and await self._only_waits(run_id, snapshot):
+            return result_of(cast("Any", _at_rest(snapshot)))
         begins = not snapshot.values and not snapshot.tasks
         given = _input_again(record) if begins else None
         errand = Errand(
@@ -417,10 +422,15 @@ class Runtime:
         """The result of a run that rests, from what is kept of it."""
         view = await self.look(run_id)
         snapshot = await snapshot_of(self._bench.graph, view.record)
-        state = cast("Any", {**snapshot.values, "outcome": view.outcome})
-        if snapshot.interrupts:
-            state["__interrupt__"] = list(snapshot.interrupts)
-        return result_of(state)
+        return result_of(cast("Any", {**_at_rest(snapshot), "outcome": view.outcome}))
+
+    async def _only_waits(self, run_id: str, snapshot: StateSnapshot) -> bool:
+        """Whether nothing can go on before a person answers, and nobody has."""
+        storage = cast("Storage", self._bench.storage)
+        asks = await open_asks(snapshot, storage.journal)
+        if not asks or not all(ask.interrupt for ask in asks):
+            return False
+        return not (await self._is_worked_on(run_id) or await storage.runs.requests([run_id]))
 
     async def _read(self) -> None:
         """Read what others ask of the runs that are worked on here, as long as there are any."""
@@ -481,6 +491,12 @@ class Runtime:
         if record.outcome != "running" or self._bench.storage is None:
             return False
         return await self._bench.storage.holds.is_held(record.thread_id)
+
+
+def _at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
+    """The state, as LangGraph gives that of a run that waits."""
+    waiting = {"__interrupt__": list(snapshot.interrupts)} if snapshot.interrupts else {}
+    return {**snapshot.values, **waiting}
 
 
 def _asked(given: Input) -> dict[str, Any]:

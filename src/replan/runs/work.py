@@ -209,9 +209,10 @@ class Work:
                 grace=self._bench.grace,
                 at_once=self._at_once,
             )
-            await self._take(used)
             asks = asks_of(state.get("__interrupt__") or ())
-            if not self._stop.is_set() and asks:
+            if not self._stop.is_set():
+                # A run that was stopped may not have come to them.
+                await self._take(used)
                 await self._read_requests()
             command = bound_resumption(asks, answers_in(self._answers, asks))
             self.is_resting = self._stop.is_set() or not command.resume
@@ -227,6 +228,9 @@ class Work:
         config = config_of(self.errand.thread_id)
         snapshot: StateSnapshot = await cast("Any", self._bench.graph).aget_state(config)
         asks = asks_of(snapshot.interrupts)
+        keys = {ask.key for ask in asks}
+        # Where the steps asked, the answer is on record for them; else it is past.
+        await self._take([each for each in self._answers if keys.isdisjoint(each.answers)])
         command = bound_resumption(asks, answers_in(self._answers, asks))
         return command if command.resume else None
 
