@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from replan.cli.outlook import KnownTeam
+from replan.cli.views.outlook import KnownTeam
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.ports.built_in import is_built_in
 from replan.state.limits import RunSettings

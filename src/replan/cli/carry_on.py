@@ -10,7 +10,6 @@ from pydantic import JsonValue
 
 from replan.calling import Graph
 from replan.cli.carry_out import at_the_terminal, attempted, finished
-from replan.cli.cells import harmless
 from replan.cli.exits import CODES, INCOMPLETE
 from replan.cli.keeping import check_idle, found, opened, short
 from replan.cli.orders import Order, order_from
@@ -18,6 +17,7 @@ from replan.cli.reading import read_plan_text
 from replan.cli.session import Session
 from replan.cli.signing import effects_of, is_signed, own_name
 from replan.cli.site import Site
+from replan.cli.views.cells import harmless
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan

@@ -7,17 +7,17 @@ from typing import Any
 from uuid import uuid4
 
 from replan.calling import check_input
-from replan.cli.cells import harmless
 from replan.cli.exits import INCOMPLETE, WRONG_USE
 from replan.cli.keeping import opened, short
 from replan.cli.logs import logging_to
-from replan.cli.notices import tracing_notice
 from replan.cli.orders import Order, kept, prepared
 from replan.cli.plan_file import PlanFile
 from replan.cli.session import Session
 from replan.cli.signing import signed
 from replan.cli.site import Site
-from replan.cli.telling import seconds, teller
+from replan.cli.views.cells import harmless
+from replan.cli.views.notices import tracing_notice
+from replan.cli.views.teller import seconds, teller
 from replan.errors import ReplanError, UsageError
 from replan.own_loop import completed
 from replan.plan.markdown.seal import origin_of

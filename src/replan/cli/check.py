@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from replan.cli.cells import counted, harmless, one_line, padded
 from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.options import JsonOption
 from replan.cli.process import end_with
 from replan.cli.reading import read_plan_text
+from replan.cli.views.cells import counted, harmless, one_line, padded
 from replan.errors import InputError, TeamFileError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from replan.cli.outlook import KnownTeam
+    from replan.cli.views.outlook import KnownTeam
     from replan.team.team_file import TeamFile
 
 _TEAM = re.compile(r"(?m)^specialists[ \t]*:")
@@ -162,7 +162,7 @@ def _check_models(team: TeamFile) -> None:
 
 
 def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
-    from replan.cli.outlook import KnownTeam, outlook, outlook_lines
+    from replan.cli.views.outlook import KnownTeam, outlook, outlook_lines
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 
 from replan.cli.bounds import bound_lines, bounds, team_of
-from replan.cli.cells import harmless
 from replan.cli.exits import GOOD, WRONG_USE
 from replan.cli.orders import Order
-from replan.cli.outlook import KnownTeam, outlook, outlook_lines
+from replan.cli.views.cells import harmless
+from replan.cli.views.outlook import KnownTeam, outlook, outlook_lines
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.team.starter import DEFAULT_TEAM

@@ -29,8 +29,8 @@ def end_with(command: Callable[[], int]) -> None:
     """
     # A checkpoint that somebody tampered with must not run code; LangGraph reads this on import.
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
-    from replan.cli.cells import harmless
     from replan.cli.logs import off_the_screen
+    from replan.cli.views.cells import harmless
     from replan.errors import ReplanError, UsageError
     from replan.secrets.sources import learn_environment
 
@@ -69,7 +69,7 @@ def site(
 ) -> Site:
     """Where and how this process tells a run."""
     from replan.cli.site import Site
-    from replan.cli.telling import Manner
+    from replan.cli.views.teller import Manner
 
     return Site(
         environment=os.environ,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.cells import one_line
 from replan.cli.options import StorageOption
 from replan.cli.process import end_with, place
+from replan.cli.views.cells import one_line
 from replan.errors import InputError
 
 if TYPE_CHECKING:

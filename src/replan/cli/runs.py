@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from replan.cli.cells import cut, one_line, padded
 from replan.cli.options import StorageOption
 from replan.cli.process import end_with, place
+from replan.cli.views.cells import cut, one_line, padded
 
 if TYPE_CHECKING:
     from replan.cli.keeping import Place

@@ -8,18 +8,18 @@ from contextlib import AsyncExitStack, suppress
 from pydantic import JsonValue
 
 from replan.cli.asking import Desk
-from replan.cli.cells import counted, harmless
-from replan.cli.course import Course, after
 from replan.cli.exits import CODES, INCOMPLETE
 from replan.cli.interview import Interview
 from replan.cli.keeping import short
 from replan.cli.keyboard import Keyboard
 from replan.cli.plan_file import PlanFile
-from replan.cli.questions import waiting_lines
 from replan.cli.signing import own_name
 from replan.cli.site import Site
 from replan.cli.stopping import Stop, heard
-from replan.cli.telling import Teller, rest_line, seconds
+from replan.cli.views.cells import counted, harmless
+from replan.cli.views.course import Course, after
+from replan.cli.views.open_asks import waiting_lines
+from replan.cli.views.teller import Teller, rest_line, seconds
 from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
 from replan.plan.model import StepStatus

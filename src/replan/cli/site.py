@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TextIO
 
 from replan.cli.keeping import Place, short
-from replan.cli.telling import Manner
+from replan.cli.views.teller import Manner
 
 
 @dataclass(frozen=True, kw_only=True)
