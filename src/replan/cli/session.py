@@ -7,15 +7,15 @@ from contextlib import AsyncExitStack, suppress
 
 from pydantic import JsonValue
 
-from replan.cli.asking import Desk
+from replan.cli.desk.dialogs import Desk
+from replan.cli.desk.interview import Interview
+from replan.cli.desk.keyboard import Keyboard
+from replan.cli.desk.signals import Stop, heard
 from replan.cli.exits import CODES, INCOMPLETE
-from replan.cli.interview import Interview
 from replan.cli.keeping import short
-from replan.cli.keyboard import Keyboard
 from replan.cli.plan_file import PlanFile
 from replan.cli.signing import own_name
 from replan.cli.site import Site
-from replan.cli.stopping import Stop, heard
 from replan.cli.views.cells import counted, harmless
 from replan.cli.views.course import Course, after
 from replan.cli.views.open_asks import waiting_lines

@@ -7,9 +7,9 @@ import pty
 
 import pytest
 
-from replan.cli.asking import Desk, Quit, answer
-from replan.cli.interview import Interview
-from replan.cli.keyboard import Keyboard
+from replan.cli.desk.dialogs import Desk, Quit, answer
+from replan.cli.desk.interview import Interview
+from replan.cli.desk.keyboard import Keyboard
 from replan.errors import StorageError
 from replan.runs.asks import Ask
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from replan.cli.stopping import Stop, heard
+from replan.cli.desk.signals import Stop, heard
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from pydantic import JsonValue
 
-from replan.cli.asking import Desk, Quit, answer
+from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.runs.asks import Ask
 
 Give = Callable[[Ask, JsonValue], Awaitable[None]]
