@@ -8,12 +8,12 @@ from uuid import uuid4
 
 from replan.calling import check_input
 from replan.cli.exits import INCOMPLETE, WRONG_USE
-from replan.cli.keeping import opened, short
-from replan.cli.logs import logging_to
-from replan.cli.orders import Order, kept, prepared
-from replan.cli.plan_file import PlanFile
+from replan.cli.kept.log_file import logging_to
+from replan.cli.kept.orders import Order, kept, prepared
+from replan.cli.kept.place import opened, short
+from replan.cli.kept.plan_file import PlanFile
+from replan.cli.kept.signature import signed
 from replan.cli.session import Session
-from replan.cli.signing import signed
 from replan.cli.site import Site
 from replan.cli.views.cells import harmless
 from replan.cli.views.notices import tracing_notice

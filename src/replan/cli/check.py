@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from replan.cli.exits import GOOD, WRONG_USE
+from replan.cli.kept.plan_text import read_plan_text
 from replan.cli.options import JsonOption
 from replan.cli.process import end_with
-from replan.cli.reading import read_plan_text
 from replan.cli.views.cells import counted, harmless, one_line, padded
 from replan.errors import InputError, TeamFileError
 

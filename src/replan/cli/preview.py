@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from replan.cli.bounds import bound_lines, bounds, team_of
 from replan.cli.exits import GOOD, WRONG_USE
-from replan.cli.orders import Order
+from replan.cli.kept.orders import Order
 from replan.cli.views.cells import harmless
 from replan.cli.views.outlook import KnownTeam, outlook, outlook_lines
 from replan.plan.markdown.document import PlanDocument

@@ -17,7 +17,7 @@ import typer
 from replan.cli.exits import INCOMPLETE, INTERRUPTED, TERMINATED, WRONG_USE
 
 if TYPE_CHECKING:
-    from replan.cli.keeping import Place
+    from replan.cli.kept.place import Place
     from replan.cli.site import Site
 
 
@@ -29,7 +29,7 @@ def end_with(command: Callable[[], int]) -> None:
     """
     # A checkpoint that somebody tampered with must not run code; LangGraph reads this on import.
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
-    from replan.cli.logs import off_the_screen
+    from replan.cli.kept.log_file import off_the_screen
     from replan.cli.views.cells import harmless
     from replan.errors import ReplanError, UsageError
     from replan.secrets.sources import learn_environment
@@ -52,7 +52,7 @@ def end_with(command: Callable[[], int]) -> None:
 
 def place(storage: str | None) -> Place:
     """Where this process finds its runs."""
-    from replan.cli.keeping import place_of
+    from replan.cli.kept.place import place_of
 
     return place_of(storage, os.environ)
 

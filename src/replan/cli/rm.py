@@ -15,7 +15,7 @@ from replan.cli.views.cells import one_line
 from replan.errors import InputError
 
 if TYPE_CHECKING:
-    from replan.cli.keeping import Place
+    from replan.cli.kept.place import Place
     from replan.ports.run_book import RunRecord
 
 
@@ -40,7 +40,7 @@ def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:
 
 
 async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
-    from replan.cli.keeping import check_idle, found, opened, short
+    from replan.cli.kept.place import check_idle, found, opened, short
 
     async with opened(place) as storage:
         # All are found before the first is removed.
@@ -61,7 +61,7 @@ async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
 def _agreed(records: list[RunRecord]) -> bool:
     if not sys.stdin.isatty():
         raise InputError("What is removed is gone. Say that you mean it with --yes.")
-    from replan.cli.keeping import short
+    from replan.cli.kept.place import short
 
     for record in records:
         typer.echo(f"{short(record.run_id)}  {record.outcome}  {one_line(record.title)}")

@@ -97,7 +97,7 @@ def run(
 
     def ran() -> int:
         from replan.cli.carry_out import carry_out
-        from replan.cli.orders import order_of, settings_of_run
+        from replan.cli.kept.orders import order_of, settings_of_run
 
         order = order_of(
             task,

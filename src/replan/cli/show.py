@@ -18,7 +18,7 @@ from replan.cli.views.cells import counted, harmless, one_line
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from replan.cli.keeping import Place
+    from replan.cli.kept.place import Place
     from replan.plan.model import PlanUpdate
     from replan.ports.journal import LedgerEntry, Spending
     from replan.ports.run_book import LoggedEvent
@@ -94,7 +94,7 @@ def _write_answer(text: str, output: TextIO, *, plain: bool) -> None:
 
 async def _found(prefix: str, place: Place) -> _Whole:
     from replan.assembly import viewer
-    from replan.cli.keeping import found, now, opened
+    from replan.cli.kept.place import found, now, opened
     from replan.runs.looking import seen
 
     async with opened(place) as storage:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from replan.cli.keeping import Place, short
+from replan.cli.kept.place import Place, short
 from replan.cli.views.teller import Manner
 
 

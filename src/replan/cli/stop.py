@@ -11,7 +11,7 @@ from replan.cli.options import RunArgument, StorageOption
 from replan.cli.process import end_with, place
 
 if TYPE_CHECKING:
-    from replan.cli.keeping import Place
+    from replan.cli.kept.place import Place
 
 
 def stop(run_id: RunArgument, *, storage: StorageOption = None) -> None:
@@ -32,8 +32,8 @@ def stop_run(prefix: str, place: Place, output: TextIO) -> int:
 
 async def _stopped(prefix: str, place: Place) -> str:
     from replan.assembly import viewer
-    from replan.cli.keeping import found, opened, short
-    from replan.cli.signing import own_name
+    from replan.cli.kept.place import found, opened, short
+    from replan.cli.kept.signature import own_name
     from replan.runtime import open_runtime
 
     async with opened(place) as storage:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from replan.cli.keeping import Place, found, opened, place_of
+from replan.cli.kept.place import Place, found, opened, place_of
 from replan.errors import ConfigurationError, InputError
 from replan.ports.run_book import RunRecord
 from replan_local.report import write_whole

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from rich.cells import cell_len
 
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.reading import read_plan_text
+from replan.cli.kept.plan_text import read_plan_text
 from replan.cli.views.cells import folded, harmless, one_line
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument

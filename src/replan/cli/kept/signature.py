@@ -17,7 +17,7 @@ from typing import cast
 from platformdirs import user_config_path
 from pydantic import JsonValue
 
-from replan.cli.orders import SIGNATURE, Order
+from replan.cli.kept.orders import SIGNATURE, Order
 
 _SIZE = 32
 _DOES = {
