@@ -10,11 +10,11 @@ from pydantic import JsonValue
 
 from replan.calling import Graph
 from replan.cli.carry_out import at_the_terminal, attempted, finished
-from replan.cli.exits import CODES, INCOMPLETE
 from replan.cli.kept.orders import Order, order_from
 from replan.cli.kept.place import check_idle, found, opened, short
 from replan.cli.kept.plan_text import read_plan_text
 from replan.cli.kept.signature import effects_of, is_signed, own_name
+from replan.cli.process import CODES, INCOMPLETE
 from replan.cli.session import Session
 from replan.cli.site import Site
 from replan.cli.views.cells import harmless

@@ -7,12 +7,12 @@ from typing import Any
 from uuid import uuid4
 
 from replan.calling import check_input
-from replan.cli.exits import INCOMPLETE, WRONG_USE
 from replan.cli.kept.log_file import logging_to
 from replan.cli.kept.orders import Order, kept, prepared
 from replan.cli.kept.place import opened, short
 from replan.cli.kept.plan_file import PlanFile
 from replan.cli.kept.signature import signed
+from replan.cli.process import INCOMPLETE, WRONG_USE
 from replan.cli.session import Session
 from replan.cli.site import Site
 from replan.cli.views.cells import harmless

@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from replan.cli.exits import INCOMPLETE, INTERRUPTED, TERMINATED, WRONG_USE
-
 if TYPE_CHECKING:
     from replan.cli.kept.place import Place
     from replan.cli.site import Site
+
+
+GOOD = 0
+INCOMPLETE = 1
+WRONG_USE = 2
+WAITING = 3
+INTERRUPTED = 130
+TERMINATED = 143
+
+CODES = {"answered": GOOD, "completed": GOOD, "waiting": WAITING}
+"""By the outcome of a run; every other one is `INCOMPLETE`."""
 
 
 def end_with(command: Callable[[], int]) -> None:

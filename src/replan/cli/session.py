@@ -11,10 +11,10 @@ from replan.cli.desk.dialogs import Desk
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
 from replan.cli.desk.signals import Stop, heard
-from replan.cli.exits import CODES, INCOMPLETE
 from replan.cli.kept.place import short
 from replan.cli.kept.plan_file import PlanFile
 from replan.cli.kept.signature import own_name
+from replan.cli.process import CODES, INCOMPLETE
 from replan.cli.site import Site
 from replan.cli.views.cells import counted, harmless
 from replan.cli.views.course import Course, after
