@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan import ExecutionContext, PlanStep, SpecialistResult
-from replan.cli.reading import read_plan_text
+from replan.cli.kept.plan_text import read_plan_text
 from replan.errors import InputError, PlanDocumentError, TeamFileError
 from replan.plan.markdown.document import PlanDocument, looks_like_plan
 from replan.plan.markdown.overlooked import overlooked

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from replan.cli.cells import harmless
+from replan.cli.views.cells import harmless
 from replan.errors import InputError
 from replan.secrets.masking import without_secrets
 

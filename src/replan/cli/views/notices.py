@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from replan.cli.cells import one_line
+from replan.cli.views.cells import one_line
 from replan.events.types import (
     Event,
     FeedbackGenerated,

@@ -15,9 +15,9 @@ from typing import TextIO
 from pydantic import JsonValue
 from rich.cells import cell_len
 
-from replan.cli.cells import folded, harmless, one_line
-from replan.cli.keyboard import Keyboard
-from replan.cli.reading import read_plan_text
+from replan.cli.desk.keyboard import Keyboard
+from replan.cli.kept.plan_text import read_plan_text
+from replan.cli.views.cells import folded, harmless, one_line
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
 from replan.runs.asks import (

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from replan.cli.keeping import now
+from replan.cli.kept.place import now
 from replan.errors import InputError, ReplanError
 from replan.events.types import Event
 from replan.plan.model import TaskPlan

@@ -6,8 +6,8 @@ from functools import partial
 
 from pydantic import JsonValue
 
-from replan.cli.cells import counted, one_line
-from replan.cli.understood import understood, understood_lines
+from replan.cli.views.cells import counted, one_line
+from replan.cli.views.understood import understood, understood_lines
 from replan.errors import Refusal
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
@@ -248,3 +248,32 @@ def _names_in(plan: TaskPlan) -> list[str]:
 
 def _ids(steps: Sequence[int]) -> str:
     return f"{'step' if len(steps) == 1 else 'steps'} {', '.join(map(str, steps))}"
+
+
+def bounds(team: KnownTeam) -> dict[str, JsonValue]:
+    """What bounds a run of a team whose plan nobody knows yet."""
+    limits = team.limits.model_dump(mode="json")
+    calls: JsonValue = {"worst": team.limits.max_model_calls}
+    return {"model_calls": calls, "limits": limits, "approval": team.approval}
+
+
+def bound_lines(team: KnownTeam) -> list[str]:
+    """What bounds a run of a team whose plan nobody knows yet, in lines; see `bounds`."""
+    limits = team.limits
+    lines = [
+        f"model calls: at most {limits.max_model_calls}",
+        f"rounds: at most {limits.max_rounds}, of at most {limits.max_steps} steps in all",
+        f"steps at once: at most {limits.max_parallel_steps}",
+    ]
+    bounds = {
+        "tokens": limits.max_tokens,
+        "cost": limits.max_cost,
+        "seconds": limits.max_seconds,
+    }
+    lines += [
+        f"{name}: no limit" if bound is None else f"{name}: at most {bound:g}"
+        for name, bound in bounds.items()
+    ]
+    if team.approval != "never":
+        lines.append(f"approval: {team.approval}")
+    return lines

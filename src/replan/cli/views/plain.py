@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from replan.cli.account import account, files, warnings
-from replan.cli.cells import harmless, one_line
-from replan.cli.notices import notice, verbose_notice
+from replan.cli.views.cells import harmless, one_line
+from replan.cli.views.notices import notice, verbose_notice
+from replan.cli.views.summary import account, files, warnings
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,

@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import JsonValue, ValidationError
 
 from replan.assembly import Graph, build_graph
-from replan.cli.reading import is_plan_path, read_plan_text
+from replan.cli.kept.plan_text import is_plan_path, read_plan_text
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value

@@ -95,6 +95,18 @@ async def found(book: RunBook, prefix: str) -> RunRecord:
             raise InputError(f"More than one run begins with '{prefix}': {ids}. Write more of it.")
 
 
+async def check_idle(storage: Storage, run: RunRecord) -> None:
+    """See that nobody works on a run.
+
+    Raises:
+        InputError: Somebody does.
+    """
+    if run.outcome == "running" and await storage.holds.is_held(run.thread_id):
+        raise InputError(
+            f"Another process works on run {short(run.run_id)} now. Wait for its end, or stop it."
+        )
+
+
 def now() -> datetime:
     """The time, with its zone."""
     return datetime.now(UTC)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
-from replan.cli.exits import INTERRUPTED, TERMINATED
+from replan.cli.process import INTERRUPTED, TERMINATED
 
 _CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
@@ -21,27 +21,17 @@ class Stop:
         is_editing: Whether an editor has the terminal: then Ctrl-C is meant for it.
     """
 
-    def __init__(
-        self, asked: asyncio.Event, *, begin: Callable[[], None], finish: Callable[[], object]
-    ) -> None:
+    def __init__(self, asked: asyncio.Event, *, finish: Callable[[], object]) -> None:
         """Prepare; `heard` takes the signals.
 
         Args:
             asked: Set at the first signal.
-            begin: Called at the first signal.
             finish: Called at the second one, when the person does not want to wait.
         """
         self.asked = asked
         self.code = 0
         self.is_editing = False
-        self._begin = begin
         self._finish = finish
-
-    def wish(self) -> None:
-        """Begin to stop, as somebody elsewhere asked for."""
-        if not self.asked.is_set():
-            self.asked.set()
-            self._begin()
 
     def take(self, number: int) -> None:
         """Take a signal, in the loop."""
@@ -51,7 +41,7 @@ class Stop:
             self._finish()
             return
         self.code = _CODES[signal.Signals(number)]
-        self.wish()
+        self.asked.set()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from replan.cli.cells import harmless, wrapped
+from replan.cli.views.cells import harmless, wrapped
 
 _LONGEST, _DEEPEST, _NARROWEST = 50_000, 12, 30
 _LEAST_COLUMN, _GAP = 5, 2

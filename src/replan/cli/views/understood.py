@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
-from replan.cli.cells import one_line, padded
+from replan.cli.views.cells import one_line, padded
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.placing import chosen_for
 from replan.state.team import SpecialistCard

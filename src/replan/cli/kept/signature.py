@@ -4,6 +4,7 @@ An order names files to write, a team to import and a server that is sent a key.
 with a key of this user, and without that signature these things are asked for again.
 """
 
+import getpass
 import hmac
 import json
 import os
@@ -16,7 +17,7 @@ from typing import cast
 from platformdirs import user_config_path
 from pydantic import JsonValue
 
-from replan.cli.orders import SIGNATURE, Order
+from replan.cli.kept.orders import SIGNATURE, Order
 
 _SIZE = 32
 _DOES = {
@@ -47,6 +48,14 @@ def is_signed(record: JsonValue, run_id: str) -> bool:
     return key is not None and hmac.compare_digest(
         found.encode("utf-8", "replace"), _signature(key, order, run_id).encode()
     )
+
+
+def own_name() -> str:
+    """The name of this user; empty where nobody knows it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # neither a variable nor the system says so
+        return ""
 
 
 def effects_of(order: Order, given: Collection[str]) -> list[str]:

@@ -9,12 +9,12 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from replan.cli.account import account, files, warnings
-from replan.cli.cells import wrapped
-from replan.cli.course import Course, Row
-from replan.cli.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.cli.markdown import columns_of, console_on, print_markdown
-from replan.cli.notices import notice, verbose_notice
+from replan.cli.views.cells import wrapped
+from replan.cli.views.course import Course, Row
+from replan.cli.views.frame import ASCII, UNICODE, Window, frame, whole_plan
+from replan.cli.views.notices import notice, verbose_notice
+from replan.cli.views.rendered import columns_of, console_on, print_markdown
+from replan.cli.views.summary import account, files, warnings
 from replan.events.types import Event, SpecialistCompleted, TaskCompleted
 from replan.plan.model import StepStatus
 from replan.state.results import Artifact

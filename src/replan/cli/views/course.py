@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from replan.cli.cells import one_line
+from replan.cli.views.cells import one_line
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from replan.cli.cells import counted, one_line
+from replan.cli.views.cells import counted, one_line
 from replan.events.types import TaskCompleted
 from replan.state.results import Artifact
 

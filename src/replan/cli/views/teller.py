@@ -10,8 +10,8 @@ from typing import Protocol, TextIO
 
 from pydantic_core import PydanticSerializationError
 
-from replan.cli.course import Course
-from replan.cli.lines import Lines
+from replan.cli.views.course import Course
+from replan.cli.views.plain import Lines
 from replan.events.types import Event, TaskCompleted
 from replan.runs.asks import Ask
 from replan.state.results import Artifact
@@ -87,7 +87,7 @@ def teller(
         return JsonTeller(output)
     is_rich = output.isatty() and not manner.plain and terminal not in _POOR_TERMINALS
     if is_rich and not manner.quiet:
-        from replan.cli.live import LiveTeller  # noqa: PLC0415 - only a terminal needs it
+        from replan.cli.views.live import LiveTeller  # noqa: PLC0415 - only a terminal needs it
 
         return LiveTeller(
             output, workspace=workspace, clock=clock, verbose=manner.verbose, made=made
@@ -171,7 +171,7 @@ class AnswerTeller(LineTeller):
 
     def tell(self, event: Event, course: Course) -> None:
         """Write the answer."""
-        from replan.cli.markdown import console_on, print_markdown  # noqa: PLC0415 - as above
+        from replan.cli.views.rendered import console_on, print_markdown  # noqa: PLC0415 - as above
 
         if isinstance(event, TaskCompleted):
             print_markdown(console_on(self.output), event.answer.text)

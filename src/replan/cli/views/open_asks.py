@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from replan.cli.cells import counted, one_line
+from replan.cli.views.cells import counted, one_line
 from replan.runs.asks import PLAN, Ask
 
 

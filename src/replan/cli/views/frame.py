@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
-from replan.cli.cells import cut, folded, padded, steady
-from replan.cli.course import Course, Row
+from replan.cli.views.cells import cut, folded, padded, steady
+from replan.cli.views.course import Course, Row
 from replan.plan.model import StepStatus
 
 _FRAMES_PER_SECOND = 8
