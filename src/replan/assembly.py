@@ -25,6 +25,7 @@ from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
 from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
+from replan.ports.folders import Folders
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.ports.specialist_port import SpecialistPort
@@ -121,6 +122,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
     planning = built.get("host.planning_model", thinking)
     feedback = built.get("host.feedback_model", thinking)
     merged = team.calls == "merged"
+    workspace = Path(team.workspace or "")
     return Services(
         models=HostModels(
             thinking=thinking,
@@ -146,8 +148,8 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         settings=team.settings,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
-        out=None if team.out is None else Path(team.out),
-        clock=lambda: datetime.now(UTC),
+        folders=Folders(workspace, Path(team.out) if team.out else workspace),
+        clock=partial(datetime.now, UTC),
         new_id=lambda: uuid.uuid4().hex,
         prices=dict(team.prices),
         unpriced={

@@ -32,7 +32,7 @@ from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import limit_value
-from replan.steps.step_questions import ANSWERS
+from replan.steps.step_record import ANSWERS
 
 
 @dataclass(frozen=True, kw_only=True)

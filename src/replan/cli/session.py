@@ -34,7 +34,7 @@ from replan.runs.event_log import EventLog
 from replan.runs.looking import config_of
 from replan.runs.requests import BEAT, answers_in, note_answers
 from replan.runs.running import stream_graph
-from replan.steps.step_questions import ANSWERS
+from replan.steps.step_record import ANSWERS
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessageChunk
 from langchain_core.runnables import RunnableConfig
@@ -13,6 +13,8 @@ from langgraph.runtime import Runtime
 _CHECKPOINTER = "__pregel_checkpointer"
 _READ = "__pregel_read"
 _RUNTIME = "__pregel_runtime"
+# LangChain copies what does not begin like this into the metadata, which checkpoints keep.
+_BOUNDS = "__replan_caller_bounds"
 
 inherited_config = var_child_runnable_config
 """The configuration that what runs here finds without being handed it."""
@@ -43,6 +45,39 @@ def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) ->
     """Let graphs inside of a task take over its runtime, under no control and with this context."""
     own = runtime.override(control=None, context=context)
     return {**config, "configurable": {**configurable(config), _RUNTIME: own}}
+
+
+class CallerBounds(NamedTuple):
+    """LangGraph's bounds as the caller gave them; None where it did not."""
+
+    recursion_limit: int | None = None
+    max_concurrency: int | None = None
+
+
+def with_bounds(config: RunnableConfig, bounds: CallerBounds) -> RunnableConfig:
+    """Keep the caller's bounds in a configuration that has none."""
+    return {**config, "configurable": {**configurable(config), _BOUNDS: bounds}}
+
+
+def bounds_in(config: RunnableConfig) -> CallerBounds:
+    """The caller's bounds."""
+    return configurable(config).get(_BOUNDS) or CallerBounds()
+
+
+def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
+    """The configuration for what a task runs, such as a graph of its own.
+
+    It comes to its end when the run is to stop: LangGraph would stop it at its next super-step,
+    without the grace that running steps have. LangGraph's bounds hold there as the caller gave
+    them. Nor does a context of the task's own kind bind another team's.
+    """
+    given = runtime_in(config)
+    if given is not None:
+        is_own = isinstance(given.context, own_context)
+        config = with_runtime(config, given, None if is_own else given.context)
+    own = {key: value for key, value in config.items() if key not in CallerBounds._fields}
+    bounds = {key: each for key, each in bounds_in(config)._asdict().items() if each is not None}
+    return cast(RunnableConfig, {**own, **bounds})
 
 
 def configurable(config: RunnableConfig) -> Mapping[str, Any]:

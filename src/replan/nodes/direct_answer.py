@@ -1,5 +1,8 @@
 """`direct_answer`: answer a simple request, with the answer that thinking brought if it did."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -11,8 +14,8 @@ from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
 from replan.models.reply_end import refusal_in, refused
-from replan.models.transcript import Transcript
-from replan.ports.folders import within
+from replan.models.transcript import Transcript, transcript_at_work
+from replan.ports.folders import Folders, folders_at_work
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
 from replan.services import Services
@@ -75,7 +78,7 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, Ou
     shown = AnswerStream(call.emitter, None)
     record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
-        with record.at_work(attempt=1), within(services.folders):
+        with _at_work(record, services.folders):
             text = read_answer(await call.ask(services.models.direct, prompt, shown))
     except LimitReachedError as error:
         await call.tell_limit(error.limit, error.value)
@@ -87,3 +90,14 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, Ou
         return shown.finish(text), "answered", limit
     why = call.end.why or "the model gave an empty reply"
     return shown.finish(f"There is no answer: {why}."), "failed", limit
+
+
+@contextmanager
+def _at_work(record: Transcript, folders: Folders) -> Generator[None]:
+    """Let tools find what they work with."""
+    before = transcript_at_work.set(lambda: record), folders_at_work.set(folders)
+    try:
+        yield
+    finally:
+        transcript_at_work.reset(before[0])
+        folders_at_work.reset(before[1])

@@ -13,7 +13,7 @@ from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.questions import Question, read_answers
 from replan.state.waiting import open_questions
-from replan.steps.step_questions import ANSWERS
+from replan.steps.step_record import ANSWERS
 
 
 @with_new_settings

@@ -1,7 +1,5 @@
 """The folders of the step that is being done, for tools, which are called without its context."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,20 +18,10 @@ class Folders:
     out: Path
 
 
-_HERE = Folders(Path(), Path())
-_folders: ContextVar[Folders] = ContextVar("folders", default=_HERE)
+HERE = Folders(Path(), Path())
+folders_at_work: ContextVar[Folders] = ContextVar("folders", default=HERE)
 
 
 def folders_of_step() -> Folders:
     """Give the folders of the step that is being done; outside of one, the working directory."""
-    return _folders.get()
-
-
-@contextmanager
-def within(folders: Folders) -> Generator[None]:
-    """Do what is inside in these folders."""
-    before = _folders.set(folders)
-    try:
-        yield
-    finally:
-        _folders.reset(before)
+    return folders_at_work.get()
