@@ -35,8 +35,7 @@ from replan.secrets.sources import learn_environment
 from replan.services import HostModels, Services
 from replan.specialists.foreign import call
 from replan.specialists.tools import chat_with_tools
-from replan.spending.prices import price_of
-from replan.spending.scopes import check_prices
+from replan.spending.scopes import check_prices, price_of
 from replan.state.entrance import Entrance
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats

@@ -28,10 +28,10 @@ from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.budget import within_budget
 from replan.secrets.masking import without_secrets
 from replan.secrets.records import with_masked_traceback
-from replan.spending.account import RUN, Account
+from replan.spending.account import Account
 from replan.spending.deadline import in_time, was_cut_off
 from replan.spending.meter import Meter
-from replan.spending.scopes import step_scopes
+from replan.spending.scopes import RUN, step_scopes
 from replan.state.limits import LimitHit, Limits, RunSettings
 from replan.state.questions import Question
 from replan.state.results import (
@@ -235,7 +235,7 @@ class Attempts:
         """Make the attempt within its time and with the calls that it may make."""
         async with meter:
             seconds = self._step.timeout or self.limits.step_timeout
-            return await in_time(partial(self._call, meter), self._account, meter, seconds)
+            return await in_time(partial(self._call, meter), meter, seconds)
 
     async def _call(self, meter: Meter) -> SpecialistResult:
         """Run the specialist, in a task of its own: what stands in its context ends with it."""
