@@ -161,6 +161,23 @@ def tool(given: object, info: ValidationInfo) -> object:
     return cast("object", found)
 
 
+def output_type(given: object, info: ValidationInfo) -> object:
+    """Take a type that pydantic knows a JSON schema of, or in a file its name."""
+    from replan.replies.shape import Shape  # noqa: PLC0415 - few teams have some
+
+    found = _named(given, info)
+    around = _around(info)
+    if around is not None and not around.imports and not comes_with_replan(str(given)):
+        return found
+    try:
+        Shape(found)
+    except TypeError as error:
+        reason = f"pydantic makes no JSON schema of it: {error}"
+        fix = "Give a pydantic model, a dataclass, a TypedDict or a type such as list[Model]."
+        raise refused("no_type", reason, fix) from error
+    return found
+
+
 def callback(given: object, info: ValidationInfo) -> object:
     """Take an object with some of the hooks."""
     from replan.events import callbacks  # noqa: PLC0415 - few teams have some
@@ -331,6 +348,7 @@ if TYPE_CHECKING:
     Work = Any
     Tool = BaseTool | Callable[..., Any] | dict[str, Any]
     Callback = object
+    OutputType = Any
     ReadySpecialist = SpecialistPort
     Workspace = Out = Path | str | None
     Row = Sequence
@@ -341,6 +359,7 @@ else:
     InputProcessor = OutputProcessor = Function
     Work = Annotated[Any, PlainValidator(work), WithJsonSchema(_REFERENCE)]
     Tool = Annotated[Any, PlainValidator(tool), WithJsonSchema(_TOOL)]
+    OutputType = Annotated[Any, PlainValidator(output_type), WithJsonSchema(_REFERENCE)]
     Callback = Annotated[Any, PlainValidator(callback), WithJsonSchema(_REFERENCE)]
     ReadySpecialist = Annotated[Any, PlainValidator(ready), WithJsonSchema(_REFERENCE)]
     Workspace = Annotated[

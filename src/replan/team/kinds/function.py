@@ -4,18 +4,18 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from replan.team.chats import Chats
 from replan.team.fields import Function as AnyFunction
-from replan.team.kinds.member import Member
+from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort
 
 
-class Function(Member):
+class Function(Giving):
     """A specialist that is a function.
 
     Attributes:
-        run: A function, sync or async, of the ExecutionContext; it gives text, a message or a
-            SpecialistResult.
+        run: A function, sync or async, of the ExecutionContext; it gives text, a message, a
+            SpecialistResult, or with an output_type a value of it.
     """
 
     marks: ClassVar[tuple[str, ...]] = ("run",)
@@ -28,4 +28,4 @@ class Function(Member):
         from replan.specialists.function import FunctionSpecialist
 
         work = cast("AnyFunction", self.run)
-        return FunctionSpecialist(self.card_with(effects_of_work(work)), work)
+        return FunctionSpecialist(self.card_with(effects_of_work(work)), work, self.shape)
