@@ -3,12 +3,12 @@
 # pyright: reportUnknownMemberType=false
 
 import os
-import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from langchain_core.language_models import FakeListChatModel
@@ -33,7 +33,7 @@ from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
 from replan.secrets.sources import learn_environment
 from replan.services import HostModels, Services
-from replan.specialists.foreign import call
+from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
 from replan.spending.scopes import check_prices, price_of
 from replan.state.entrance import Entrance
@@ -152,7 +152,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         workspace=None if team.workspace is None else Path(team.workspace),
         folders=Folders(workspace, Path(team.out) if team.out else workspace),
         clock=partial(datetime.now, UTC),
-        new_id=lambda: uuid.uuid4().hex,
+        new_id=partial(token_hex, 16),
         prices=dict(team.prices),
         unpriced={
             field: chat.names[0]

@@ -25,7 +25,7 @@ from replan.cli.stopping import Stop, heard
 from replan.cli.telling import Manner, Teller, rest_line, seconds
 from replan.errors import StorageError, ThreadLostError
 from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
-from replan.models.listening import without_tokens
+from replan.langgraph_inside.tasks import without_tokens
 from replan.plan.model import StepStatus
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage

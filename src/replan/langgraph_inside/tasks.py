@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple, cast
 
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.messages import AIMessageChunk
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langgraph.graph.message import push_message
 from langgraph.runtime import Runtime
 
@@ -15,6 +16,7 @@ _READ = "__pregel_read"
 _RUNTIME = "__pregel_runtime"
 # LangChain copies what does not begin like this into the metadata, which checkpoints keep.
 _BOUNDS = "__replan_caller_bounds"
+_UNHEARD = "__replan_tokens_unheard"
 
 inherited_config = var_child_runnable_config
 """The configuration that what runs here finds without being handed it."""
@@ -80,6 +82,33 @@ def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
     return cast(RunnableConfig, {**own, **bounds})
 
 
+def with_handlers(
+    config: RunnableConfig,
+    handlers: Sequence[BaseCallbackHandler],
+    *,
+    tags: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+) -> RunnableConfig:
+    """Give a node's configuration with more callbacks, tags and metadata.
+
+    LangChain's `merge_configs` fills both sides up from the surroundings first. What a node gets
+    is whole already, and there is a merge around each call of a model.
+    """
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):
+        callbacks = callbacks.copy()
+        for handler in handlers:
+            callbacks.add_handler(handler, inherit=True)
+    else:
+        callbacks = [*(callbacks or []), *handlers]
+    return {
+        **config,
+        "callbacks": callbacks,
+        "tags": [*config.get("tags", []), *tags],
+        "metadata": {**config.get("metadata", {}), **(metadata or {})},
+    }
+
+
 def configurable(config: RunnableConfig) -> Mapping[str, Any]:
     """What a configuration holds for nodes."""
     return config.get("configurable", {})
@@ -88,6 +117,21 @@ def configurable(config: RunnableConfig) -> Mapping[str, Any]:
 def push_text(text: str, message_id: str) -> None:
     """Show a piece of text in the `messages` mode, and put nothing into the state."""
     push_message(AIMessageChunk(content=text, id=message_id), state_key=None)
+
+
+def without_tokens(config: RunnableConfig) -> RunnableConfig:
+    """Say that whoever reads the stream of custom events reads no tokens."""
+    return merge_configs(config, {"configurable": {_UNHEARD: True}})
+
+
+def stream_is_heard(write: Callable[[Any], None], config: RunnableConfig) -> bool:
+    """Whether tokens that are written to LangGraph's stream reach somebody.
+
+    Args:
+        write: The stream writer of the node.
+        config: The configuration of the node.
+    """
+    return not (configurable(config).get(_UNHEARD) or does_nothing(write))
 
 
 def does_nothing(write: Callable[[Any], None]) -> bool:

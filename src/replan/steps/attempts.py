@@ -14,9 +14,12 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 from replan.errors import LimitReachedError, StorageError
 from replan.events.types import LimitReached, SpecialistToken
 from replan.failures import can_pass, describe
-from replan.langgraph_inside.tasks import config_inside, inherited_config
-from replan.models.handlers import with_handlers
-from replan.models.listening import stream_is_heard
+from replan.langgraph_inside.tasks import (
+    config_inside,
+    inherited_config,
+    stream_is_heard,
+    with_handlers,
+)
 from replan.models.pauses import pause_if_busy
 from replan.models.retries import retried
 from replan.models.transcript import transcript_at_work

@@ -133,7 +133,6 @@ class Board:
 
     Attributes:
         state: What the round began with, read once for all its tasks.
-        plan: The plan of the round.
         round: Its number.
         sent: Whom each step was sent to.
         conversation: What of the conversation its specialists see.
@@ -163,11 +162,20 @@ class Board:
         """Take the state of the round; whoever goes on with one may have other settings."""
         self.state = state
         self.settings = settings_of(state)
-        self.plan = state.get("current_plan") or TaskPlan()
+        self._plan = state.get("current_plan") or TaskPlan()
+        self._steps = {step.id: step for step in self._plan.steps}
         self.round = state.get("current_round", 1)
         self.sent: dict[int, list[Assignment]] = {}
         for assignment in state.get("dispatched", []):
             self.sent.setdefault(assignment.step_id, []).append(assignment)
+
+    def step(self, step_id: int) -> PlanStep:
+        """Find a step of the round's plan.
+
+        Raises:
+            UnknownStepError: No step has this id.
+        """
+        return self._steps.get(step_id) or self._plan.step(step_id)
 
     @property
     def is_taken(self) -> bool:

@@ -65,7 +65,7 @@ class StepRun:
         run_id = board.state.get("run_id", "")
         hooks = services.hooks.of(run_id)
         emitter = Emitter(runtime.stream_writer, hooks, run_id, board.round, board.counter)
-        step = board.plan.step(sent["step_id"])
+        step = board.step(sent["step_id"])
         return cls(step, sent["specialist"], board, emitter, services, runtime, config)
 
     @property
@@ -93,7 +93,7 @@ class StepRun:
     async def _take(self) -> SpecialistResult | None:
         """Do the step if its turn comes in this round."""
         inputs: Mapping[int, str] = {}
-        if self.step.awaits:
+        if self.step.dependencies or self.step.condition:
             awaited, results = await self._awaited()
             match readiness(self.step, awaited):
                 case "skip":
@@ -155,7 +155,7 @@ class StepRun:
         """The steps that this one waits for, as they have come to be, and results by step."""
         steps, results = dict[int, PlanStep](), results_in(self.board.state)
         for step_id in self.step.awaits:
-            step = self.board.plan.step(step_id)
+            step = self.board.step(step_id)
             if step.status in (StepStatus.PENDING, StepStatus.EXECUTING):
                 step, results[step_id] = await self._ended(step)
             steps[step_id] = step
