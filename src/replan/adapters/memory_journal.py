@@ -24,7 +24,7 @@ from replan.ports.journal import (
     Spending,
     begun_already,
 )
-from replan.spending.account import TIMES
+from replan.spending.deadline import TIMES
 from replan.spending.refusals import first_refusal
 from replan.state.results import SpecialistResult
 

@@ -89,7 +89,7 @@ def _is_merged(config: "Team") -> bool | None:
 
 def dearest_token(config: "Team") -> float | None:
     """What a token costs at most; none where a model has no price, or where nobody knows it."""
-    from replan.spending.prices import price_of  # noqa: PLC0415 - the check without a team is light
+    from replan.spending.scopes import price_of  # noqa: PLC0415 - the check without a team is light
 
     dearest = 0.0
     for model in config.chat_models.values():

@@ -65,6 +65,14 @@ def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedSta
     return {"settings": new, "max_rounds": max(1, more)}
 
 
+def as_called(
+    state: EnhancedState, runtime: Runtime[RunSettings], services: Services
+) -> EnhancedState:
+    """The state with the settings that came with the call, within what the team allows."""
+    kept = within_team(state, services)
+    return {**kept, **resumed_with(kept, asked_in(runtime, services))}
+
+
 def with_new_settings(node: Node) -> Node:
     """Let a node see the settings that came with the call, and put them into the state.
 

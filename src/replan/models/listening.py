@@ -1,37 +1,25 @@
 """Whether somebody hears the pieces of a reply: if nobody does, it is asked for as a whole."""
 
-from collections.abc import Callable
-from typing import Any
-
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.callbacks import (
+    AsyncCallbackHandler,
+    BaseCallbackHandler,
+    BaseCallbackManager,
+)
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.config import ensure_config
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
 from replan.langgraph_inside.callbacks import is_fed_by_streams
-from replan.langgraph_inside.tasks import does_nothing
-from replan.models.handlers import handlers_of
-
-# LangChain copies what does not begin like this into the metadata, which checkpoints keep.
-_UNHEARD = "__replan_tokens_unheard"
 
 # A log of runs gets tokens, too, and is no reason to stream.
 _NOT_LISTENING = (BaseCallbackHandler, AsyncCallbackHandler, BaseTracer, AsyncBaseTracer)
 
 
-def without_tokens(config: RunnableConfig) -> RunnableConfig:
-    """Say that whoever reads the stream of custom events reads no tokens."""
-    return merge_configs(config, {"configurable": {_UNHEARD: True}})
-
-
-def stream_is_heard(write: Callable[[Any], None], config: RunnableConfig) -> bool:
-    """Whether tokens that are written to LangGraph's stream reach somebody.
-
-    Args:
-        write: The stream writer of the node.
-        config: The configuration of the node.
-    """
-    return not (config.get("configurable", {}).get(_UNHEARD) or does_nothing(write))
+def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
+    """The callbacks of a configuration, or of what runs right now."""
+    given = config.get("callbacks")
+    callbacks = (ensure_config().get("callbacks") if given is None else given) or []
+    return callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
 
 
 def has_listener(config: RunnableConfig) -> bool:

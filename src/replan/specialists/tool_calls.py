@@ -23,7 +23,7 @@ from replan.models.transcript import ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
 from replan.prompts.budget import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
-from replan.specialists.foreign import call
+from replan.specialists.function import call
 from replan.state.questions import read_call_decision
 from replan.state.team import Effects
 from replan.state.verdicts import ask_what_became_of

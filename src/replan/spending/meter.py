@@ -1,5 +1,6 @@
 """Reserves the model calls of a node or an attempt, counts them, stops what would be too much."""
 
+import asyncio
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
@@ -19,13 +20,12 @@ from replan.ports.allowance import Request
 from replan.ports.journal import Spending
 from replan.spending.account import Account
 from replan.spending.charging import charged_for_error, charged_for_reply, reported_tokens
-from replan.spending.home_loop import HomeLoop, running_loop
-from replan.spending.line import Line
+from replan.spending.deadline import Stopwatch
+from replan.spending.fitting import Ask, Permit
 from replan.spending.met_calls import MetCalls
-from replan.spending.permits import Ask, Permit, Scope
-from replan.spending.prices import price_of
 from replan.spending.request_size import likely_tokens, most_tokens
-from replan.spending.stopwatch import Stopwatch
+from replan.spending.scopes import Scope, price_of
+from replan.spending.waiting import HomeLoop, Line
 from replan.state.limits import Price
 from replan.state.usage import TokenCount
 
@@ -56,6 +56,7 @@ class Meter:
     Attributes:
         handler: What stands among the callbacks of a configuration.
         scopes: What calls are charged to.
+        clocks: How long they were at work.
         count: What was used so far.
     """
 
@@ -80,6 +81,7 @@ class Meter:
         self.count = TokenCount()
         self._refused: LimitReachedError | None = None
         self.scopes = scopes
+        self.clocks = account.clocks
         self.handler = MetCalls(self, on_token)
         self._account = account
         self._new_id = new_id
@@ -126,7 +128,7 @@ class Meter:
     @property
     def stuck(self) -> float:
         """Seconds for which it waits for room while no call of the run comes to its end."""
-        return self._line.stuck
+        return self._line.stuck if self._line.since else 0.0
 
     @asynccontextmanager
     async def allowed(self, request: Request) -> AsyncGenerator[int | None]:
@@ -195,9 +197,10 @@ class Meter:
 
     async def _take(self, request: Request) -> Permit:
         self._check_time()
-        ask = self._ask(request, running_loop())
+        loop = asyncio.get_running_loop()
+        ask = self._ask(request, loop)
         with self._refusal_noted():
-            if self._home.is_here:
+            if loop is self._home.loop:
                 permit = await self._account.take(ask, self._line.waiting_of)
             else:
                 permit = await self._line.room_elsewhere(ask)
@@ -226,7 +229,7 @@ class Meter:
     async def _settle(
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
     ) -> None:
-        if self._home.is_here:
+        if asyncio.get_running_loop() is self._home.loop:
             await self._account.settle(permit, used, counted)
         else:
             self._settle_plain(permit, used, counted)
@@ -275,8 +278,9 @@ class Meter:
         return None
 
     def _ask(self, request: Request, loop: AbstractEventLoop | None) -> Ask:
-        price = price_of(request.names, self._prices)
-        if price is None and any(scope.budget.max_cost is not None for scope in self.scopes):
+        is_money_bound = any(scope.budget.max_cost is not None for scope in self.scopes)
+        price = price_of(request.names, self._prices) if self._prices or is_money_bound else None
+        if price is None and is_money_bound:
             raise UnpricedModelError("prices", request.model)
         most = most_tokens(request.messages, request.tools)
         is_bound = any(scope.bounds_amounts for scope in self.scopes)
