@@ -59,7 +59,6 @@ class _Begun:
     error: str = ""
 
     def end(self, outcome: AttemptOutcome, at: datetime, error: str) -> None:
-        """Say how it ended, unless that is known."""
         if self.outcome in UNKNOWN_ENDS:
             self.outcome, self.ended_at, self.error = outcome, at, error
 
@@ -126,11 +125,6 @@ class MemoryJournal:
         return {name: scope.charged for name, scope in self._seen(run_id).scopes.items()}
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
-        """Record that an attempt begins, unless its result is on record.
-
-        Raises:
-            StorageError: Somebody else began it.
-        """
         run = self._run(attempt.run_id)
         known = run.results.get(key or attempt.key) or run.results.get(attempt.key)
         if known is not None:
@@ -184,7 +178,6 @@ class MemoryJournal:
             self._put_away(run_id, _Run(scopes=run.scopes, attempts=run.attempts, notes=notes))
 
     def forget(self, run_id: str) -> None:
-        """Forget all of a run."""
         self._open.pop(run_id, None)
         self._closed_size -= len(self._closed.pop(run_id, b""))
         self._given_up.discard(run_id)
@@ -194,11 +187,7 @@ class MemoryJournal:
         return attempts.setdefault((attempt.key, attempt.number), _Begun(attempt))
 
     def _seen(self, run_id: str) -> _Run:
-        """The rows of a run to be read; none if it is not known.
-
-        Raises:
-            StorageError: They had to give way.
-        """
+        """The rows of a run to be read; none if it is not known."""
         if run_id in self._given_up:
             raise StorageError(
                 "in memory",
@@ -211,7 +200,6 @@ class MemoryJournal:
         return self._open.get(run_id) or _Run()
 
     def _run(self, run_id: str) -> _Run:
-        """The rows of a run that is at work."""
         run = self._open.setdefault(run_id, self._seen(run_id))
         self._closed_size -= len(self._closed.pop(run_id, b""))
         self._open.move_to_end(run_id)
@@ -222,7 +210,6 @@ class MemoryJournal:
         return run
 
     def _put_away(self, run_id: str, run: _Run) -> None:
-        """Keep a run that is over in few bytes."""
         rows = pickle.dumps(run)
         self._closed_size += len(rows) - len(self._closed.pop(run_id, b""))
         self._closed[run_id] = rows

@@ -40,7 +40,6 @@ class MemoryRunBook:
             self._records[run_id] = known.replace(outcome=outcome, updated_at=at)
 
     async def get(self, run_id: str) -> RunRecord | None:
-        """The run with exactly this id."""
         return self._records.get(run_id)
 
     async def find(self, prefix: str) -> Sequence[RunRecord]:
@@ -52,11 +51,7 @@ class MemoryRunBook:
         return self._newest_first()[:limit]
 
     async def remove(self, run_id: str) -> None:
-        """Remove a run with its journal and events, and its thread if no other run is on it.
-
-        Raises:
-            ThreadBusyError: A run works on the thread.
-        """
+        """Remove a run with its journal and events, and its thread if no other run is on it."""
         record = self._records.get(run_id)
         if record is None:
             self._forget(run_id)
@@ -96,7 +91,6 @@ class MemoryRunBook:
         return sorted(found, key=lambda request: (request.at, request.name))
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
-        """Say that these were heeded, or are past."""
         for request in requests:
             self._requests.pop(request.name, None)
 

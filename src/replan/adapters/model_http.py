@@ -45,7 +45,6 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
         weakref.finalize(self, _close_all, self._held).atexit = False
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """Send a request over the connections of the running loop."""
         client = await self._of_this_loop()
         if options.get("stream"):
             return streamed(await _sent(client, request, options))
@@ -80,11 +79,6 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
 
 
 async def _sent(client: _Client, request: Any, options: dict[str, Any]) -> httpx2.Response:
-    """Send a request, and give the reply before its body is read.
-
-    Raises:
-        ConfigurationError: The server redirects.
-    """
     asked: dict[str, Any] = {**options, "stream": True, "follow_redirects": False}
     response = await client.send(request, **asked)
     try:

@@ -20,11 +20,7 @@ _LONGEST_END = 3
 
 
 def check_no_redirect(response: httpx2.Response) -> None:
-    """Refuse to send a conversation to another address than the one that was named.
-
-    Raises:
-        ConfigurationError: The server redirects.
-    """
+    """Refuse to send a conversation to another address than the one that was named."""
     if not response.has_redirect_location:
         return
     asked, other = response.request.url, response.request.url.join(response.headers["location"])
@@ -38,11 +34,6 @@ def check_no_redirect(response: httpx2.Response) -> None:
 
 
 async def whole(response: httpx2.Response) -> httpx2.Response:
-    """Read the body of a reply.
-
-    Raises:
-        ReplyTooLongError: It goes on beyond `LONGEST_BODY`.
-    """
     parts, length = list[bytes](), 0
     try:
         async for part in response.aiter_bytes():
@@ -94,7 +85,6 @@ class _Events(httpx2.AsyncByteStream):
             yield part
 
     async def aclose(self) -> None:
-        """Close the connection."""
         await self._response.aclose()
 
 
@@ -104,7 +94,6 @@ def _last_end(seen: bytes) -> int:
 
 
 def _headers(response: httpx2.Response) -> httpx2.Headers:
-    """The headers of a body that is decoded."""
     kept = [
         (name, value)
         for name, value in response.headers.multi_items()

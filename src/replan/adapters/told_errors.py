@@ -45,7 +45,6 @@ def _fields(value: object) -> dict[str, object]:
 
 
 def _status(value: object) -> int | None:
-    """Read a status, as a number or as the name of a kind of error."""
     if isinstance(value, str):
         number = int(value) if value.isdecimal() else _STATUS_OF_KIND.get(value, 0)
     else:

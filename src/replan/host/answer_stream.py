@@ -32,7 +32,6 @@ class AnswerStream:
         self._begin()
 
     def feed(self, chunk: str) -> None:
-        """Take the next piece of the reply."""
         if self._gate is None:
             text = self._held + chunk
             if not self._shown and _may_be_wrapped(text.lstrip()):
@@ -84,14 +83,6 @@ def _may_be_wrapped(text: str) -> bool:
 
 
 def show(emitter: Emitter, text: str, message_id: str, *, is_pushed: bool) -> None:
-    """Show one piece of an answer.
-
-    Args:
-        emitter: Tells of the piece as an event.
-        text: The piece.
-        message_id: The message that it belongs to.
-        is_pushed: Whether somebody may read LangGraph's `messages` mode.
-    """
     emitter.stream(AnswerToken, text=text)
     if is_pushed:
         push_text(text, message_id)

@@ -28,7 +28,6 @@ def first_plan_waits(settings: RunSettings, *, handed_in: bool) -> bool:
 
 
 def revision_waits(settings: RunSettings) -> bool:
-    """Whether a revised plan waits for approval."""
     return settings.approval in ("revisions", "always")
 
 
@@ -55,10 +54,6 @@ def changed_by_person(
 
     The document is kept byte for byte. Marks count for steps that were not finished: one that a
     person marks as done or skipped is not run.
-
-    Raises:
-        InputError: The document is empty, or asks for changes that cannot be made.
-        PlanDocumentError: The document has mistakes.
     """
     if not text.strip():
         raise InputError("There is no changed plan. Give the whole document under 'plan'.")
@@ -93,7 +88,6 @@ def _placed(refusal: Refusal, document: PlanDocument) -> str:
 
 
 def _named(step: PlanStep, old: TaskPlan, team: Sequence[SpecialistCard]) -> PlanStep:
-    """The step with names as the team writes them, and with what no document can say."""
     names = tuple(dict.fromkeys(find_specialist(name, team) or name for name in step.specialists))
     before = old.by_id.get(step.id)
     return step.replace(

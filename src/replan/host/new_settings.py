@@ -48,12 +48,7 @@ def _within(asked: RunSettings, services: Services) -> RunSettings:
 
 
 def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
-    """What settings change in the state of a run that is under way; nothing if they are the same.
-
-    Args:
-        state: The run.
-        asked: The new settings; fields that are left out stay as they are.
-    """
+    """What settings change in the state of a run under way; nothing if they are the same."""
     if asked is None:
         return {}
     old = settings_of(state)
@@ -100,7 +95,6 @@ def with_new_settings(node: Node) -> Node:
 
 
 def _after(told: list[str], warnings: list[str] | Overwrite) -> list[str] | Overwrite:
-    """The warnings of a node after those that were told before it."""
     if isinstance(warnings, Overwrite):
         return Overwrite([*told, *warnings.value])
     return [*told, *warnings]

@@ -122,7 +122,6 @@ class _Revision:
 
 
 def _less(change: PlanChange, refused: Refused, team: Collection[str] | None) -> PlanChange | None:
-    """Give a change without the specialists that it is refused for."""
     if refused.refusal.code != "unknown_specialist":
         return None
     if isinstance(change, AddStep):
@@ -170,7 +169,6 @@ def _stamped(step: PlanStep, before: PlanStep | None, revision: _Revision) -> Pl
 
 
 def unstarted(step: PlanStep) -> PlanStep:
-    """Give a step as if it had never run."""
     return step.replace(
         status=StepStatus.PENDING,
         result="",

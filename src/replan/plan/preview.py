@@ -57,19 +57,13 @@ class Bounds(Protocol):
     """What of a run's limits bounds its model calls; `Limits` has it."""
 
     @property
-    def max_rounds(self) -> int:
-        """Rounds of dispatch and judgement."""
-        ...
+    def max_rounds(self) -> int: ...
 
     @property
-    def max_steps(self) -> int:
-        """Steps of the plan that a run may start."""
-        ...
+    def max_steps(self) -> int: ...
 
     @property
-    def max_model_calls(self) -> int:
-        """Model calls of the whole run."""
-        ...
+    def max_model_calls(self) -> int: ...
 
     @property
     def max_stalls(self) -> int:
@@ -77,44 +71,28 @@ class Bounds(Protocol):
         ...
 
     @property
-    def step_retries(self) -> int:
-        """Tries of a step beside the first."""
-        ...
+    def step_retries(self) -> int: ...
 
     @property
-    def per_step(self) -> StepBounds:
-        """What each step may spend."""
-        ...
+    def per_step(self) -> StepBounds: ...
 
 
 class Preview(Value):
-    """What can be known of a plan before it runs.
+    """What can be known of a plan before it runs."""
 
-    Attributes:
-        title: The plan's title.
-        steps: All steps.
-        open_steps: Those that are neither completed, skipped nor failed.
-        width: How many open steps can run at once at most.
-        critical_path: The longest chain of open steps that wait for each other.
-        critical_length: How long it is, in estimated seconds, or in steps without estimates.
-        beyond: The open steps that `max_steps` keeps from starting.
-        blocked: The open steps that can never start without a revision.
-        conflicts: What several steps write that may run at the same time.
-    """
-
-    title: str
+    title: str  # the plan's title
     steps: int
-    open_steps: int
-    width: int
-    critical_path: tuple[int, ...]
-    critical_length: float
-    beyond: tuple[int, ...]
-    blocked: tuple[int, ...]
+    open_steps: int  # those that are neither completed, skipped nor failed
+    width: int  # how many open steps can run at once at most
+    critical_path: tuple[int, ...]  # the longest chain of open steps that wait for each other
+    critical_length: float  # how long it is, in estimated seconds, or in steps without estimates
+    beyond: tuple[int, ...]  # the open steps that `max_steps` keeps from starting
+    blocked: tuple[int, ...]  # the open steps that can never start without a revision
+    # What several steps write that may run at the same time.
     conflicts: tuple[WriteConflict, ...] = ()
 
 
 def preview(plan: TaskPlan, limits: Bounds) -> Preview:
-    """Look ahead at a plan that has no cycles."""
     ahead = plan.replace(steps=tuple(plan.open_steps()))
     still_open = {step.id for step in ahead.steps}
     return Preview(
@@ -205,14 +183,12 @@ def worst_case_calls(
 
 
 def _startable(plan: TaskPlan, limits: Bounds) -> tuple[PlanStep, ...]:
-    """The steps that a run can start without a revision."""
     never = {step.id for step in (*blocked_steps(plan), *skippable_steps(plan))}
     allowed = plan.replace(steps=plan.steps[: limits.max_steps])
     return tuple(step for step in allowed.open_steps() if step.id not in never)
 
 
 def _handles_failure(step: PlanStep, plan: TaskPlan) -> bool:
-    """Whether a step runs only if one fails that has not ended."""
     condition = step.condition
     if condition is None or condition.outcome != "failed":
         return False

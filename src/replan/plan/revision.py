@@ -37,7 +37,6 @@ class Draft:
     title: str
 
     def place(self, step_id: int) -> int | None:
-        """Tell where a step stands."""
         return next((at for at, step in enumerate(self.steps) if step.id == step_id), None)
 
 
@@ -52,13 +51,7 @@ def carry_out(plan: TaskPlan, changes: Sequence[PlanChange]) -> Draft:
 def attempt(
     plan: TaskPlan, changes: Sequence[PlanChange], team: Collection[str] | None
 ) -> tuple[Draft, list[Refused]]:
-    """Carry out what can be, and tell why the rest cannot.
-
-    Args:
-        plan: The plan as it is.
-        changes: What is to change, in order.
-        team: The names of all specialists; none: any name will do.
-    """
+    """Carry out what can be, and tell why the rest cannot."""
     draft = Draft(list(plan.steps), plan.title)
     refused: list[Refused] = []
     touched: dict[int, int] = {}
@@ -91,7 +84,6 @@ def _step_of(change: PlanChange) -> int | None:
 
 
 def _rewired(change: PlanChange) -> Iterator[int]:
-    """Give the step of which a change says what it waits for, or which others wait for in vain."""
     if isinstance(change, (AddStep, RemoveStep)) or (
         isinstance(change, ModifyStep) and change.fields.keys() & set(WAITS)
     ):
@@ -143,12 +135,10 @@ class _Refuser:
         self._used = {step.id for step in plan.steps}
 
     def note(self, change: PlanChange) -> None:
-        """Remember which ids are taken."""
         if isinstance(change, AddStep):
             self._used.add(change.step.id)
 
     def refusals(self, draft: Draft, change: PlanChange) -> Iterator[Refusal]:
-        """Give the reasons against a change."""
         if not self._plan.allow_dynamic_update:
             reason = "This plan must not change while it runs; only its steps' statuses do."
             yield Refusal(code="not_allowed", step_id=_step_of(change), reason=reason)
@@ -168,7 +158,6 @@ class _Refuser:
                 assert_never(change)
 
     def unknown(self, step: PlanStep, others: Collection[int]) -> Iterator[Refusal]:
-        """Give the reasons against what a step waits for."""
         for other in step.awaits:
             if other == step.id:
                 reason = f"Step {step.id} cannot wait for itself. Name another step or none."

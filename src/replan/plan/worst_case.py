@@ -12,19 +12,13 @@ class Timing(Protocol):
     """What of a run's limits bounds the time of its steps; `Limits` has it."""
 
     @property
-    def step_timeout(self) -> float:
-        """Seconds that one try of a step may take."""
-        ...
+    def step_timeout(self) -> float: ...
 
     @property
-    def step_retries(self) -> int:
-        """Tries of a step beside the first."""
-        ...
+    def step_retries(self) -> int: ...
 
     @property
-    def max_parallel_steps(self) -> int:
-        """Steps that run at the same time."""
-        ...
+    def max_parallel_steps(self) -> int: ...
 
 
 def worst_case_seconds(plan: TaskPlan, limits: Timing, max_seconds: float | None = None) -> float:
@@ -34,11 +28,6 @@ def worst_case_seconds(plan: TaskPlan, limits: Timing, max_seconds: float | None
     steps that could run at once, by Graham's bound also what has to wait for a place. The host's
     calls, the pauses between tries and revisions come on top, but nothing goes beyond
     `max_seconds`.
-
-    Args:
-        plan: A plan without cycles.
-        limits: The bounds of the run.
-        max_seconds: The most seconds of the whole run; none: no bound.
     """
     seconds = {step.id: _seconds(step, limits) for step in plan.steps}
     ahead = plan.replace(steps=tuple(plan.open_steps()))
@@ -54,16 +43,7 @@ def worst_case_seconds(plan: TaskPlan, limits: Timing, max_seconds: float | None
 def worst_case_cost(
     tokens: int | None, *, dearest_token: float | None = None, max_cost: float | None = None
 ) -> float | None:
-    """Bound the money that a run spends.
-
-    Args:
-        tokens: Tokens that it takes at most; none: nothing bounds them.
-        dearest_token: What one token costs at most; none: nobody knows.
-        max_cost: The limit of the run; none: it has none.
-
-    Returns:
-        The bound; none if nothing bounds it.
-    """
+    """Bound the money that a run spends."""
     if not tokens or not dearest_token:
         known = tokens == 0 or dearest_token == 0
         return 0.0 if known else max_cost

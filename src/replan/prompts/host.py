@@ -62,29 +62,17 @@ PLAN_TEMPLATE = """\
 
 @dataclass(frozen=True, kw_only=True)
 class HostPrompts:
-    """What the host's prompts are made of; an empty text means the built-in one.
-
-    Attributes:
-        team: The specialists' cards.
-        system: Precedes every prompt of the host.
-        thinking: In the place of the thinking prompt.
-        planning: In the place of the planning and the plan update prompt.
-        reflection: In the place of the feedback prompt.
-        plan_template: The shape of a plan.
-        merged_planning: Whether thinking and feedback carry the plan as their body.
-        merged_answer: Whether thinking carries the answer of a simple request.
-        merged_final_answer: Whether feedback carries the final answer.
-    """
+    """What the host's prompts are made of; an empty text means the built-in one."""
 
     team: tuple[SpecialistCard, ...]
-    system: str = ""
-    thinking: str = ""
-    planning: str = ""
-    reflection: str = ""
-    plan_template: str = ""
-    merged_planning: bool = True
-    merged_answer: bool = True
-    merged_final_answer: bool = True
+    system: str = ""  # precedes every prompt of the host
+    thinking: str = ""  # in the place of the thinking prompt
+    planning: str = ""  # in the place of the planning and the plan update prompt
+    reflection: str = ""  # in the place of the feedback prompt
+    plan_template: str = ""  # the shape of a plan
+    merged_planning: bool = True  # whether thinking and feedback carry the plan as their body
+    merged_answer: bool = True  # whether thinking carries the answer of a simple request
+    merged_final_answer: bool = True  # whether feedback carries the final answer
 
 
 def build_thinking_prompt(
@@ -104,7 +92,6 @@ def build_thinking_prompt(
 def build_direct_answer_prompt(
     thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
-    """Ask for the answer to a simple request."""
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
     system = _system("direct_answer", host, load("direct_answer"))
@@ -114,7 +101,6 @@ def build_direct_answer_prompt(
 def build_planning_prompt(
     thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
-    """Ask for the plan alone."""
     text = (host.planning or load("planning"), _plan_format(state, host), _team(host))
     parts = request_sections(conversation_of(state))
     if thinking_result.reasoning:
@@ -167,15 +153,6 @@ def build_final_answer_prompt(
     missing: str,
     budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
-    """Ask for the answer from all results.
-
-    Args:
-        feedback_result: The last judgement, or none.
-        state: The run.
-        host: What the prompt is made of.
-        missing: What was left undone.
-        budget: Characters of all results, and of each other part of the data.
-    """
     system = _system("final_answer", host, load("final_answer"), _told(state))
     return [system, _data(state, feedback=feedback_result, missing=missing, budget=budget)]
 

@@ -95,7 +95,6 @@ def call_of(messages: Sequence[BaseMessage]) -> Call | None:
 
 
 def call_in(system_text: str) -> Call | None:
-    """Who made a call, read from the text of its system message."""
     found = _CALL.search(system_text)
     if found is None:
         return None

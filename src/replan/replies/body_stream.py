@@ -28,7 +28,6 @@ class Shown:
         self._held: str = ""
 
     def feed(self, text: str) -> str:
-        """Take the next piece, and give what is certain to be shown."""
         if self._has_ended or not text:
             return ""
         if not self._held and not text.strip(BLANK):
@@ -71,10 +70,6 @@ class BodyStream:
     after blank lines and closed thinking at most. Any other form is held back; `is_streaming` stays
     false, and `read_reply` reads the whole at the end. All that was given is how the body begins
     that `read_reply` finds in the whole reply, however it was cut.
-
-    Attributes:
-        fields: The front matter; none until the first text of the body arrives.
-        is_streaming: Whether the body is being given.
     """
 
     def __init__(self, known: Collection[str] = HOST_KEYS) -> None:

@@ -25,11 +25,6 @@ def taken_away(
 
     These are those that its document marks with `[-]` or calls removed, and those that it leaves
     out while a clause says nothing else than that they go: "Step 3 is no longer needed".
-
-    Args:
-        old: The steps of the plan as it is.
-        new: The steps of the revised plan, with the ids of the old ones.
-        said: All parts of the reply.
     """
     known = {step.id: step for step in old}
     mentioned = {step.id for step in new}
@@ -50,7 +45,6 @@ def _is_crossed(old: PlanStep | None, new: PlanStep) -> bool:
 
 
 def _named_in(said: str, steps: Iterable[PlanStep]) -> set[int]:
-    """Give those of some steps that a clause of a text takes away."""
     ids = {step.id for step in steps}
     said = " ".join(said.casefold().replace("*", "").replace("`", "").split(" "))
     for step in sorted(steps, key=lambda step: -len(step.description)):
@@ -61,7 +55,6 @@ def _named_in(said: str, steps: Iterable[PlanStep]) -> set[int]:
 
 
 def _numbers_removed(clause: str) -> set[int]:
-    """Give the numbers in a clause that says of them that they go, and nothing else."""
     rest, removals = _REMOVED.subn(" ", _SUCCESSOR.sub(" ", clause))
     if not removals:
         return set()

@@ -67,7 +67,6 @@ _MOST_OBJECTS = 3
 
 
 def _is_schema(fields: Mapping[str, object]) -> bool:
-    """Whether each value is a description of a value."""
     return all(isinstance(value, dict) and "type" in value for value in fields.values())
 
 
@@ -127,7 +126,6 @@ def _says_anything(value: object) -> bool:
 
 
 def _are_lines(rows: list[object]) -> bool:
-    """Whether these are the lines of a document, and not steps."""
     return all(isinstance(row, str) for row in rows) and any(
         str(row).startswith("#") or not str(row).strip() for row in rows
     )

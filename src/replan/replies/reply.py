@@ -40,19 +40,10 @@ _LONGEST_HEADER = 4_000
 
 
 class Reply(Value):
-    """A reply, taken apart.
-
-    Attributes:
-        fields: The values of the known keys, by the key's own name.
-        body: The Markdown after the front matter, without blank lines around it.
-        has_front_matter: Whether any known key was found.
-        is_cut: Whether its markup shows that its end is missing.
-    """
-
-    fields: dict[str, str]
-    body: str
-    has_front_matter: bool
-    is_cut: bool = False
+    fields: dict[str, str]  # the values of the known keys, by the key's own name
+    body: str  # the Markdown after the front matter, without blank lines around it
+    has_front_matter: bool  # whether any known key was found
+    is_cut: bool = False  # whether its markup shows that its end is missing
 
 
 def read_reply(text: str, known: Collection[str]) -> Reply:
@@ -129,7 +120,6 @@ def read_delimited(text: str, known: Collection[str]) -> Parts | None:
 
 
 def _escaped(text: str, known: frozenset[str], depth: int) -> Parts | None:
-    """Read a reply that was written as one string, with its line ends escaped."""
     if text.startswith('"') and text.rstrip(BLANK).endswith('"'):
         try:
             value: object = json.loads(text, strict=False)
@@ -178,7 +168,6 @@ def _read_fence(inner: str, language: str, known: frozenset[str], depth: int) ->
 
 
 def _after_talk(text: str, known: frozenset[str], depth: int) -> Parts | None:
-    """Read a reply in a fence after a line or two of talk."""
     start = find_fence(text)
     if not start or not few_lines(text[:start]):
         return None

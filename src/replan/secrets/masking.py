@@ -69,7 +69,6 @@ class _Form:
     is_secret: Callable[[re.Match[str]], bool] = _always
 
     def masked(self, text: str) -> str:
-        """Give a text without the values."""
         return self.pattern.sub(self._instead, text)
 
     def _instead(self, found: re.Match[str]) -> str:

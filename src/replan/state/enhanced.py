@@ -42,23 +42,13 @@ from replan.state.usage import Usage
 
 @dataclass(frozen=True)
 class PerRun:
-    """Marks a key of the state that belongs to one run.
+    """Marks a key of the state that belongs to one run."""
 
-    Attributes:
-        first: Its value when a run begins.
-    """
-
-    first: Any
+    first: Any  # its value when a run begins
 
 
 class GraphInput(TypedDict, total=False):
-    """What a caller hands to the graph.
-
-    Keys:
-        messages: The conversation, the request last.
-        plan: A plan document in Markdown; it is run as it is, without planning.
-        answers: Answers to questions that the run will ask, by the questions' keys.
-    """
+    """What a caller hands to the graph."""
 
     messages: Annotated[
         list[AnyMessage],
@@ -163,7 +153,6 @@ def settings_of(state: EnhancedState) -> RunSettings:
 
 
 def rounds_of(state: EnhancedState) -> int:
-    """The bound of the run's rounds."""
     known = state.get("max_rounds")
     return settings_of(state).limits.max_rounds if known is None else known
 

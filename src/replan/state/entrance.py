@@ -31,24 +31,13 @@ class Entrance(EphemeralValue[Any]):
         clock: Callable[[], datetime],
         editable: Collection[str] | None = None,
     ) -> None:
-        """Prepare.
-
-        Args:
-            check: Refuses an input.
-            clock: Says when something came.
-            editable: The keys of the state that may be edited from outside; None: all.
-        """
         super().__init__(GraphInput)
         self.check = check
         self.clock = clock
         self.editable = editable
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
-        """Refuse an edit of the state that is not a client's to make.
-
-        Raises:
-            InvalidUpdateError: It names the key, or takes a decision of a person away.
-        """
+        """Refuse an edit of the state that is not a client's to make."""
         if self.editable is None:
             return
         if as_node == "plan_approval":
@@ -64,17 +53,11 @@ class Entrance(EphemeralValue[Any]):
             raise InvalidUpdateError(f"A client may not edit {names} of the state.{fix}")
 
     def check_command(self, command: Command[Any]) -> None:
-        """Refuse a command that is not a client's to give.
-
-        Raises:
-            InvalidUpdateError: It edits what a client may not edit, or says where to go on.
-        """
         self.check_edit(command.update)
         if self.editable is not None and command.goto:
             raise InvalidUpdateError("A client may not say where a run goes on (goto).")
 
     def copy(self) -> Self:
-        """Copy, with the check."""
         twin = type(self)(self.check, clock=self.clock, editable=self.editable)
         twin.key, twin.value = self.key, self.value
         return twin
@@ -87,7 +70,6 @@ class Entrance(EphemeralValue[Any]):
         return twin
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Take an input."""
         for value in values:
             self.check(value)
         return super().update([_whole(value) for value in values])

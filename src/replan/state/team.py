@@ -21,23 +21,13 @@ _NAME_WEIGHT, _CAPABILITY_WEIGHT, _USE_WEIGHT = 3, 2, 1
 
 
 class SpecialistCard(Value):
-    """What is known of a specialist without running it.
-
-    Attributes:
-        name: Unique in the team; the node is called `specialist_<name>`.
-        intended_use: When to choose it.
-        capabilities: What it can do.
-        effects: What a second run of one of its steps would do.
-        is_declared: Whether somebody said so; else it follows from what does the steps.
-        only_by_name: Whether it does only steps that name it: work that is declared unsafe, or
-            that a person must approve.
-    """
-
-    name: str
-    intended_use: str
+    name: str  # unique in the team; the node is called `specialist_<name>`
+    intended_use: str  # when to choose it
     capabilities: tuple[str, ...] = ()
-    effects: Effects = "pure"
-    is_declared: bool = False
+    effects: Effects = "pure"  # what a second run of one of its steps would do
+    is_declared: bool = False  # whether somebody said so; else it follows from what does the steps
+    # Whether it does only steps that name it: work that is declared unsafe, or that a person must
+    # approve.
     only_by_name: bool = False
 
 

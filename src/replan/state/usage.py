@@ -58,7 +58,6 @@ class Usage(TokenCount):
 
 
 def sum_counts(counts: Iterable[TokenCount]) -> TokenCount:
-    """Add up counts."""
     parts = list(counts)
     return TokenCount(
         calls=sum(each.calls for each in parts),

@@ -25,7 +25,6 @@ def names_secret(name: str) -> bool:
 
 
 def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
-    """Where in a value something looks like a key."""
     if isinstance(value, dict):
         for name, inner in cast("dict[str, Any]", value).items():
             yield from keys_in(inner, (*where, name))

@@ -19,7 +19,6 @@ def team_schema() -> dict[str, Any]:
 
 
 def _without_none(field: dict[str, Any]) -> None:
-    """Show a field that may be left out as what it is if it is there."""
     if field.get("default", ...) is None:
         del field["default"]
     kinds = cast("list[dict[str, Any]]", field.get("anyOf", []))

@@ -19,15 +19,8 @@ _DID_YOU_MEAN = re.compile(
 
 
 class Revision(Value):
-    """A changed plan.
-
-    Attributes:
-        document: The whole revised document.
-        changes: What was changed, a sentence for each step.
-    """
-
-    document: str
-    changes: tuple[str, ...]
+    document: str  # the whole revised document
+    changes: tuple[str, ...]  # what was changed, a sentence for each step
 
 
 def revise(progress: Progress) -> Revision | None:

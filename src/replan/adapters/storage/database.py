@@ -35,21 +35,9 @@ class Begin(Protocol):
 
 
 class Patience:
-    """Does work whole, and tries again what can pass, for a while; then says what is wrong.
-
-    Attributes:
-        where: The database, without user name and password.
-        seconds: How long it is asked again.
-    """
+    """Does work whole, and tries again what can pass, for a while; then says what is wrong."""
 
     def __init__(self, where: str, seconds: float, check: Callable[[], None] | None = None) -> None:
-        """Begin to be patient.
-
-        Args:
-            where: The database, without user name and password.
-            seconds: How long it is asked again.
-            check: Raises if what was done was done to something else than the database.
-        """
         self.where = where
         self.seconds = seconds
         self._check = check
@@ -63,9 +51,6 @@ class Patience:
         """Do something until it succeeds, cannot be helped, or has taken too long.
 
         A try is never stopped in the middle.
-
-        Raises:
-            StorageError: Says what is wrong, what is safe, and how to go on.
         """
         loop = AsyncRetrying(
             retry=retry_if_exception(_can_pass),
@@ -125,11 +110,7 @@ class Patience:
 
 
 class Database:
-    """An engine whose transactions are whole.
-
-    Attributes:
-        turn: Held by every transaction where the database has one writer; none where it has many.
-    """
+    """An engine whose transactions are whole."""
 
     def __init__(
         self,
@@ -160,19 +141,10 @@ class Database:
 
         The work may be done again after a broken connection, so it must come to the same when it
         was done already.
-
-        Raises:
-            ThreadLostError: The thread of the run that writes is another's.
-            StorageError: It cannot be done.
         """
         return await self._whole(self._writing, work)
 
     async def read(self, work: Work[T]) -> T:
-        """Run a transaction that only reads.
-
-        Raises:
-            StorageError: It cannot be done.
-        """
         return await self._whole(self.engine, work)
 
     def _begun(self, connection: Connection) -> None:

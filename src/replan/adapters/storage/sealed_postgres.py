@@ -32,13 +32,9 @@ _EMPTY = b"empty"
 
 
 class _SealedRows(AsyncPostgresSaver):
-    """LangGraph's saver, which tells its serializer where values stand.
+    """LangGraph's saver, which tells its serializer where values stand."""
 
-    Attributes:
-        within: The thread and the namespace whose history is read.
-    """
-
-    within: tuple[str, str] = ("", "")
+    within: tuple[str, str] = ("", "")  # the thread and the namespace whose history is read
 
     async def aput(
         self,
@@ -62,7 +58,6 @@ class _SealedRows(AsyncPostgresSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Write what a task returned."""
         places = of_writes(_WRITES, config, task_id, [channel for channel, _ in writes])
         placed = [
             (channel, Placed(value, place))
@@ -73,7 +68,6 @@ class _SealedRows(AsyncPostgresSaver):
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Read the writes that make up the values of delta channels."""
         given: dict[str, Any] = config.get("configurable", {})
         twin = copy(self)
         twin.within = (given["thread_id"], given.get("checkpoint_ns", ""))
@@ -151,7 +145,6 @@ def _tagged(kind: bytes, place: Any) -> bytes:
 
 
 def _refuse_plain(thread_id: str, namespace: str, inline: Mapping[str, Any]) -> None:
-    """Refuse what stands in a checkpoint past the serializer."""
     for channel, value in inline.items():
         if value is not None:
             place = ("checkpoints", thread_id, namespace, channel)

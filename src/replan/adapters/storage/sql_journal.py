@@ -113,11 +113,7 @@ class SqlJournal:
         return {scope: settled + reserved for scope, (settled, reserved) in scopes.items()}
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
-        """Record that an attempt begins, before its first effect, unless its result is on record.
-
-        Raises:
-            StorageError: Somebody else began it.
-        """
+        """Record that an attempt begins, before its effects, unless its result is on record."""
         error = self._seal.close("", *of_attempt(attempt))
         row = {**dict(attempt), "outcome": "in doubt", "error": error}
         keys = {"attempt_key": attempt.key, "result_key": key or attempt.key}
@@ -304,7 +300,6 @@ def _dumped(result: SpecialistResult) -> JsonValue:
 async def _scopes(
     connection: AsyncConnection, run_id: str, names: Sequence[str] | None = None
 ) -> dict[str, tuple[Spending, Spending]]:
-    """What is settled and what is reserved, by scope."""
     table = schema.spending
     query = select(table).where(table.c.run_id == run_id)
     if names is not None:

@@ -74,7 +74,6 @@ class SqlRunBook:
         await self._database.write(lambda connection: connection.execute(statement))
 
     async def get(self, run_id: str) -> RunRecord | None:
-        """The run with exactly this id."""
         found = await self._records(select(schema.runs).where(schema.runs.c.run_id == run_id))
         return found[0] if found else None
 
@@ -88,11 +87,7 @@ class SqlRunBook:
         return await self._records(_newest_first(select(schema.runs)).limit(limit))
 
     async def remove(self, run_id: str) -> None:
-        """Remove a run with its journal and events, and its thread if no other run is on it.
-
-        Raises:
-            ThreadBusyError: A run works on the thread.
-        """
+        """Remove a run with its journal and events, and its thread if no other run is on it."""
         table = schema.runs
         own = select(table.c.thread_id).where(table.c.run_id == run_id)
         thread = await self._database.read(lambda connection: connection.scalar(own))
@@ -183,7 +178,6 @@ class SqlRunBook:
         return await self._database.read(work)
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
-        """Say that these were heeded, or are past."""
         table, names = schema.requests, [request.name for request in requests]
         statement = update(table).where(table.c.name.in_(names)).values(taken_at=at)
         await self._database.write(lambda connection: connection.execute(statement))

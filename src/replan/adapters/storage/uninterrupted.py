@@ -13,10 +13,6 @@ async def uninterrupted(
     """Await work to its end; a cancellation that comes meanwhile is raised after it.
 
     A task that was cancelled leaves no transaction open, and nothing that runs on behind it.
-
-    Args:
-        work: What must not stop in the middle.
-        running: Holds the work's task as long as it runs.
     """
     task = asyncio.ensure_future(work)
     if running is not None:

@@ -30,13 +30,6 @@ class BlockEditor:
         self._needs = needs
 
     def edited(self, block: Block, step: PlanStep, *, anew: bool) -> list[Line]:
-        """Give the lines of a step.
-
-        Args:
-            block: The step as the document has it.
-            step: The step as it is to be.
-            anew: Write all its lines anew, because they have mistakes.
-        """
         item = block.item
         lines = list(self._lines[item.start : item.end])
         if anew or _in_body(block.step) != _in_body(step):
@@ -54,7 +47,6 @@ class BlockEditor:
         return lines
 
     def new(self, step: PlanStep, beside: Block | None) -> list[Line]:
-        """Give the lines of a step that the document does not have, in the manner of another."""
         marker, indent = "- ", ""
         if beside is not None and beside.item.depth:
             line = self._lines[beside.item.start].text
@@ -70,7 +62,6 @@ class BlockEditor:
         return [title, *self._lines_of(under(write_body(step), columns))]
 
     def _title(self, block: Block, step: PlanStep, line: Line) -> Line:
-        """Write the line of a step anew, behind the list marker that it has."""
         item = block.item
         prefix = line.text[: item.content]
         if prefix and not prefix[-1].isspace():

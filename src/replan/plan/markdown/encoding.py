@@ -16,7 +16,6 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 def decode(text: str) -> str:
-    """Replace the character references of a text by their characters."""
     return _REFERENCE.sub(_character, text) if "&#" in text else text
 
 
@@ -50,12 +49,7 @@ def encode_name(name: str) -> str:
 
 
 def encode_resource(name: str, *, guarded: bool = False) -> str:
-    """Write the name of something that a step writes so that it can stand among attributes.
-
-    Args:
-        name: The name.
-        guarded: Encode its first character, too, so that it cannot be taken for an attribute.
-    """
+    """Write the name of something that a step writes so that it can stand among attributes."""
     return encode_where(
         name,
         lambda at, mark: (guarded and not at) or _PLAIN_IN_RESOURCE.fullmatch(mark) is None,

@@ -10,7 +10,6 @@ _FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)")
 
 
 def outside_fences(lines: Sequence[str]) -> list[bool]:
-    """Tell for each line whether it stands outside of all code fences."""
     outside: list[bool] = []
     mark = ""
     for line in lines:

@@ -15,26 +15,15 @@ from replan.plan.model import PlanStep, StepStatus
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """What must be written into lines that did not have it.
+    """What must be written into lines that did not have it."""
 
-    Attributes:
-        marks: The ids of unmarked steps that need a mark.
-        numbers: The ids of steps that need their number written.
-        plain: Whether new steps have no marks, as the document has none.
-    """
-
-    marks: frozenset[int]
-    numbers: frozenset[int]
-    plain: bool
+    marks: frozenset[int]  # the ids of unmarked steps that need a mark
+    numbers: frozenset[int]  # the ids of steps that need their number written
+    plain: bool  # whether new steps have no marks, as the document has none
 
 
 def marking(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> Marking:
-    """Find out what the lines of a document need.
-
-    Args:
-        blocks: The steps of the document by id.
-        steps: The steps of the changed plan, in order.
-    """
+    """Find out what the lines of a document need."""
     kept = [(blocks[step.id], step) for step in steps if step.id in blocks]
     numbers = _numbers_needed(blocks, steps)
     all_counted = all(block.item.counter is not None for block in blocks.values())

@@ -13,17 +13,9 @@ _MOST_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The id of one step.
-
-    Attributes:
-        id: The id; one that no other step of the document has.
-        explicit: Whether the document says it; else it follows from the steps before.
-        complaint: What is wrong with the number that the document says.
-    """
-
-    id: int
-    explicit: bool
-    complaint: Complaint | None = None
+    id: int  # the id; one that no other step of the document has
+    explicit: bool  # whether the document says it; else it follows from the steps before
+    complaint: Complaint | None = None  # what is wrong with the number that the document says
 
 
 def lazy_groups(texts: Sequence[str], items: Sequence[Item]) -> frozenset[int]:
@@ -52,12 +44,6 @@ def _is_lazy(texts: Sequence[str], members: Sequence[Item]) -> bool:
 def number_steps(
     numbers: Sequence[tuple[str | None, int]], reserved: Collection[int]
 ) -> list[Numbered]:
-    """Give every step its id.
-
-    Args:
-        numbers: For each step the number that the document says, if any, and its line from 1.
-        reserved: Ids that a step without a number must not get.
-    """
     first_line: dict[int, int] = {}
     said = [_said(number, line, first_line) for number, line in numbers]
     free = (number for number in count(1) if number not in first_line and number not in reserved)

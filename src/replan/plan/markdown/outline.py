@@ -30,33 +30,21 @@ _ADOPTED_INDENT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A list item, or a heading or line that calls itself a step.
+    """A list item, or a heading or line that calls itself a step."""
 
-    Attributes:
-        start: The line it begins with, counted from 0.
-        end: The line after its last one; blank lines at its end are not its own.
-        depth: How many lists it is in; 0 for headings and lines.
-        group: Which list it is in.
-        counter: The number in its list marker.
-        content: Where in its first line the text after the list marker begins.
-        mark: The character between its brackets, empty if they hold none; none: no brackets.
-        text: Where in its first line the text after the brackets begins.
-        numbered: Whether it has a number, in its marker or its text.
-    """
-
-    start: int
-    end: int
-    depth: int
-    group: int
-    counter: str | None
-    content: int
+    start: int  # the line it begins with, counted from 0
+    end: int  # the line after its last one; blank lines at its end are not its own
+    depth: int  # how many lists it is in; 0 for headings and lines
+    group: int  # which list it is in
+    counter: str | None  # the number in its list marker
+    content: int  # where in its first line the text after the list marker begins
+    # The character between its brackets, empty if they hold none; none: no brackets.
     mark: str | None
-    text: int
-    numbered: bool
+    text: int  # where in its first line the text after the brackets begins
+    numbered: bool  # whether it has a number, in its marker or its text
 
     @property
     def is_marked(self) -> bool:
-        """Whether it has a task mark that is known."""
         return self.mark is not None and self.mark in KNOWN_MARKS
 
 
@@ -71,19 +59,12 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The steps of a document in its order, its title, and the lines that are the document.
+    """The steps of a document in its order, its title, and the lines that are the document."""
 
-    Attributes:
-        window: The lines of the plan itself, without a fence around the whole.
-        fenced: Whether a fence stands around it, with other text before or after.
-        items: The items that are steps.
-        title: The first heading of the first level before the first step.
-    """
-
-    window: range
-    fenced: bool
-    items: tuple[Item, ...]
-    title: Heading | None
+    window: range  # the lines of the plan itself, without a fence around the whole
+    fenced: bool  # whether a fence stands around it, with other text before or after
+    items: tuple[Item, ...]  # the items that are steps
+    title: Heading | None  # the first heading of the first level before the first step
 
 
 _MARKDOWN = block_parser()
@@ -96,7 +77,6 @@ def read_heading(line: str) -> str | None:
 
 
 def outline(lines: Sequence[Line]) -> Outline:
-    """Find the steps of a document."""
     texts = [line.text for line in lines]
     whole = range(len(texts))
     window = fenced_window(texts)
@@ -251,7 +231,6 @@ class _Scan:
         return "@" in self._texts[item.start]
 
     def title(self, *, before: int) -> Heading | None:
-        """The first heading of the first level before a line."""
         for token in self._tokens:
             if token.type == "heading_open" and token.tag == "h1" and not token.level and token.map:
                 start, end = token.map[0] + self._window.start, token.map[1] + self._window.start
@@ -315,7 +294,6 @@ def _lists_of_steps(scan: _Scan, marked: Sequence[Item]) -> set[int]:
 
 
 def _joins(item: Item, groups: set[int]) -> bool:
-    """Whether an item at the level of the marked ones is a step."""
     if item.is_marked:
         return item.group in groups
     if item.group in groups:

@@ -83,11 +83,7 @@ def read_key_line(text: str) -> Phrase | None:
 
 
 def read_trailing(text: str) -> tuple[int, Attributes] | None:
-    """Read an attribute that ends a title without parentheses: "…, depends on step 1".
-
-    Returns:
-        Where the attribute begins, and what it says.
-    """
+    """Read an attribute that ends a title without parentheses: "…, depends on step 1"."""
     # Only the end is looked at, so that no title is long enough to make the search slow.
     start = max(0, len(text) - _LONGEST_TRAILING)
     for pattern, reader in _TRAILING:

@@ -32,51 +32,24 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The lines of one step and what they say.
-
-    Attributes:
-        item: Where the lines are.
-        head: How many of them are the step's own line; more than one if it was broken.
-        body: What stands under the first of them.
-        step: What they say together.
-        explicit: Whether they say the step's id.
-    """
-
-    item: Item
-    head: int
-    body: Body
-    step: PlanStep
-    explicit: bool
+    item: Item  # where the lines are
+    head: int  # how many of them are the step's own line; more than one if it was broken
+    body: Body  # what stands under the first of them
+    step: PlanStep  # what they say together
+    explicit: bool  # whether they say the step's id
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A document, read.
-
-    Attributes:
-        bom: The byte order mark before the first line, or nothing.
-        lines: The lines, without it.
-        outline: Where its parts are.
-        title: What its title says.
-        blocks: Its steps; they fit together, whatever the mistakes.
-        mistakes: What is wrong with it, in the order of the lines.
-    """
-
-    bom: str
-    lines: tuple[Line, ...]
-    outline: Outline
+    bom: str  # the byte order mark before the first line, or nothing
+    lines: tuple[Line, ...]  # the lines, without it
+    outline: Outline  # where its parts are
     title: str
-    blocks: tuple[Block, ...]
-    mistakes: tuple[Mistake, ...]
+    blocks: tuple[Block, ...]  # its steps; they fit together, whatever the mistakes
+    mistakes: tuple[Mistake, ...]  # what is wrong with it, in the order of the lines
 
 
 def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
-    """Read a document, whatever it is.
-
-    Args:
-        text: The document.
-        known: Ids of steps outside it that its steps may wait for.
-    """
     # The cache tells a default from the same value that is given.
     return _read_document(text, known)
 

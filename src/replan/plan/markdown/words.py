@@ -14,7 +14,6 @@ FIELDS = cast("dict[str, list[str]]", _LISTS.pop("fields"))
 
 
 def listed(name: str) -> tuple[str, ...]:
-    """The words of one of the lists."""
     return tuple(_LISTS[name])
 
 

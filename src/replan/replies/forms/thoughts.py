@@ -64,7 +64,6 @@ class Thought(NamedTuple):
 
 
 def opens_thought(text: str, at: int = 0) -> Thought | None:
-    """Find whether thoughts begin at a place."""
     for opened, close in _KINDS:
         found = opened.match(text, at)
         if found:
@@ -78,7 +77,6 @@ def speaks_of_thought(text: str, end: int) -> bool:
 
 
 def closes_thought(text: str, at: int = 0, end: int | None = None) -> re.Match[str] | None:
-    """Find the first mark that closes thoughts."""
     end = len(text) if end is None else end
     first = _CLOSE_BEGINS.search(text, at, end)
     return _CLOSE.search(text, first.start(), end) if first else None

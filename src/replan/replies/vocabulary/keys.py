@@ -39,11 +39,7 @@ def _key_table(known: frozenset[str]) -> dict[str, tuple[str, bool]]:
 
 
 def find_key(written: str, known: Collection[str]) -> tuple[str, bool] | None:
-    """Find the key that is meant by what stands before a colon.
-
-    Returns:
-        The key, and whether its own name was written rather than another word for it.
-    """
+    """Find the key that is meant by what stands before a colon."""
     word = squeezed(written)
     if word in _FLAGS:
         key = _FLAGS[word][0]

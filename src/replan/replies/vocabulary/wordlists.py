@@ -11,10 +11,8 @@ _TABLES = cast(
 
 
 def tables(name: str) -> dict[str, list[str]]:
-    """All lists of one table."""
     return _TABLES[name]
 
 
 def words(table: str, name: str) -> list[str]:
-    """One list."""
     return _TABLES[table][name]

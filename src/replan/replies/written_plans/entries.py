@@ -13,19 +13,10 @@ _MOST_DIGITS = 6
 
 @dataclass(slots=True)
 class Entry:
-    """One step as a model gave it.
-
-    Attributes:
-        label: What the model calls it; may be empty.
-        line: What it says.
-        brief: The text under it.
-        mark: The character of its mark.
-    """
-
-    label: str
+    label: str  # what the model calls it; may be empty
     line: Line
-    brief: str = ""
-    mark: str = " "
+    brief: str = ""  # the text under it
+    mark: str = " "  # the character of its mark
     body: list[str] = field(default_factory=list[str])
 
 
@@ -73,7 +64,6 @@ def step_lines(entries: Sequence[Entry]) -> list[str]:
 
 
 def document(title: str, entries: Sequence[Entry]) -> str:
-    """Write a whole plan."""
     lines = [f"# {title}\n"] if title else []
     for line, entry in zip(step_lines(entries), entries, strict=True):
         brief = [f"  {row}" for row in entry.brief.split("\n") if row.strip()]

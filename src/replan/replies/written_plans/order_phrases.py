@@ -31,17 +31,9 @@ _NAMED = re.compile(rf"(?:{words.STEP})[-_#]?(\d{{1,6}})")
 
 
 class Order(NamedTuple):
-    """What a phrase says of order.
-
-    Attributes:
-        refs: The labels of steps, and the signs for the one above and for all above.
-        is_said: Whether a word says that it is about order; else there are only labels.
-        is_strong: Whether that word means an order wherever it stands.
-    """
-
-    refs: tuple[str, ...]
-    is_said: bool
-    is_strong: bool
+    refs: tuple[str, ...]  # the labels of steps, and the signs for the one above and for all above
+    is_said: bool  # whether a word says that it is about order; else there are only labels
+    is_strong: bool  # whether that word means an order wherever it stands
 
 
 class _Token(NamedTuple):

@@ -46,7 +46,6 @@ def groups(text: str) -> Iterator[tuple[int, int]]:
 
 
 def pieces(content: str) -> list[str]:
-    """Cut the content of a bracket at its separators."""
     found = re.split(
         r"[,;|，；、،·/]|\s[-–—]\s|\s(?=(?:and|und|et)\s+(?:after|nach|après)\b)", content
     )

@@ -57,9 +57,6 @@ def plan_text(value: object, names: Names) -> str | None:
     """Write a plan that is a list of steps, or an object with such a list, as a document.
 
     Steps that have no numbers, or numbers that cannot be ids of steps, are counted from 1.
-
-    Returns:
-        The document, or none if there are no steps in the value.
     """
     title, items = _items(value)
     items = items[:_MOST_STEPS]
@@ -82,7 +79,6 @@ def plan_text(value: object, names: Names) -> str | None:
 
 
 def has_step_fields(value: object) -> bool:
-    """Whether a value has steps that say who does them or what they wait for."""
     for item in _items(value)[1]:
         parts = _parted(item, Names()) or {}
         keys: Record = cast("Record", item) if isinstance(item, dict) else {}
@@ -93,7 +89,6 @@ def has_step_fields(value: object) -> bool:
 
 
 def _items(value: object, depth: int = 0) -> tuple[str, list[object]]:
-    """Find the list of steps in a value, and its title."""
     if isinstance(value, list):
         return "", cast("list[object]", value)
     if not isinstance(value, dict) or depth > _DEEPEST:

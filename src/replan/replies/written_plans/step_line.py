@@ -58,25 +58,17 @@ _STRESS_SIGNS = ("*", "_", "`")
 
 @dataclass(slots=True)
 class Line:
-    """What the line of a step says.
-
-    Attributes:
-        text: What is to be done.
-        who: Names of the team, and names of nobody as they were written.
-        waits: The labels of other steps, and the signs for the one above and for all above.
-        attributes: Everything else that a step can have.
-        unread: What looks like an attribute and is none.
-    """
-
-    text: str = ""
+    text: str = ""  # what is to be done
+    # Names of the team, and names of nobody as they were written.
     who: list[str] = field(default_factory=list[str])
+    # The labels of other steps, and the signs for the one above and for all above.
     waits: list[str] = field(default_factory=list[str])
+    # Everything else that a step can have.
     attributes: Attributes = field(default_factory=Attributes)
-    unread: list[str] = field(default_factory=list[str])
+    unread: list[str] = field(default_factory=list[str])  # what looks like an attribute and is none
 
     @property
     def says_more(self) -> bool:
-        """Whether it says anything but what is to be done."""
         return bool(self.who or self.waits or self.attributes or self.unread)
 
 
@@ -86,14 +78,6 @@ def read_line(
     labels: Collection[str],
     titles: Callable[[str], str | None] = lambda _: None,
 ) -> Line:
-    """Read the line of a step without its number.
-
-    Args:
-        text: The line.
-        names: Who may be named.
-        labels: The labels of the plan's steps, as `label_of` gives them.
-        titles: Finds the label of a step by its title.
-    """
     if len(text) > _LONGEST_LINE:
         return Line(text=text.strip())
     return _Reader(names, labels, titles).read(text)
@@ -250,7 +234,6 @@ class _Reader:
         return True
 
     def _by_title(self, text: str) -> bool:
-        """Read an order that names steps by what they do."""
         if not begins_with_keyword(text):
             return False
         quoted = re.split(r"(?:^\S+\s+|[\"“”'«»*]\s*[,，、]\s*(?=[\"“'«*]))", text.strip())

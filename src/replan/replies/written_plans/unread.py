@@ -21,12 +21,7 @@ _KEYED = re.compile(r"(?:id|step_id|number)\s*:\s*\S{1,20}$", re.IGNORECASE)
 
 
 def unread(text: str, names: Names) -> tuple[Mistake, ...]:
-    """Tell of every place that looks like a part of the plan and was read as text.
-
-    Args:
-        text: The plan document.
-        names: Who is on the team; without anybody, names are not looked at.
-    """
+    """Tell of every place that looks like a part of the plan and was read as text."""
     reading = read_document(text)
     lines = [line.text for line in reading.lines]
     labels = {str(block.step.id) for block in reading.blocks}

@@ -24,11 +24,7 @@ _OURS = "replan."
 
 
 def strict_serializer(allow: Iterable[type] = ()) -> StrictSerializer:
-    """Make a serializer that restores the types of the state, and those that are listed here.
-
-    Args:
-        allow: Classes that the state of a user's own graph holds, for a specialist that is one.
-    """
+    """Make a serializer that restores the types of the state, and those that are listed here."""
     names = [(kind.__module__, kind.__name__) for kind in (*state_types(), *allow)]
     return StrictSerializer(allowed_msgpack_modules=names)
 
@@ -54,10 +50,6 @@ def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
     """Give a saver whose serializer is strict, and restores what the states of graphs hold.
 
     A serializer that somebody chose stays, and so does what LangGraph takes in a saver's place.
-
-    Args:
-        saver: A saver, none, or a flag.
-        graphs: What may be compiled graphs, whose states stand in the same checkpoints.
     """
     if not isinstance(saver, BaseCheckpointSaver):
         return saver
