@@ -97,7 +97,6 @@ class MemoryJournal:
         self._closed_size = 0
 
     async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
-        """Charge every scope of the bounds with the amount, or none of them."""
         scopes = self._run(reservation.run_id).scopes
         if any(reservation.id in scope.reserved for scope in scopes.values()):
             return None
@@ -111,7 +110,6 @@ class MemoryJournal:
         return None
 
     async def settle(self, reservation: Reservation, used: Spending) -> None:
-        """Put what was used into the place of what was reserved."""
         run = self._seen(reservation.run_id)
         for scope in run.scopes.values():
             if scope.reserved.pop(reservation.id, None) is not None:
@@ -121,7 +119,6 @@ class MemoryJournal:
             self._put_away(reservation.run_id, run)
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
-        """What each scope has spent, reservations that are not settled in full."""
         return {name: scope.charged for name, scope in self._seen(run_id).scopes.items()}
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
@@ -137,35 +134,28 @@ class MemoryJournal:
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
     ) -> None:
-        """Record how a try ended that brought no final result."""
         self._begun(attempt).end(outcome, at, error)
 
     async def finished(
         self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
     ) -> None:
-        """Record the final result of a step at a specialist, and its try's end."""
         self._begun(attempt).end("failed" if result.is_failed else "done", at, result.error)
         self._run(attempt.run_id).results.setdefault(key or attempt.key, result)
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
-        """The recorded final results of a run, by the keys that they answer for."""
         return dict(self._seen(run_id).results)
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
-        """Every try of a run, in the order in which they began."""
         return [begun.entry for begun in self._seen(run_id).attempts.values()]
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
-        """Record a value under a key; the first word counts, and is given back."""
         return self._run(run_id).notes.setdefault(key, value)
 
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
-        """The recorded values whose keys begin so."""
         notes = self._seen(run_id).notes
         return {key: value for key, value in notes.items() if key.startswith(prefix)}
 
     async def strike(self, run_id: str, prefix: str) -> None:
-        """Take back the values whose keys begin so."""
         notes = self._seen(run_id).notes
         for key in [key for key in notes if key.startswith(prefix)]:
             del notes[key]

@@ -2,21 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Executable, Table, event, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
-from replan.adapters.storage.faults import GONE, Fault, fault_of, storage_error
+from replan.adapters.storage.faults import GONE, Fault, fault_of, readable, storage_error
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import StorageError
 from replan.ports.ownership import Owner, owner_in
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
+
+_LOCK = text("select pg_advisory_xact_lock(hashtextextended(:run_id, :what))")
 
 FOR_WRITING = "replan_writes"
 """The execution option of a connection whose transaction takes the right to write at once."""
@@ -146,6 +149,24 @@ class Database:
 
     async def read(self, work: Work[T]) -> T:
         return await self._whole(self.engine, work)
+
+    async def rows(self, query: Executable, opened: Callable[[Any], T]) -> Sequence[T]:
+        """Read what a query finds, each row opened."""
+
+        async def work(connection: AsyncConnection) -> Sequence[T]:
+            rows = await connection.execute(query)
+            with readable():
+                return [opened(row) for row in rows]
+
+        return await self.read(work)
+
+    def insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
+        return (postgresql if self.is_postgres else sqlite).insert(table)
+
+    async def take_run(self, connection: AsyncConnection, run_id: str, what: int) -> None:
+        """Let nobody else change one thing of a run until the transaction ends."""
+        if self.is_postgres:
+            await connection.execute(_LOCK, {"run_id": run_id, "what": what})
 
     def _begun(self, connection: Connection) -> None:
         writes = bool(connection.get_execution_options().get(FOR_WRITING))

@@ -23,8 +23,8 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
 from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.postgres import PostgresSaver
-from replan.adapters.storage.stored_values.places import of_blob, of_write, of_writes
-from replan.adapters.storage.stored_values.sealing import Hidden, Placed, tagged
+from replan.adapters.storage.stored_values.places import of_blob, of_write
+from replan.adapters.storage.stored_values.sealing import Hidden, Placed, placed_writes, tagged
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 
 _WRITES = "checkpoint_writes"
@@ -58,11 +58,7 @@ class _SealedRows(AsyncPostgresSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        places = of_writes(_WRITES, config, task_id, [channel for channel, _ in writes])
-        placed = [
-            (channel, Placed(value, place))
-            for (channel, value), place in zip(writes, places, strict=True)
-        ]
+        placed = placed_writes(_WRITES, config, task_id, writes)
         await super().aput_writes(config, placed, task_id, task_path)
 
     async def aget_delta_channel_history(

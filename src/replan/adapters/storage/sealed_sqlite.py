@@ -23,8 +23,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from replan.adapters.storage.faults import Part
 from replan.adapters.storage.savers import SqliteSaver
-from replan.adapters.storage.stored_values.places import of_checkpoint, of_writes
-from replan.adapters.storage.stored_values.sealing import Placed, tagged
+from replan.adapters.storage.stored_values.places import of_checkpoint
+from replan.adapters.storage.stored_values.sealing import placed_writes, tagged
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 
 _PLACES = {
@@ -80,11 +80,7 @@ class _SealedRows(AsyncSqliteSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        places = of_writes("writes", config, task_id, [channel for channel, _ in writes])
-        placed = [
-            (channel, Placed(value, place))
-            for (channel, value), place in zip(writes, places, strict=True)
-        ]
+        placed = placed_writes("writes", config, task_id, writes)
         await super().aput_writes(config, placed, task_id, task_path)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import JsonValue
@@ -18,6 +19,7 @@ from replan.adapters.storage.faults import (
     UnstorableValueError,
 )
 from replan.adapters.storage.stored_values.moved_names import MOVED, renamed
+from replan.adapters.storage.stored_values.places import of_writes
 from replan.errors import ConfigurationError
 from replan.failures import describe
 
@@ -114,6 +116,17 @@ class Placed:
 
     value: Any
     place: Place
+
+
+def placed_writes(
+    table: str, config: RunnableConfig, task_id: str, writes: Sequence[tuple[str, Any]]
+) -> list[tuple[str, Placed]]:
+    """Give each write of a task the place where it will stand."""
+    places = of_writes(table, config, task_id, [channel for channel, _ in writes])
+    return [
+        (channel, Placed(value, place))
+        for (channel, value), place in zip(writes, places, strict=True)
+    ]
 
 
 def tagged(kind: str, *place: Part) -> str:
