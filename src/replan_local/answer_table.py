@@ -61,10 +61,7 @@ class AnswerTable(Value):
 
 
 def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:
-    """Read the tables of a Markdown text back.
-
-    Where a table sets some columns to the right, only these hold numbers, as in our own tables.
-    """
+    """Read the tables of a Markdown text back; columns set to the right hold the numbers."""
     lines = text.splitlines()
     return tuple(
         _table(lines, at, header, title)

@@ -109,10 +109,7 @@ def _text(title: str, sections: Sequence[Section], now: datetime, chart: str) ->
 
 
 def _inert(text: str) -> str:
-    """Give a text whose HTML is shown, and which loads no picture from anywhere.
-
-    Entities, since a sign that is escaped by a backslash is not where one stands before it.
-    """
+    """Write tags and pictures as entities, so that HTML is shown and nothing is loaded."""
     return _TAG.sub("&lt;", text).replace("![", "&#33;[")
 
 

@@ -21,10 +21,7 @@ _UNDIVIDED = re.compile(
 
 
 class Searching:
-    """A search in the notes of a folder; may be stopped from another thread.
-
-    The index is made anew for each search, in memory, so that it shows the files as they are.
-    """
+    """A search in the notes of a folder, indexed anew; may be stopped from another thread."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -86,10 +86,7 @@ def quoted(name: str) -> str:
 
 
 class Database:
-    """An in-memory DuckDB with some files as views; it can read nothing else and write nothing.
-
-    It belongs to the thread that made it, but `interrupt` may be called from any other.
-    """
+    """DuckDB in memory, for one thread, that reads some files as views and nothing else."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -97,11 +94,7 @@ class Database:
         self._stopped = False
 
     def open(self, files: Sequence[TableFile]) -> tuple[UnreadableTableError, ...]:
-        """Register the files, then shut the door to everything else on the machine.
-
-        A second call begins anew, with these files only. Gives the files that cannot be read; they
-        have no view, and whoever asked for one of them raises it.
-        """
+        """Register these files alone, shut the door to all else, and give what cannot be read."""
         connection = _connect()
         self.close()
         with self._lock:

@@ -13,8 +13,7 @@ from typing import Any
 import httpx2
 import openai
 
-from replan.adapters.reply_body import check_no_redirect, streamed, whole
-from replan.adapters.told_errors import told_status
+from replan.adapters.reply_body import check_no_redirect, streamed, told_status, whole
 
 _CHAT = "/chat/completions"
 

@@ -10,7 +10,7 @@ from replan.cli.orders import Order
 from replan.cli.outlook import KnownTeam, outlook, outlook_lines
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import reopened, rerun_reasons
-from replan.team.starter import DEFAULT_TEAM
+from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
 
 _UNKNOWN = "The plan of a request is made when it runs; whatever it is, the run takes"

@@ -17,10 +17,7 @@ Gate = Callable[[Mapping[str, str]], bool]
 
 
 class AnswerStream:
-    """The answer of one node, without front matter, shown once.
-
-    The host's own calls are hidden from the `messages` mode; what stands here takes their place.
-    """
+    """Shows the answer of one node, in the place of the host's own calls, which are hidden."""
 
     def __init__(self, emitter: Emitter, gate: Gate | None) -> None:
         """Show an answer; without a gate the reply is all answer, without front matter."""

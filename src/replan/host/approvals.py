@@ -50,11 +50,7 @@ def approval_of(
 def changed_by_person(
     plan: TaskPlan, text: str, team: Sequence[SpecialistCard], at: datetime
 ) -> TaskPlan:
-    """Take a person's changed document: all of it, or nothing and every mistake with its place.
-
-    The document is kept byte for byte. Marks count for steps that were not finished: one that a
-    person marks as done or skipped is not run.
-    """
+    """Take a person's changed document byte for byte: all of it, or nothing and every mistake."""
     if not text.strip():
         raise InputError("There is no changed plan. Give the whole document under 'plan'.")
     # The gate is there so that a person can change what the model may not.

@@ -22,9 +22,8 @@ from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import with_retries
 from replan.plan.preview import HOST_TRIES
-from replan.prompts.budget import within_budget
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
-from replan.prompts.sections import Node
+from replan.prompts.sections import Node, within_budget
 from replan.services import Services
 from replan.spending.account import Account
 from replan.spending.deadline import in_time

@@ -18,10 +18,7 @@ Node = Callable[..., Awaitable[Any]]
 
 
 def asked_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings | None:
-    """The settings that came with the call; a graph around this one may have another context.
-
-    What came from outside of the process only tightens what the team has.
-    """
+    """The settings that came with the call; from outside of the process they only tighten."""
     context = cast("object", runtime.context)
     if not isinstance(context, RunSettings):
         return None
@@ -61,11 +58,7 @@ def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedSta
 
 
 def with_new_settings(node: Node) -> Node:
-    """Let a node see the settings that came with the call, and put them into the state.
-
-    `replan.run` puts them there itself; LangGraph's own methods and its server hand them on as
-    `context`, which no checkpoint keeps.
-    """
+    """Let a node see settings that came as `context`, and store what no checkpoint keeps."""
     wanted = frozenset(signature(node).parameters)
 
     async def settled(

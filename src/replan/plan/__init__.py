@@ -1,6 +1,6 @@
 """Plans as values: the Markdown document, what can run, changes, history and progress."""
 
-from replan.plan.applying import apply, apply_valid
+from replan.plan.applying import apply, apply_valid, replay
 from replan.plan.changes import (
     AddStep,
     ModifyPlan,
@@ -21,7 +21,6 @@ from replan.plan.dependencies import (
     skippable_steps,
     unmet_steps,
 )
-from replan.plan.history import replay
 from replan.plan.markdown.document import (
     PlanDocument,
     looks_like_plan,

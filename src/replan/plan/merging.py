@@ -82,11 +82,7 @@ def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
 
 
 def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanStep, ...]:
-    """Give the unfinished steps that a revision neither mentions nor takes away.
-
-    There are none if all of them are optional, or failed and replaced: a step that waited for such
-    a one waits for a new one instead.
-    """
+    """Give the unfinished steps that a revision neither mentions, takes away nor replaces."""
     mentioned = new.by_id
     unsaid = [
         step
@@ -99,10 +95,7 @@ def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanS
 
 
 def without(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
-    """Give a plan without some steps; what waited for one of them waits for what that waited for.
-
-    A condition on such a step stays, and so does what a finished step waited for.
-    """
+    """Give a plan without some steps; what waited for one waits for what that one waited for."""
     if not gone:
         return plan
     steps = plan.by_id

@@ -19,9 +19,8 @@ from langchain_core.messages import (
 from replan.memory.conversation import conversation_of, split_at_request
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
-from replan.prompts.budget import within_budget
 from replan.prompts.messages import instructions_in, request_sections
-from replan.prompts.sections import Call, Node, call_tag, section
+from replan.prompts.sections import Call, Node, call_tag, section, within_budget
 from replan.prompts.templates import load, render
 from replan.state.enhanced import EnhancedState
 from replan.state.results import (
@@ -111,10 +110,7 @@ def build_planning_prompt(
 def build_feedback_prompt(
     collected_results: CollectedResults, state: EnhancedState, host: HostPrompts, *, missing: str
 ) -> list[BaseMessage]:
-    """Ask for a judgement of the results, and with it for the answer or the revised plan.
-
-    `missing`, if not empty, says that the run must end now, and what is left undone.
-    """
+    """Ask for a judgement, and with it for the answer or a revision; `missing` says why to end."""
     answer = "the whole answer to the request, in Markdown."
     answer = answer if host.merged_final_answer else "empty."
     if missing:
@@ -198,10 +194,7 @@ def _unfinished(state: EnhancedState) -> str:
 
 
 def _with_data(messages: Sequence[AnyMessage], data: str) -> list[AnyMessage]:
-    """Put marked data before the request, in the same message: some servers insist on turns.
-
-    What tools, models and people wrote stands in no message of the system.
-    """
+    """Put marked data before the request, in the same message: some servers insist on turns."""
     earlier, request = split_at_request(messages)
     at = next((at for at, message in enumerate(request) if message.type == "human"), None)
     if not data or at is None:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from langchain_core.messages import AnyMessage, BaseMessage, get_buffer_string
 
 from replan.memory.conversation import split_at_request
-from replan.prompts.budget import within_budget
-from replan.prompts.sections import section
+from replan.prompts.sections import section, within_budget
 
 _NOTE = "The request is the newest message of a conversation. What was said before it, as data:"
 

@@ -103,3 +103,10 @@ def call_in(system_text: str) -> Call | None:
 
 def _attribute(value: object) -> str:
     return str(value).replace('"', "'").replace("\n", " ").replace("<", "(").replace(">", ")")
+
+
+def within_budget(text: str, budget: int) -> str:
+    """Keep the beginning of a text that is longer than its budget, and say how much is missing."""
+    if len(text) <= budget:
+        return text
+    return f"{text[:budget].rstrip()}\n[… {len(text) - budget} characters cut]"

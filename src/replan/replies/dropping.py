@@ -8,7 +8,7 @@ from replan.plan.changes import title_key
 from replan.plan.markdown import words as plan_words
 from replan.plan.markdown.reading import read_document
 from replan.plan.model import PlanStep, StepStatus
-from replan.replies.vocabulary.wordlists import words
+from replan.replies.vocabulary import words
 
 
 def crossed_out(text: str) -> str:
@@ -21,11 +21,7 @@ def crossed_out(text: str) -> str:
 def taken_away(
     old: Sequence[PlanStep], new: Sequence[PlanStep], said: Iterable[str]
 ) -> frozenset[int]:
-    """Give the steps that a revision takes away; finished ones stay.
-
-    These are those that its document marks with `[-]` or calls removed, and those that it leaves
-    out while a clause says nothing else than that they go: "Step 3 is no longer needed".
-    """
+    """Give the steps that a revision marks with `[-]`, or leaves out and says that they go."""
     known = {step.id: step for step in old}
     mentioned = {step.id for step in new}
     unsaid = [step for step in old if not step.is_finished and step.id not in mentioned]

@@ -15,6 +15,7 @@ from replan.replies.unreadable import (
     Complaint,
     problem_of,
 )
+from replan.replies.vocabulary import words
 from replan.replies.vocabulary.labels import (
     Verdict,
     action_of,
@@ -25,7 +26,6 @@ from replan.replies.vocabulary.labels import (
     verdict_of,
 )
 from replan.replies.vocabulary.naming import Names
-from replan.replies.vocabulary.wordlists import words
 from replan.replies.written_plans.finding import FoundPlan, find_plan, is_partial, problems_of
 from replan.state.results import ActionType, TaskComplexity
 
@@ -237,10 +237,7 @@ def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) ->
 
 
 def read_plan(text: str, team: Collection[str] = ()) -> FoundPlan:
-    """Give the plan in a reply that should be nothing else, and what is wrong with it.
-
-    A reply without steps of a plan is given as it is, without front matter.
-    """
+    """Give the plan in a reply that should be nothing else; without steps, the reply as it is."""
     reply = read_reply(text, HOST_KEYS)
     plan = find_plan(reply.body, team, expected=True, is_cut=reply.is_cut)
     return plan or FoundPlan(reply.body, problems_of(reply.body, Names(team)), is_certain=False)

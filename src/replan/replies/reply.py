@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from replan.plan.model import Value
 from replan.replies.forms.front_matter import DELIMITER, MAX_LINES, Parts, match_key, read_header
-from replan.replies.forms.leading_lines import read_bare, read_leading, read_one_line
-from replan.replies.forms.tags import read_tags
+from replan.replies.forms.leading_lines import read_bare, read_leading, read_one_line, read_tags
 from replan.replies.forms.thoughts import without_thoughts, without_tokens
 from replan.replies.forms.wrapping import (
     BLANK,

@@ -50,10 +50,7 @@ def learn_values(values: Iterable[str | bytes | SecretStr | None]) -> None:
 
 
 def learn_model(model: object) -> None:
-    """Remember the keys of a chat model and the passwords in its address.
-
-    Of what is put together of others, such as a prompt and a model, those of its parts.
-    """
+    """Remember the keys of a chat model, or of the parts of a chain, and passwords in addresses."""
     left, seen = [model], dict[int, object]()
     while left and len(seen) < _MOST_PARTS:
         part = left.pop()

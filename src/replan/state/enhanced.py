@@ -164,10 +164,7 @@ def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
 
 
 def has_begun(state: EnhancedState) -> bool:
-    """Whether the run that is to think has begun; in checkpoints of earlier versions it has not.
-
-    There, one node began a run and thought, so that a thread had both or the last run's thinking.
-    """
+    """Whether the run has begun; in checkpoints of versions with one node for both, it has not."""
     return "run_id" in state and state.get("current_thinking_result") is None
 
 

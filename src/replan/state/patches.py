@@ -109,11 +109,7 @@ class PlanChannel(CheckedDelta):
 
 
 def plan_write(old: TaskPlan | None, new: TaskPlan) -> TaskPlan:
-    """Give what a node writes under `current_plan` so that `new` takes the place of `old`.
-
-    It is a patch wherever one can say it; typed as the plan that it makes, since a key of the
-    state has one type for those who write it and those who read it.
-    """
+    """Give the patch that a node writes, typed as the plan that it makes: a key has one type."""
     if old is None or not (_has_ids_of_its_own(old) and _has_ids_of_its_own(new)):
         return new
     return cast("TaskPlan", patch_between(old, new))

@@ -145,10 +145,7 @@ def fingerprint_of(*shown: JsonValue) -> str:
 
 
 def given_for(given: object, kind: str, fingerprint: str) -> object:
-    """Take an answer out of what says by a fingerprint what it is for.
-
-    It is `{"answer": ..., "fingerprint": ...}`, or a decision with a `fingerprint`.
-    """
+    """Take an answer out of what says by a fingerprint what it is for."""
     if not isinstance(given, Mapping) or "fingerprint" not in given:
         return cast("object", given)
     said = {**cast("Mapping[Any, Any]", given)}

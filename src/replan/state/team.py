@@ -40,11 +40,7 @@ def select_specialists_by_task(
 
 
 def best_cards(task_description: str, team: Sequence[SpecialistCard]) -> tuple[SpecialistCard, ...]:
-    """The cards that fit a task best, in the order of the team; empty if none fits.
-
-    The score counts words shared with the name, the capabilities and the intended use, in this
-    order of weight.
-    """
+    """The cards that share most words with a task; those of the name weigh most. Empty if none."""
     task = _words(task_description)
     scores = [_score(task, card) for card in team]
     best = max(scores, default=0)

@@ -27,9 +27,8 @@ from replan.ports.ask_user import Asker, Waiting
 from replan.ports.folders import within
 from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
-from replan.prompts.budget import within_budget
-from replan.secrets.masking import without_secrets
-from replan.secrets.records import with_masked_traceback
+from replan.prompts.sections import within_budget
+from replan.secrets.masking import with_masked_traceback, without_secrets
 from replan.services import Services
 from replan.spending.account import RUN, Account
 from replan.spending.deadline import in_time, was_cut_off

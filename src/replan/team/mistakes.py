@@ -10,8 +10,9 @@ from pydantic_core import ErrorDetails
 from replan.errors import ConfigurationError
 from replan.secrets.known import MASK
 from replan.secrets.shapes import holds_key
+from replan.secrets.sources import holds_secret
 from replan.team.fields import meant
-from replan.team.keys import FIX, names_secret
+from replan.team.keys import FIX
 from replan.team.yaml_source import Where, field_path
 from replan.values import texts_of
 
@@ -96,7 +97,7 @@ def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
 
 def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
     name = str(where[-1])
-    if names_secret(name):
+    if holds_secret(name):
         reason = "A key must not stand in a team."
         return Found(where, "literal_secret", reason, FIX, MASK, in_name=True)
     known = list(_model_at(where[:-1], kind).model_fields)

@@ -24,11 +24,7 @@ class Revision(Value):
 
 
 def revise(progress: Progress) -> Revision | None:
-    """Change every failed step whose error proposes a name; none if there is no such step.
-
-    A failure that the plan itself has provided for is left alone. A changed step says so in its
-    brief, so that it is never changed a second time.
-    """
+    """Change every failed step once whose error proposes a name; None if there is no such step."""
     unmet = {step.id for step in progress.unmet()}
     changed = {
         step.id: new

@@ -51,10 +51,7 @@ class Patience:
         self._at_work: set[asyncio.Future[None]] = set()
 
     async def insist(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do something until it succeeds, cannot be helped, or has taken too long.
-
-        A try is never stopped in the middle.
-        """
+        """Do something until it succeeds, cannot be helped, or takes long; no try is cut off."""
         loop = AsyncRetrying(
             retry=retry_if_exception(_can_pass),
             # A database that was waited for in vain is not waited for by each write that is left.
@@ -99,10 +96,7 @@ class Patience:
             await asyncio.wait(set(self._at_work))
 
     async def rest(self) -> None:
-        """Wait for all that is being done.
-
-        LangGraph does not wait for every write of a run that was cancelled or ends with an error.
-        """
+        """Wait for what is being done: LangGraph does not, where a run is cancelled or fails."""
         while self._running:
             await asyncio.wait(self._running)
 
@@ -140,11 +134,7 @@ class Database:
         return self.engine.dialect.name == "postgresql"
 
     async def write(self, work: Work[T]) -> T:
-        """Run a transaction that changes rows; when this returns, they are safe.
-
-        The work may be done again after a broken connection, so it must come to the same when it
-        was done already.
-        """
+        """Run a transaction, perhaps twice, that changes rows; when this returns, they are safe."""
         return await self._whole(self._writing, work)
 
     async def read(self, work: Work[T]) -> T:

@@ -20,10 +20,7 @@ def decode(text: str) -> str:
 
 
 def encode(text: str) -> str:
-    """Write a text into one line so that `decode` gives it back.
-
-    Line ends, white space at either end and ampersands that begin a reference are encoded.
-    """
+    """Write a text into one line so that `decode` gives it back."""
     body = text.strip()
     if not body:
         return "".join(map(_reference, text))

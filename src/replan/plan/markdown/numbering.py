@@ -19,10 +19,7 @@ class Numbered:
 
 
 def lazy_groups(texts: Sequence[str], items: Sequence[Item]) -> frozenset[int]:
-    """Find the lists whose items all say `1.`, as lazy Markdown has it: they have no numbers.
-
-    Items with a mark but without a number of their own are written with care, so their `1.` counts.
-    """
+    """Find the lists whose items all say `1.`, as lazy Markdown has it: they have no numbers."""
     groups: dict[int, list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from markdown_it.token import Token
 
 from replan.plan.markdown.body import block_parser
-from replan.plan.markdown.fence import fenced_window
-from replan.plan.markdown.lines import Line, indent_of, is_blank
+from replan.plan.markdown.lines import Line, fenced_window, indent_of, is_blank
 from replan.plan.markdown.title import names_a_step, own_number
 
 PENDING_MARKS = " ~"
@@ -98,10 +97,7 @@ def _outline_of(texts: list[str], window: range) -> Outline:
 
 
 def _without_wrapping(texts: list[str]) -> str:
-    """Join lines, without tags such as `<plan>` that models write around a plan.
-
-    Markdown would take what follows them for HTML.
-    """
+    """Join lines without tags such as `<plan>`: Markdown would take what follows for HTML."""
     return "\n".join("" if _WRAPPING.fullmatch(text) else text for text in texts)
 
 
@@ -191,11 +187,7 @@ class _Scan:
             yield self._item(start, end, match.end(), depth=0, group=0, counter=None)
 
     def step_lines(self) -> Iterator[Item]:
-        """Lines of plain paragraphs such as `**Step 1:** find`, each with what follows it.
-
-        A step reaches to the next one or the next heading; the last one also ends where plain
-        text goes on, which is then a closing word and no brief.
-        """
+        """Lines such as `**Step 1:** find`, each with what follows it up to a closing word."""
         starts, stops, texts = self._boundaries()
         stops += [at for at in texts if starts and at > starts[-1]] + [self._window.stop]
         ends = sorted({*starts, *stops})
@@ -272,10 +264,7 @@ def _choose(scan: _Scan) -> tuple[Item, ...]:
 
 
 def _lists_of_steps(scan: _Scan, marked: Sequence[Item]) -> set[int]:
-    """Tell which lists hold steps: where some have numbers, a check list elsewhere holds none.
-
-    Elsewhere is under another heading; a list of steps without numbers names specialists.
-    """
+    """Tell which lists hold steps: where some are numbered, one below another heading does not."""
     groups: dict[int, list[Item]] = {}
     for item in marked:
         groups.setdefault(item.group, []).append(item)
@@ -302,10 +291,7 @@ def _joins(item: Item, groups: set[int]) -> bool:
 
 
 def _adopt(texts: list[str], items: Sequence[Item], stop: int) -> Iterator[Item]:
-    """Give each item the indented lines after it that strict Markdown does not count to it.
-
-    People and models indent by two under `1. `, where Markdown wants three.
-    """
+    """Give each item the lines indented by two after it; Markdown wants three under `1. `."""
     for at, item in enumerate(items):
         limit = items[at + 1].start if at + 1 < len(items) else stop
         least = indent_of(texts[item.start]) + _ADOPTED_INDENT

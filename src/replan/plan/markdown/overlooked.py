@@ -4,12 +4,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 
 from replan.plan.markdown import words
-from replan.plan.markdown.fence import outside_fences
-from replan.plan.markdown.lines import is_blank
+from replan.plan.markdown.lines import is_blank, outside_fences
 from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.model import PlanStep, Value
 
@@ -151,11 +149,8 @@ def _blanked(match: re.Match[str]) -> str:
 
 @cache
 def _waiting_words() -> str:
-    """A pattern for any word that says that a step waits; the words are data."""
-    lines = (
-        files("replan.plan.markdown").joinpath("waiting_words.txt").read_text("utf-8").splitlines()
-    )
-    ordered = sorted(filter(None, lines), key=len, reverse=True)
+    """A pattern for any word that says that a step waits."""
+    ordered = sorted(words.listed("waiting"), key=len, reverse=True)
     return "|".join(_bounded(word) for word in ordered)
 
 

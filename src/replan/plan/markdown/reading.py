@@ -1,5 +1,6 @@
 """Turn a plan document into steps, and tell every mistake in it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -8,13 +9,13 @@ from replan.errors import Mistake
 from replan.plan.markdown.attributes import Attributes
 from replan.plan.markdown.body import Body, read_body
 from replan.plan.markdown.encoding import decode
-from replan.plan.markdown.lines import Line, split_lines
+from replan.plan.markdown.lines import Line, is_blank, split_lines
 from replan.plan.markdown.numbering import Numbered, lazy_groups, number_steps
 from replan.plan.markdown.outline import KNOWN_MARKS, Item, Outline, outline
+from replan.plan.markdown.phrases import read_key_line
 from replan.plan.markdown.repair import repair
 from replan.plan.markdown.seal import without_seal
 from replan.plan.markdown.title import Complaint, Title, read_title, repeated
-from replan.plan.markdown.wrapped_lines import wrapped_lines
 from replan.plan.model import PlanStep, StepStatus
 from replan.texts.bounds import MOST_DEPENDENCIES
 
@@ -201,3 +202,19 @@ _NO_STEPS = Complaint(
     "This document has no steps.",
     "Write each step on a line like this: - [ ] 1. What is to be done @specialist",
 )
+
+
+_NO_PLAIN_TEXT = re.compile(r"[ \t]*(?:[-*+>#`~|<=]|\d{1,9}[.)](?:\s|$))")
+_MOST_LINES = 8
+
+
+def wrapped_lines(texts: Sequence[str], item: Item) -> int:
+    """Count the lines into which a step's first line was broken: its attributes end the last."""
+    lines: list[str] = []
+    for text in texts[item.start + 1 : item.end]:
+        if is_blank(text) or _NO_PLAIN_TEXT.match(text) or read_key_line(text) is not None:
+            break
+        lines.append(text)
+    if not 0 < len(lines) <= _MOST_LINES or read_title(texts[item.start][item.text :]).attributes:
+        return 0
+    return len(lines) if read_title(f"1. {lines[-1].strip()}").attributes else 0

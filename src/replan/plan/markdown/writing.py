@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from replan.plan.markdown.editing import BlockEditor
+from replan.plan.markdown.editing import BlockEditor, marking
 from replan.plan.markdown.lines import Line, is_blank, usual_line_end
-from replan.plan.markdown.marking import marking
 from replan.plan.markdown.normal import normalised, visible
 from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.markdown.rendering import heading_line, render, step_lines

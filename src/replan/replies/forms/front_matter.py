@@ -98,11 +98,7 @@ def _unmarked(written: str, value: str) -> str:
 
 
 def begins_bare(line: str, known: Collection[str]) -> KeyLine | None:
-    """Read the first line of a front matter without delimiters.
-
-    A key's own name is enough. A bullet, a heading, a table or another word for the key may as well
-    begin a text, so there the value must be one of the key's own.
-    """
+    """Read the first line of a front matter without delimiters; text may begin much like it."""
     found = match_key(line, known)
     return found if found and (found.is_plain or fits(found.key, found.value)) else None
 

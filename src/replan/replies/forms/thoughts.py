@@ -101,11 +101,7 @@ def without_tokens(text: str) -> str:
 
 
 def without_thoughts(text: str) -> str:
-    """Drop thoughts around a text; those that are never closed reach to its end.
-
-    They begin on a line of their own. What stands between two parts of a text belongs to it, and so
-    does a code block, and a tag within a line, of which a text may speak.
-    """
+    """Drop thoughts on lines of their own around a text; those never closed reach to its end."""
     if not _ANY.search(text) and not closes_thought(text[-200:]):
         return text
     end = len(text.rstrip())

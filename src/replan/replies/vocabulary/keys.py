@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from functools import lru_cache
 
+from replan.replies.vocabulary import tables, words
 from replan.replies.vocabulary.labels import (
     action_of,
     complexity_of,
@@ -12,7 +13,6 @@ from replan.replies.vocabulary.labels import (
     verdict_of,
 )
 from replan.replies.vocabulary.naming import squeezed
-from replan.replies.vocabulary.wordlists import tables, words
 
 BODY_KEYS = frozenset(words("others", "bodies"))
 """What the body is called where it stands under a key of its own."""

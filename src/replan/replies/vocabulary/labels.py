@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from replan.plan.model import PlanUpdateType
-from replan.replies.vocabulary.wordlists import tables, words
+from replan.replies.vocabulary import tables, words
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
 
 Verdict = Literal["complete", "continue"]
@@ -93,10 +93,7 @@ def flag_of(value: str) -> bool | None:
 
 
 def number_of(value: str) -> float | None:
-    """Read a number from 0 to 1, also written as `80%`, `8/10` or `0,8`.
-
-    A larger number without its scale says nothing certain, so it is none.
-    """
+    """Read a number from 0 to 1, also as `80%`, `8/10` or `0,8`; a larger one says nothing."""
     found = _NUMBER.match(value[:_LABEL_REACH].strip(" \t\"'*`_"))
     if found is None:
         return None

@@ -39,10 +39,7 @@ def labels_of(entries: Sequence[Entry]) -> dict[str, int]:
 
 
 def step_lines(entries: Sequence[Entry]) -> list[str]:
-    """Write each step on its line; what its order cannot mean stays where it is complained about.
-
-    A step that is not in the plan is written as it was named, and is then an unknown one.
-    """
+    """Write each step on its line; what its order cannot mean stays, to be complained about."""
     labels, numbers = labels_of(entries), numbers_of(entries)
     lines: list[str] = []
     for at, (entry, number) in enumerate(zip(entries, numbers, strict=True)):

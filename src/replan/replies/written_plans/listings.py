@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replan.plan.markdown.fence import outside_fences
-from replan.plan.markdown.lines import dedent, trim_blank
+from replan.plan.markdown.lines import dedent, outside_fences, trim_blank
 from replan.replies.vocabulary.naming import Names, squeezed
 from replan.replies.written_plans.entries import Entry, labels_of, step_lines
 from replan.replies.written_plans.openings import Opening, opening_of

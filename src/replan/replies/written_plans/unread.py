@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from replan.errors import Mistake
-from replan.plan.markdown.fence import outside_fences
+from replan.plan.markdown.lines import outside_fences
 from replan.plan.markdown.overlooked import sequence_word
 from replan.plan.markdown.reading import Block, read_document
 from replan.replies.vocabulary.naming import Names, squeezed

@@ -70,11 +70,7 @@ class _Sealed:
 
 
 def bind_all_values(connection: Connection) -> None:
-    """Seal every encrypted value anew, for the place where it stands; storage without a key stays.
-
-    What cannot be read stays as it is, and cannot be read afterwards either. The salt is a new one,
-    so that nobody who kept older values can pass storage off as old, to have them bound as well.
-    """
+    """Seal every encrypted value anew, for its place and with a new salt; the unreadable stay."""
     seal: Seal | None = connection.get_execution_options().get(SEAL)
     if seal is None or seal.cipher is None:
         return

@@ -134,11 +134,7 @@ def tagged(kind: str, *place: Part) -> str:
 
 
 class SealedSerializer(SerializerProtocol):
-    """Encrypts each value for the place where it will stand, and opens nothing else.
-
-    Plain data, and what was closed for another place, could have been put there by somebody who
-    can write the database and has no key.
-    """
+    """Encrypts each value for the place where it will stand, and opens nothing else."""
 
     def __init__(
         self, cipher: Cipher, plain: SerializerProtocol, place: Place | None = None
