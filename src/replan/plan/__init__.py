@@ -44,7 +44,6 @@ from replan.plan.model import (
 from replan.plan.order import critical_length, critical_path, find_cycle, run_order
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
-from replan.plan.revision import next_free_id
 from replan.plan.statuses import excerpt, step_outcome, with_statuses
 from replan.plan.width import width
 
@@ -80,7 +79,6 @@ __all__ = [
     "looks_like_plan",
     "made_progress",
     "merge_revision",
-    "next_free_id",
     "normalised",
     "normalised_step",
     "parse_plan_from_markdown",

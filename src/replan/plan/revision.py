@@ -66,11 +66,6 @@ def attempt(
     return draft, refused + list(_misfits(draft, touched, refuser))
 
 
-def next_free_id(plan: TaskPlan) -> int:
-    """Give the number for a new step: one more than the largest."""
-    return max((step.id for step in plan.steps), default=0) + 1
-
-
 def _step_of(change: PlanChange) -> int | None:
     match change:
         case AddStep():

@@ -31,14 +31,6 @@ class SpecialistCard(Value):
     only_by_name: bool = False
 
 
-def select_specialists_by_task(
-    task_description: str, team: Sequence[SpecialistCard]
-) -> tuple[str, ...]:
-    """Choose the one specialist whose card fits a task best; nobody on a tie or without a match."""
-    best = best_cards(task_description, team)
-    return (best[0].name,) if len(best) == 1 else ()
-
-
 def best_cards(task_description: str, team: Sequence[SpecialistCard]) -> tuple[SpecialistCard, ...]:
     """The cards that share most words with a task; those of the name weigh most. Empty if none."""
     task = _words(task_description)

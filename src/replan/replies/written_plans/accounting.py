@@ -17,7 +17,6 @@ from replan.replies.written_plans.openings import opening_of
 from replan.replies.written_plans.order_phrases import ALL, PREVIOUS, keyword_places, read_order
 
 _WORDS = re.compile(r"[\w.-]+")
-_LONGEST_PHRASE = 60
 _MOST_PLACES = 2_000
 _PHRASE = re.compile(r"[^\n.!?。<>@]{1,60}")
 _CUT = re.compile(r"(?:(?<!\s)\s++)?(?:[;)\]}）】|]|,\s*+(?=[^\W\d])|//).*", re.DOTALL)

@@ -67,10 +67,6 @@ class Line:
     attributes: Attributes = field(default_factory=Attributes)
     unread: list[str] = field(default_factory=list[str])  # what looks like an attribute and is none
 
-    @property
-    def says_more(self) -> bool:
-        return bool(self.who or self.waits or self.attributes or self.unread)
-
 
 def read_line(
     text: str,
