@@ -47,7 +47,7 @@ class StepBounds(Protocol):
 
 
 class Bounds(Protocol):
-    """What of a run's limits bounds its model calls; `Limits` has it."""
+    """What of a run's limits bounds its model calls and its time; `Limits` has it."""
 
     @property
     def max_rounds(self) -> int: ...
@@ -65,6 +65,12 @@ class Bounds(Protocol):
 
     @property
     def step_retries(self) -> int: ...
+
+    @property
+    def step_timeout(self) -> float: ...
+
+    @property
+    def max_parallel_steps(self) -> int: ...
 
     @property
     def per_step(self) -> StepBounds: ...
@@ -221,20 +227,7 @@ def _calls_of_try(specialist: str, per_try: Mapping[str, int | None] | None) -> 
     return None if None in dearest else max(calls for calls in dearest if calls is not None)
 
 
-class Timing(Protocol):
-    """What of a run's limits bounds the time of its steps; `Limits` has it."""
-
-    @property
-    def step_timeout(self) -> float: ...
-
-    @property
-    def step_retries(self) -> int: ...
-
-    @property
-    def max_parallel_steps(self) -> int: ...
-
-
-def worst_case_seconds(plan: TaskPlan, limits: Timing, max_seconds: float | None = None) -> float:
+def worst_case_seconds(plan: TaskPlan, limits: Bounds, max_seconds: float | None = None) -> float:
     """Bound the time that the open steps take if each uses up all its tries.
 
     That is the longest chain of steps that wait for each other; where there are fewer places than
@@ -264,7 +257,7 @@ def worst_case_cost(
     return cost if max_cost is None else min(cost, max_cost)
 
 
-def _seconds(step: PlanStep, limits: Timing) -> float:
+def _seconds(step: PlanStep, limits: Bounds) -> float:
     if step.status is StepStatus.FAILED:
         return 0.0
     retries = limits.step_retries if step.max_retries is None else step.max_retries

@@ -85,6 +85,16 @@ _OUTER_FENCE = re.compile(
 _FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)")
 
 
+def without_comments(text: str) -> str:
+    """Give a text with a blank for each comment; one pass, whatever begins and never ends."""
+    kept: list[str] = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept += [text[at:start], " "]
+        at = end + 3
+    return "".join([*kept, text[at:]])
+
+
 def outside_fences(lines: Sequence[str]) -> list[bool]:
     outside: list[bool] = []
     mark = ""

@@ -298,7 +298,7 @@ _NUMBER = re.compile(
 )
 _MENTION = re.compile(rf"[`*_]*+@(?P<name>{words.NAME})[`*]*+[.,;。]?\s*+")
 _TRAILING_MENTION = re.compile(rf"(?:^|[^A-Za-z0-9.+\-@])@{words.NAME}[`*]*+\s*+$")
-_AND_MENTION = re.compile(rf"(@{words.NAME}[`*]*+)\s++(?:and|und|et|y|和|与)$", re.IGNORECASE)
+_AND_MENTION = re.compile(rf"(@{words.NAME}[`*]*+)\s++{words.BETWEEN_NAMES}$", re.IGNORECASE)
 _IN_AN_ADDRESS = re.compile(r"[A-Za-z0-9.+\-@]")
 # A semicolon after a digit may end a character reference.
 _CONNECTOR = re.compile(r"(?:[—–→,，、；:：|&+]|(?<![0-9]);|->|=>|(?<=\s)-)\Z")

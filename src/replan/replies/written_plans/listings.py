@@ -14,13 +14,14 @@ from replan.replies.vocabulary.naming import Names, squeezed
 from replan.replies.written_plans.entries import Entry, labels_of, step_lines
 from replan.replies.written_plans.openings import Opening, opening_of
 from replan.replies.written_plans.order_phrases import read_order
+from replan.replies.written_plans.pieces import uncommented
 from replan.replies.written_plans.step_fields import (
     is_field,
     is_order_of,
     reads_as_field,
     take_field,
 )
-from replan.replies.written_plans.step_line import Line, read_line, without_comments
+from replan.replies.written_plans.step_line import Line, read_line
 
 _LEAST = 2
 _MOST_LINES = 20_000
@@ -51,7 +52,7 @@ def rewritten(text: str, names: Names) -> str | None:
 
 
 def _lines(text: str) -> list[str]:
-    text = without_comments(text)
+    text = uncommented(text)
     text = re.sub(r"(?m)^([^\S\n]*+)\\([-*+#])", r"\1\2", text)
     text = _ITEM_END.sub("\n", _ITEM.sub("\n- ", text))
     lines = text.split("\n")[:_MOST_LINES]

@@ -58,7 +58,7 @@ def _vocabulary() -> tuple[re.Pattern[str], dict[str, str]]:
     pattern = (
         rf"(?P<ref>\#?\d{{1,6}}(?:\.\d{{1,3}})*(?![^\W_])(?!\d)|\d{{1,6}}(?={_DENSE})"
         rf"|\#?[A-Za-z]{{1,6}}[-_]?\d{{1,4}}(?![^\W_]))"
-        rf"|(?P<range>\.{{2,3}}|[-–—~〜](?=\s*[\#\w])|(?<!\w)(?:to|through|until|bis)(?!\w)|[至到])"
+        rf"|(?P<range>\.{{2,3}}|[-–—~〜](?=\s*[\#\w])|(?<!\w){words.THROUGH}(?!\w)|[至到])"
         rf"|(?P<known>{known})"
         rf"|(?P<blank>[\s:：=,，、;()（）\[\]{{}}]+|{_TEXT}+)"
         r"|(?P<word>\w+|.)"

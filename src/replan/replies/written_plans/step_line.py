@@ -24,7 +24,7 @@ from replan.replies.written_plans.pieces import (
     is_misspelt,
     pieces,
     trimmed,
-    without_comments,
+    uncommented,
 )
 
 _LONGEST_GROUP = 600
@@ -47,7 +47,7 @@ _ROLE_BEFORE = re.compile(
     rf"(?<![\s,;|，；])[\s,;|，；]++(?:{words.ASSIGNED_TO})\s*+[:：=]\s*+$", re.IGNORECASE
 )
 _KEYED = re.compile(r"[^:：=]{1,40}[:：=]\s*(?P<value>\S.{0,80})")
-_BY = re.compile(r"\s(?:by|von|par|por|da|由)\s+(?:the\s+)?(?P<name>\S{1,60}(?:\s\S{1,30})?)$")
+_BY = re.compile(rf"\s{words.BY}\s+(?:the\s+)?(?P<name>\S{{1,60}}(?:\s\S{{1,30}})?)$")
 _STRESSED = re.compile(r"(?P<mark>\*\*|__|[*_`])(?P<name>[^*_`]{1,60}(?:_[^*_`]{1,60})*)(?P=mark)")
 _LINK = re.compile(r"\]\([^()\s]{0,200}\)")
 _ESCAPED = re.compile(r"\\(?=[\[\](){}.#*_`<>~|:-])")
@@ -89,7 +89,7 @@ class _Reader:
         self._line = Line()
 
     def read(self, text: str) -> Line:
-        text = _TAG.sub(" ", _ESCAPED.sub("", without_comments(text))).rstrip(" \t\\")
+        text = _TAG.sub(" ", _ESCAPED.sub("", uncommented(text))).rstrip(" \t\\")
         text = _LINK.sub("]", text)
         text = self._without_groups(text)
         text, *tails = self._without_mentions(text)
