@@ -31,8 +31,6 @@ from replan.state.results import SpecialistResult
 logger = logging.getLogger(__name__)
 
 _KEPT = (ACTED, BEGAN, TIMES)
-
-
 _NOTHING = Spending()
 
 

@@ -285,15 +285,6 @@ RESPONSES: Mapping[str, JsonValue] = {
 """The JSON schema of what answers each kind of question."""
 
 
-class _Form(Value):
-    """The mapping form of a decision, with all that it may hold."""
-
-    action: str
-    plan: str = ""
-    arguments: dict[str, JsonValue] | None = None
-    reason: str = ""
-
-
 def _is_whole(answers: Mapping[str, object], only: Question | None) -> bool:
     if only is None:
         return False
@@ -302,15 +293,12 @@ def _is_whole(answers: Mapping[str, object], only: Question | None) -> bool:
 
 
 def _decision_in(given: Mapping[Any, Any]) -> Decision:
+    said = given.get("action")
+    word = said.strip().casefold() if isinstance(said, str) else None
     try:
-        form = _Form.model_validate({**given})
+        return Decision.model_validate({**given, "action": _WORDS.get(word or "", word)})
     except ValidationError as error:
         raise InputError(_HOW_TO_DECIDE) from error
-    word = form.action.strip().casefold()
-    action = _WORDS.get(word, word)
-    if action not in ("approve", "edit", "reject"):
-        raise InputError(_HOW_TO_DECIDE)
-    return Decision.model_validate({**dict(form), "action": action})
 
 
 def _by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object]:
