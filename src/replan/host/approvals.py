@@ -6,10 +6,11 @@ from difflib import unified_diff
 
 from replan.errors import InputError, PlanChangeError, Refusal
 from replan.host.plan_texts import written
-from replan.plan.applying import apply, unstarted
+from replan.plan.applying import apply
 from replan.plan.changes import aligned, difference
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings
 from replan.state.questions import Approval, fingerprint_of

@@ -16,8 +16,8 @@ from replan.plan.changes import (
 )
 from replan.plan.leaning import ordered, standing, step_of
 from replan.plan.markdown.document import refresh_content
-from replan.plan.model import Author, PlanStep, PlanUpdate, StepStatus, TaskPlan
-from replan.plan.revision import Draft, Refused, attempt, carry_out
+from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
+from replan.plan.revision import Draft, Refused, attempt, carry_out, unstarted
 
 _SPECIALISTS = ("assigned_to", "joined_by")
 
@@ -164,16 +164,6 @@ def _stamped(step: PlanStep, before: PlanStep | None, revision: _Revision) -> Pl
         fresh = unstarted(step) if revision.by == "model" else step
         return fresh.replace(created_at=step.created_at or revision.at)
     return step if step == before else step.replace(updated_at=revision.at)
-
-
-def unstarted(step: PlanStep) -> PlanStep:
-    return step.replace(
-        status=StepStatus.PENDING,
-        result="",
-        feedback="",
-        actual_duration=None,
-        retry_count=0,
-    )
 
 
 def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from replan.errors import Refusal
 from replan.plan.changes import (
@@ -74,8 +74,6 @@ def _step_of(change: PlanChange) -> int | None:
             return change.step_id
         case ReorderSteps() | ModifyPlan():
             return None
-        case _:
-            assert_never(change)
 
 
 def _rewired(change: PlanChange) -> Iterator[int]:
@@ -100,8 +98,16 @@ def _carry_out_one(draft: Draft, change: PlanChange) -> None:
             draft.steps = _reordered(draft.steps, change.order)
         case ModifyPlan():
             draft.title = change.title
-        case _:
-            assert_never(change)
+
+
+def unstarted(step: PlanStep) -> PlanStep:
+    return step.replace(
+        status=StepStatus.PENDING,
+        result="",
+        feedback="",
+        actual_duration=None,
+        retry_count=0,
+    )
 
 
 def _modified(step: PlanStep, change: ModifyStep) -> PlanStep:
@@ -109,9 +115,7 @@ def _modified(step: PlanStep, change: ModifyStep) -> PlanStep:
     if new == step or step.status is not StepStatus.FAILED:
         return new
     # A failed step that is changed is to be tried again, as if it had never run.
-    return new.replace(
-        status=StepStatus.PENDING, result="", feedback="", retry_count=0, actual_duration=None
-    )
+    return unstarted(new)
 
 
 def _reordered(steps: Sequence[PlanStep], order: Sequence[int]) -> list[PlanStep]:
@@ -149,8 +153,6 @@ class _Refuser:
                 yield from self._of_order(draft, change.order)
             case ModifyPlan():
                 return
-            case _:
-                assert_never(change)
 
     def unknown(self, step: PlanStep, others: Collection[int]) -> Iterator[Refusal]:
         for other in step.awaits:

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from langgraph.errors import InvalidUpdateError
 
-from replan.plan.applying import unstarted
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.normal import VISIBLE
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.revision import unstarted
 from replan.state.patches import PlanChannel, patched
 from replan.state.placing import told_with_place, unknown_names
 from replan.state.team import SpecialistCard
