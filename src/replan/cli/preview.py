@@ -12,7 +12,7 @@ from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
 from replan.state.limits import RunSettings
-from replan.team.starter import DEFAULT_TEAM
+from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
 
 if TYPE_CHECKING:

@@ -33,8 +33,9 @@ from replan.adapters.storage.stored_values.serializer import (
     saver_for,
     state_types,
     strict_serializer,
+    types_in,
+    types_of_graph,
 )
-from replan.adapters.storage.stored_values.state_classes import types_in, types_of_graph
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.limits import RunSettings
 from replan.state.results import SpecialistResult
