@@ -27,7 +27,8 @@ from replan import (
     waiting_for,
 )
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.storage import holding
+from replan.adapters.storage.holds import thread_holds
+from replan.adapters.storage.holds.file_holds import FileHolds
 from replan.testing import ScriptedModel, always
 from states import state_of
 
@@ -63,8 +64,8 @@ class Bank:
 @pytest.fixture(autouse=True)
 def times(monkeypatch):
     """Holds are looked after when a test says so, and nobody waits for one to fall."""
-    monkeypatch.setattr(holding, "BEAT", 600)
-    monkeypatch.setattr(holding, "MOMENT", 0.01)
+    monkeypatch.setattr(thread_holds, "BEAT", 600)
+    monkeypatch.setattr(thread_holds, "MOMENT", 0.01)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -158,7 +159,7 @@ async def until_held(holds):
 
 async def is_free(holds):
     """Whether nobody holds the thread, without a take of it."""
-    if isinstance(holds, holding.FileHolds):
+    if isinstance(holds, FileHolds):
         return not any(holds._folder.glob("*.lock"))  # noqa: SLF001 - nothing else tells
     connection = await holds._connect()  # noqa: SLF001
     async with connection:
@@ -313,7 +314,7 @@ async def test_a_fork_on_a_host_whose_clock_is_behind_is_the_newest(where):
 
 
 async def test_holds_are_looked_after_by_themselves(where, monkeypatch):
-    monkeypatch.setattr(holding, "BEAT", 0.05)
+    monkeypatch.setattr(thread_holds, "BEAT", 0.05)
     async with open_storage(where) as storage, AsyncExitStack() as stack:
         holds = storage.checkpointer.holds
         owners = [await stack.enter_async_context(holds.holding(name)) for name in "abc"]

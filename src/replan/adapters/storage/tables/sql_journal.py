@@ -10,11 +10,11 @@ from sqlalchemy import Table, and_, bindparam, delete, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
 from replan.adapters.storage.stored_values.places import of_attempt, of_note, of_result
 from replan.adapters.storage.stored_values.sealing import Seal
+from replan.adapters.storage.tables import schema
 from replan.ports.journal import (
     UNKNOWN_ENDS,
     Attempt,
