@@ -21,6 +21,7 @@ from replan import (
     ThreadBusyError,
     ThreadLostError,
     build_graph,
+    open_runtime,
     open_storage,
     run,
     stream,
@@ -29,6 +30,7 @@ from replan import (
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.holds import thread_holds
 from replan.adapters.storage.holds.file_holds import FileHolds
+from replan.events.types import RunStarted
 from replan.testing import ScriptedModel, always
 from states import state_of
 
@@ -126,6 +128,28 @@ async def test_an_owner_whose_thread_was_taken_stops_and_pays_nothing_twice(wher
             (4, 1, "done"),
         ]
         assert (await owner.graph.aget_state(THREAD)).values["outcome"] == "completed"
+
+
+async def test_an_owner_whose_thread_was_taken_adds_no_event_and_no_outcome(where):
+    async with (
+        banks(where, before=2) as (owner, other),
+        open_runtime(owner.graph, storage=owner.storage) as here,
+        open_runtime(other.graph, storage=other.storage) as elsewhere,
+    ):
+        run = await here.start(BILLS, run_id="r")
+        async for event in run.events():
+            if (event.type, event.details.get("step_id")) == ("specialist_invoked", 2):
+                break
+        await owner.at_work.wait()
+        cut_off(where)
+        assert (await elsewhere.resume("r")).outcome == "waiting"
+        told = await elsewhere.storage.runs.events("r")
+        work, _ = here._works["r"]  # noqa: SLF001 - whatever the run does would be refused before
+        work.log.take(RunStarted(seq=0, run_id="r", request="late"))
+        with pytest.raises(ThreadLostError, match="another one has taken it"):
+            await run
+        assert await elsewhere.storage.runs.events("r") == told
+        assert (await elsewhere.look("r")).outcome == "waiting"
 
 
 async def test_an_owner_whose_thread_nobody_took_goes_on_and_holds_it_again(where):
