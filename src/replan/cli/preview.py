@@ -74,6 +74,7 @@ def team_of(
         approval=settings.approval,
         asking={each.name: tuple(each.approve) for each in config.specialists},
         dearest_token=dearest_token(config),
+        typed=config.host.output_type is not None,
     )
 
 

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
-from replan.calling import Call, Graph, Input, alone
+from replan.calling import Call, Graph, Input, alone, shapes_of
 from replan.models.listening import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
 from replan.ports.storage import Storage
@@ -191,7 +191,7 @@ class Work:
             self.log.end()
             await asyncio.wait({writing})
             raise
-        return result_of(state, time.monotonic() - began)
+        return result_of(state, time.monotonic() - began, shapes_of(self._bench.graph))
 
     async def _was_stopped(self) -> bool:
         now = await self._bench.book.get(self.errand.run_id)
