@@ -23,8 +23,8 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.failures import broke_off, describe, is_busy
+from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
-from replan.models.listening import handlers_of, has_listener, makes_langchain_stream
 from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
 from replan.models.retries import with_retries

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.ports.built_in import is_built_in
-from replan.ports.journal import Bound
+from replan.ports.journal import Bound, Refused, Spending
 from replan.state.limits import (
     CLOSING_TOKENS,
     LEAST_CLOSING_REPLY,
@@ -20,6 +20,9 @@ from replan.state.limits import (
 
 RUN = "run"
 """The scope of a whole run."""
+
+ROUNDING = 1e-9
+"""Sums of prices are not exact; a bound is not missed by the last bit of one."""
 
 _UNBOUNDED = Budget()
 _FREE = Price(input=0, output=0)
@@ -113,6 +116,31 @@ def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> 
     if limits.per_step != _UNBOUNDED:
         scopes.append(Scope(f"step/{step_id}", limits.per_step))
     return scopes
+
+
+def first_refusal(
+    bound: Bound, amount: Spending, charged: Spending, settled: Spending
+) -> Refused | None:
+    """Say which part of a bound has no room for an amount, by one rule for every journal.
+
+    Args:
+        bound: What the scope may spend.
+        amount: What is to be charged.
+        charged: What the scope has spent, unsettled reservations in full.
+        settled: What of it is settled.
+    """
+    for kind in ("calls", "tokens", "cost"):
+        most = getattr(bound, kind)
+        if most is None or getattr(charged, kind) + getattr(amount, kind) <= most + ROUNDING:
+            continue
+        return Refused(
+            scope=bound.scope,
+            kind=kind,
+            bound=most,
+            left=max(0.0, most - getattr(charged, kind)),
+            spent=getattr(settled, kind),
+        )
+    return None
 
 
 def check_prices(limits: Limits, terms: Terms) -> None:

@@ -26,7 +26,7 @@ from replan.ports.journal import (
     Spending,
     begun_already,
 )
-from replan.spending.refusals import ROUNDING, first_refusal
+from replan.spending.scopes import ROUNDING, first_refusal
 from replan.state.results import SpecialistResult
 from replan.values import restored
 
