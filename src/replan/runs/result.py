@@ -109,6 +109,16 @@ class RunResult:
         return self.state.get("current_plan")
 
     @property
+    def document(self) -> str:
+        """The plan as its Markdown document; empty for a request that needed none."""
+        return "" if self.plan is None else self.plan.content
+
+    @property
+    def limit_reached(self) -> str:
+        """The limit that ended the run, or that its answer is not whole for; else empty."""
+        return self.state.get("limit_reached", "")
+
+    @property
     def results(self) -> StepResults:
         """What the steps brought: `results[3].text`, or `.output` where it is of a type."""
         found = dict(self.state.get("current_specialist_results", {}))
@@ -145,7 +155,7 @@ class RunResult:
         parts = [f"**{self.outcome}** ({steps}{usage}, {self.duration:.1f} s)", self.text]
         parts += [f"- waits for `{ask.key}`: {ask.text}" for ask in self.waiting]
         parts += [f"- warning: {warning}" for warning in self.warnings]
-        parts.append(self.plan.content if self.plan else "")
+        parts.append(self.document)
         return "\n\n".join(part for part in parts if part)
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -343,6 +343,7 @@ if TYPE_CHECKING:
     Model = BaseChatModel | str
     Prompt = str
     Function = Callable[..., Any]
+    StepFunction = Callable[Concatenate[ExecutionContext, ...], Any]
     InputProcessor = Callable[[ExecutionContext], Any]
     OutputProcessor = Callable[[BaseMessage], Any]
     Work = Any
@@ -356,7 +357,7 @@ else:
     Model = Annotated[Any, PlainValidator(model), WithJsonSchema({"type": "string"})]
     Prompt = Annotated[str, BeforeValidator(prompt), WithJsonSchema(_PROMPT)]
     Function = Annotated[Any, PlainValidator(function), WithJsonSchema(_REFERENCE)]
-    InputProcessor = OutputProcessor = Function
+    InputProcessor = OutputProcessor = StepFunction = Function
     Work = Annotated[Any, PlainValidator(work), WithJsonSchema(_REFERENCE)]
     Tool = Annotated[Any, PlainValidator(tool), WithJsonSchema(_TOOL)]
     OutputType = Annotated[Any, PlainValidator(output_type), WithJsonSchema(_REFERENCE)]

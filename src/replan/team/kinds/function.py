@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from replan.team.chats import Chats
-from replan.team.fields import Function as AnyFunction
+from replan.team.fields import StepFunction
 from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ class Function(Giving):
 
     marks: ClassVar[tuple[str, ...]] = ("run",)
 
-    run: AnyFunction | None = None
+    run: StepFunction | None = None
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build what calls the function."""
         from replan.specialists.effects import effects_of_work
         from replan.specialists.function import FunctionSpecialist
 
-        work = cast("AnyFunction", self.run)
+        work = cast("StepFunction", self.run)
         return FunctionSpecialist(self.card_with(effects_of_work(work)), work, self.shape)
