@@ -24,7 +24,7 @@ from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
-from replan.steps.attempts import Attempts
+from replan.steps.attempts import Attempts, Recalled
 from replan.steps.board import Board, Outcome, Sent
 from replan.steps.on_record import OnRecord, keys_in
 from replan.steps.outcomes import inputs_of, results_in, settled
@@ -143,8 +143,8 @@ class StepRun:
         if isinstance(result, list):
             self.asked = result
             return None
-        if attempts.is_recalled:
-            return self._recall(result)
+        if isinstance(result, Recalled):
+            return self._recall(result.result)
         self.emitter.stream(SpecialistCompleted, **record.names, result=result)
         self.board.publish(self.key, result)
         return result
