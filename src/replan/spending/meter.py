@@ -116,7 +116,6 @@ class Meter:
 
     @property
     def count(self) -> TokenCount:
-        """What was used so far."""
         return sum_counts([TokenCount(calls=self._made), *self._used])
 
     @property

@@ -50,7 +50,6 @@ class Scope:
 
     @property
     def bound(self) -> Bound:
-        """What the journal checks of it."""
         budget = self.budget
         return Bound(
             scope=self.name,
@@ -70,7 +69,6 @@ class Scope:
         return math.inf if limit is None else max(0.0, limit - getattr(self.kept, kind))
 
     def reached(self, kind: str) -> LimitReachedError:
-        """Say that nothing of a kind is left."""
         name = _LIMITS[kind]
         return LimitReachedError(name, getattr(self.budget, name), self.name)
 
@@ -79,19 +77,13 @@ class Terms(Protocol):
     """What models cost and specialists may spend; `Services` has them."""
 
     @property
-    def prices(self) -> Mapping[str, Price]:
-        """What models cost, by name."""
-        ...
+    def prices(self) -> Mapping[str, Price]: ...
 
     @property
-    def unpriced(self) -> Mapping[str, str]:
-        """For each configured model without a price, the field that it stands in."""
-        ...
+    def unpriced(self) -> Mapping[str, str]: ...
 
     @property
-    def budgets(self) -> Mapping[str, Budget]:
-        """What a specialist may spend in one run, by its name."""
-        ...
+    def budgets(self) -> Mapping[str, Budget]: ...
 
 
 def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:

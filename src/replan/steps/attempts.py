@@ -198,7 +198,6 @@ class Attempts:
         return self._or_part(self._completed(result, time.monotonic() - started), meter.refused)
 
     async def _made(self, meter: Meter, asker: Asker) -> SpecialistResult | LedgerEntry | None:
-        """What the specialist makes of the step; None if it asks a person."""
         self._cause = None
         try:
             with asker:
@@ -305,7 +304,6 @@ class Attempts:
         self._emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
 
     def _completed(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
-        """Fill in what the specialist left out, and cut what is too long to be kept."""
         failed = result.status is ExecutionStatus.FAILED
         if len(result.text) > LONGEST_RESULT:
             text = within_budget(result.text, LONGEST_RESULT)

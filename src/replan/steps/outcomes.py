@@ -96,7 +96,6 @@ def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
 
 
 def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
-    """One line for each result."""
     return "\n".join(
         f"- {key}: {_how(result)}, confidence {result.confidence:g}: "
         f"{_first_line(result.error or result.text)}"
