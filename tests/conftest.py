@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # `fuzz` (make check) draws new ones. A slow machine is not a failure, hence no deadline.
 settings.register_profile(
     "default",
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -16,7 +16,7 @@ from replan.host.new_settings import with_new_settings
 from replan.host.shaped_answer import Answer, shaped
 from replan.models.reply_end import refusal_in, refused
 from replan.models.transcript import Transcript, transcript_at_work
-from replan.ports.folders import Folders, folders_at_work
+from replan.ports.folders import within
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
 from replan.services import Services
@@ -97,7 +97,7 @@ async def _answered(
     shown = AnswerStream(call.emitter, None)
     record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
-        with _at_work(record, services.folders):
+        with _at_work(record), within(services.folders):
             reply = await call.ask(services.models.direct, prompt, shown)
     except LimitReachedError as error:
         await call.tell_limit(error.limit, error.value)
@@ -113,11 +113,10 @@ async def _answered(
 
 
 @contextmanager
-def _at_work(record: Transcript, folders: Folders) -> Generator[None]:
-    """Let tools find what they work with."""
-    before = transcript_at_work.set(lambda: record), folders_at_work.set(folders)
+def _at_work(record: Transcript) -> Generator[None]:
+    """Let tools find their record."""
+    before = transcript_at_work.set(lambda: record)
     try:
         yield
     finally:
-        transcript_at_work.reset(before[0])
-        folders_at_work.reset(before[1])
+        transcript_at_work.reset(before)

@@ -9,10 +9,10 @@ from replan.events.emitter import Emitter
 from replan.events.types import PlanUpdated, SpecialistCompleted, StepsReopened, StepsRouted
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
-from replan.plan.applying import unstarted
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rerun import Rerun
+from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of

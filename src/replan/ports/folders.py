@@ -1,5 +1,7 @@
 """The folders of the step that is being done, for tools, which are called without its context."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,3 +27,13 @@ folders_at_work: ContextVar[Folders] = ContextVar("folders", default=HERE)
 def folders_of_step() -> Folders:
     """Give the folders of the step that is being done; outside of one, the working directory."""
     return folders_at_work.get()
+
+
+@contextmanager
+def within(folders: Folders) -> Generator[None]:
+    """Do what is inside in these folders."""
+    before = folders_at_work.set(folders)
+    try:
+        yield
+    finally:
+        folders_at_work.reset(before)

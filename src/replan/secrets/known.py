@@ -46,18 +46,15 @@ class KnownSecrets:
         self.forms = tuple(sorted(forms, key=len, reverse=True))
 
     def clear(self) -> None:
-        """Forget all values."""
         self._values, self.forms = {}, ()
 
     def masked(self, text: str) -> str:
-        """Give a text without the values."""
         for form in self.forms:
             if form in text:
                 text = text.replace(form, MASK)
         return text
 
     def stand_in(self, text: str) -> bool:
-        """Whether one of the values stands in a text."""
         return any(form in text for form in self.forms)
 
 
@@ -66,5 +63,4 @@ KNOWN = KnownSecrets()
 
 
 def _forms(value: str) -> set[str]:
-    """A value as it stands in a text, in an address, and in JSON."""
     return {value, quote(value, safe=""), json.dumps(value)[1:-1], repr(value)[1:-1]}

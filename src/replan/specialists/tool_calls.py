@@ -21,7 +21,7 @@ from replan.failures import describe
 from replan.langgraph_inside.tools import called_by, runs_in_thread
 from replan.models.transcript import ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
-from replan.prompts.budget import within_budget
+from replan.prompts.sections import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.function import call
 from replan.state.questions import read_call_decision

@@ -28,9 +28,8 @@ from replan.ports.ask_user import Asker, Waiting
 from replan.ports.folders import folders_at_work
 from replan.ports.journal import AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
-from replan.prompts.budget import within_budget
-from replan.secrets.masking import without_secrets
-from replan.secrets.records import with_masked_traceback
+from replan.prompts.sections import within_budget
+from replan.secrets.masking import with_masked_traceback, without_secrets
 from replan.spending.account import Account
 from replan.spending.deadline import in_time, was_cut_off
 from replan.spending.meter import Meter

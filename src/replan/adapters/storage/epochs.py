@@ -22,7 +22,6 @@ class Epochs:
         self._database = database
 
     async def raised(self, thread_id: str) -> int:
-        """Count one take more, and give its number."""
         first = sqlite.insert(threads).values(thread_id=thread_id, epoch=first_epoch())
         statement = first.on_conflict_do_update(
             index_elements=["thread_id"], set_={"epoch": threads.c.epoch + 1}
@@ -39,6 +38,5 @@ class Epochs:
         return await self._database.read(lambda connection: connection.scalar(query)) or 0
 
     async def forget(self, thread_id: str) -> None:
-        """Forget a thread that is removed."""
         statement = delete(threads).where(threads.c.thread_id == thread_id)
         await self._database.write(lambda connection: connection.execute(statement))
