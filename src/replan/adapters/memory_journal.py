@@ -25,7 +25,7 @@ from replan.ports.journal import (
     begun_already,
 )
 from replan.spending.deadline import TIMES
-from replan.spending.refusals import first_refusal
+from replan.spending.scopes import first_refusal
 from replan.state.results import SpecialistResult
 
 logger = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ from replan.events.emitter import Counter, Emitter
 from replan.events.types import LimitReached
 from replan.failures import can_pass, describe
 from replan.host.answer_stream import AnswerStream
+from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
 from replan.models.chat import Chat
-from replan.models.listening import has_listener
 from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import with_retries

@@ -63,7 +63,6 @@ class Transcript:
         return (await self._load()).get(f"{self._replies}{number}")
 
     async def note_reply(self, number: int, message: JsonValue) -> None:
-        """Record what the model said, before its tools run."""
         await self._note(f"{self._replies}{number}", message)
 
     async def outcome(self, place: str) -> JsonValue:

@@ -84,7 +84,6 @@ async def plan_execution(
 
 
 def _opened(plan: TaskPlan, reruns: Sequence[Rerun], services: Services) -> TaskPlan:
-    """The plan with steps open whose inputs are not what they were."""
     again = [unstarted(plan.step(rerun.step)) for rerun in reruns]
     return with_statuses(plan, again, services.clock())
 

@@ -25,8 +25,6 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @dataclass(frozen=True)
 class FunctionSpecialist:
-    """Calls its function once for a step."""
-
     card: SpecialistCard
     function: Callable[..., Any]
     shape: Shape | None = None

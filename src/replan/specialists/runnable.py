@@ -20,7 +20,6 @@ class RunnableAnswer:
     streamable: Any = None
 
     async def __call__(self, messages: list[BaseMessage], config: RunnableConfig) -> Any:
-        """Give whatever the runnable gives."""
         if self.streamable is None:
             return await _whole(self.invokable, messages, config)
         if is_graph(self.streamable):

@@ -195,7 +195,6 @@ def _with_key(request: ToolCallRequest, tool: BaseTool, key: str) -> ToolCallReq
 
 
 def answer_of_failure(called: ToolCall, problem: str) -> ToolMessage:
-    """Tell the model what went wrong with its call."""
     return ToolMessage(
         f"Error: {problem}", tool_call_id=called["id"] or "", name=called["name"], status="error"
     )

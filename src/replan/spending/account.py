@@ -153,7 +153,6 @@ class Account:
 
     @contextmanager
     def in_line(self, waiter: Waiter) -> Generator[None]:
-        """Take back what was asked for if the waiting is broken off."""
         try:
             yield
         except BaseException:
@@ -225,7 +224,6 @@ class Account:
             self._serve()
 
     async def record_settled(self, permit: Permit, used: Spending) -> None:
-        """Write what a call used into the journal."""
         await self._journal.settle(permit.reservation, used)
 
     def give_up(self, permit: Permit) -> None:
@@ -237,7 +235,6 @@ class Account:
             self._serve()
 
     async def charged(self) -> Spending:
-        """All that the run is charged for."""
         await self.open()
         charged = self._charged.get(RUN, _Charged())
         return Spending(calls=charged.calls, tokens=charged.tokens, cost=max(0.0, charged.cost))
@@ -314,7 +311,6 @@ class Account:
         return fit(ask, rooms, seen, crowded=bool(on_way or others))
 
     def _others(self, scope: Scope, ask: Ask) -> list[Permit]:
-        """The calls that are on their way and do not wait for this one."""
         on_way = self._of(scope).on_way
         return [permit for id_, permit in on_way.items() if id_ not in ask.part_of]
 
@@ -337,14 +333,11 @@ def _tag(ask: Ask) -> str:
 
 
 class Accounts:
-    """The accounts of the runs that this process works on, or lately did."""
-
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._accounts: OrderedDict[str, Account] = OrderedDict()
 
     def of(self, journal: Journal, run_id: str) -> Account:
-        """The account of a run."""
         with self._guard:
             account = self._accounts.get(run_id)
             if account is None:
@@ -361,6 +354,5 @@ class Accounts:
             self._accounts.pop(next(resting, ""), None)
 
     def close(self, run_id: str) -> None:
-        """Forget a run that is over."""
         with self._guard:
             self._accounts.pop(run_id, None)

@@ -67,7 +67,6 @@ def are_running_totals(counts: Sequence[TokenCount]) -> bool:
 
 
 def _reported(response: LLMResult) -> TokenCount:
-    """The tokens that the server reported."""
     return sum_counts(
         reported_tokens(generation.message)
         for generation in _first_ones(response)

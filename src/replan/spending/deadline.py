@@ -45,12 +45,10 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """The seconds so far."""
         return self._before + (time.monotonic() - self._since if self._at_work else 0.0)
 
     @property
     def is_running(self) -> bool:
-        """Whether somebody is at work."""
         return self._at_work > 0
 
     @property
@@ -60,7 +58,6 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Generator[None]:
-        """Let it run."""
         with self._guard:
             if not self._at_work:
                 self._since = time.monotonic()
@@ -74,11 +71,9 @@ class Stopwatch:
                 self._at_work -= 1
 
     def begin_at(self, seconds: float) -> None:
-        """Go on from what is on record."""
         self._before = self._marked = max(self._before, seconds)
 
     def mark(self) -> float:
-        """Give the seconds so far, to be put on record."""
         self._marked = self.seconds
         return self._marked
 
@@ -93,7 +88,6 @@ class Clocks:
 
     @property
     def are_running(self) -> bool:
-        """Whether somebody is at work."""
         return any(clock.is_running for clock in self._clocks.values())
 
     async def recall(self) -> None:
@@ -104,7 +98,6 @@ class Clocks:
 
     @contextmanager
     def at_work(self, scopes: Sequence[Scope]) -> Generator[None]:
-        """Let the clocks of these scopes run."""
         with ExitStack() as stack:
             for scope in scopes:
                 stack.enter_context(self._of(scope.name).running())
@@ -131,24 +124,16 @@ class Timed(Protocol):
     """Whose work is bounded: a meter."""
 
     @property
-    def scopes(self) -> Sequence[Scope]:
-        """What the work is charged to."""
-        ...
+    def scopes(self) -> Sequence[Scope]: ...
 
     @property
-    def clocks(self) -> Clocks:
-        """The clocks of its run."""
-        ...
+    def clocks(self) -> Clocks: ...
 
     @property
-    def waiting(self) -> Stopwatch:
-        """How long it has waited for room that others hold."""
-        ...
+    def waiting(self) -> Stopwatch: ...
 
     @property
-    def stuck(self) -> float:
-        """Seconds for which it waits while no call of the run comes to its end."""
-        ...
+    def stuck(self) -> float: ...
 
 
 class StepTimeoutError(TimeoutError):

@@ -70,11 +70,9 @@ class Ask:
 
     @property
     def limited(self) -> list[Scope]:
-        """The scopes that bound tokens or money."""
         return [scope for scope in self.scopes if scope.bounds_amounts]
 
     def cost(self, input_tokens: float, output_tokens: float) -> float:
-        """The money that so many tokens cost."""
         return 0.0 if self.price is None else self.price.of(input_tokens, output_tokens)
 
 
@@ -110,7 +108,6 @@ class Seen:
     largest: int = 0
 
     def add(self, permit: Permit, input_tokens: int, output_tokens: int) -> None:
-        """Learn from one more call."""
         self.ratio = max(self.ratio, input_tokens / permit.ask.input_tokens)
         self.likely = max(self.likely, input_tokens / permit.ask.likely_tokens)
         self.largest = max(self.largest, output_tokens)
@@ -138,7 +135,6 @@ class Room:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether anything is on its way."""
         return self.tokens_later > self.tokens or self.cost_later > self.cost
 
     def output(self, ask: Ask, input_tokens: float, *, later: bool = False) -> float:

@@ -27,7 +27,7 @@ from replan.spending.request_size import likely_tokens, most_tokens
 from replan.spending.scopes import Scope, price_of
 from replan.spending.waiting import HomeLoop, Line
 from replan.state.limits import Price
-from replan.state.usage import TokenCount
+from replan.state.usage import TokenCount, sum_counts
 
 _OVER = "the attempt that this call belongs to is over"
 
@@ -57,7 +57,6 @@ class Meter:
         handler: What stands among the callbacks of a configuration.
         scopes: What calls are charged to.
         clocks: How long they were at work.
-        count: What was used so far.
     """
 
     def __init__(
@@ -78,7 +77,8 @@ class Meter:
             prices: What models cost, by name.
             on_token: Gets the pieces of text as they come; None where nobody hears them.
         """
-        self.count = TokenCount()
+        self._made = 0
+        self._used: list[TokenCount] = []
         self._refused: LimitReachedError | None = None
         self.scopes = scopes
         self.clocks = account.clocks
@@ -108,11 +108,15 @@ class Meter:
             calls = list(self._calls.values())
             self._calls.clear()
             for permit in calls:
-                self.count += TokenCount(cost=permit.reservation.amount.cost)
+                self._used.append(TokenCount(cost=permit.reservation.amount.cost))
         self._line.close(RuntimeError(_OVER))
         for permit in calls:
             self._account.give_up(permit)
         await self._home.at_rest()
+
+    @property
+    def count(self) -> TokenCount:
+        return sum_counts([TokenCount(calls=self._made), *self._used])
 
     @property
     def refused(self) -> LimitReachedError | None:
@@ -246,7 +250,7 @@ class Meter:
             if not self._is_over:
                 self._calls[call] = permit
                 self._line.is_own = True
-                self.count += TokenCount(calls=1)
+                self._made += 1
             return not self._is_over
 
     def _check_time(self) -> None:
@@ -266,7 +270,7 @@ class Meter:
             # Whoever ended it meanwhile has counted it.
             if self._calls.pop(call, None) is not None:
                 self._line.is_own = bool(self._calls)
-                self.count += reported.replace(cost=spent.cost)
+                self._used.append(reported.replace(cost=spent.cost))
         counted = (reported.input_tokens, reported.output_tokens)
         return spent, counted if any(counted) else None
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.ports.built_in import is_built_in
-from replan.ports.journal import Bound
+from replan.ports.journal import Bound, Refused, Spending
 from replan.state.limits import (
     CLOSING_TOKENS,
     LEAST_CLOSING_REPLY,
@@ -20,6 +20,9 @@ from replan.state.limits import (
 
 RUN = "run"
 """The scope of a whole run."""
+
+ROUNDING = 1e-9
+"""Sums of prices are not exact; a bound is not missed by the last bit of one."""
 
 _UNBOUNDED = Budget()
 _FREE = Price(input=0, output=0)
@@ -47,7 +50,6 @@ class Scope:
 
     @property
     def bound(self) -> Bound:
-        """What the journal checks of it."""
         budget = self.budget
         return Bound(
             scope=self.name,
@@ -67,7 +69,6 @@ class Scope:
         return math.inf if limit is None else max(0.0, limit - getattr(self.kept, kind))
 
     def reached(self, kind: str) -> LimitReachedError:
-        """Say that nothing of a kind is left."""
         name = _LIMITS[kind]
         return LimitReachedError(name, getattr(self.budget, name), self.name)
 
@@ -76,19 +77,13 @@ class Terms(Protocol):
     """What models cost and specialists may spend; `Services` has them."""
 
     @property
-    def prices(self) -> Mapping[str, Price]:
-        """What models cost, by name."""
-        ...
+    def prices(self) -> Mapping[str, Price]: ...
 
     @property
-    def unpriced(self) -> Mapping[str, str]:
-        """For each configured model without a price, the field that it stands in."""
-        ...
+    def unpriced(self) -> Mapping[str, str]: ...
 
     @property
-    def budgets(self) -> Mapping[str, Budget]:
-        """What a specialist may spend in one run, by its name."""
-        ...
+    def budgets(self) -> Mapping[str, Budget]: ...
 
 
 def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
@@ -113,6 +108,31 @@ def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> 
     if limits.per_step != _UNBOUNDED:
         scopes.append(Scope(f"step/{step_id}", limits.per_step))
     return scopes
+
+
+def first_refusal(
+    bound: Bound, amount: Spending, charged: Spending, settled: Spending
+) -> Refused | None:
+    """Say which part of a bound has no room for an amount, by one rule for every journal.
+
+    Args:
+        bound: What the scope may spend.
+        amount: What is to be charged.
+        charged: What the scope has spent, unsettled reservations in full.
+        settled: What of it is settled.
+    """
+    for kind in ("calls", "tokens", "cost"):
+        most = getattr(bound, kind)
+        if most is None or getattr(charged, kind) + getattr(amount, kind) <= most + ROUNDING:
+            continue
+        return Refused(
+            scope=bound.scope,
+            kind=kind,
+            bound=most,
+            left=max(0.0, most - getattr(charged, kind)),
+            spent=getattr(settled, kind),
+        )
+    return None
 
 
 def check_prices(limits: Limits, terms: Terms) -> None:

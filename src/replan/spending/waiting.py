@@ -93,7 +93,6 @@ class Line:
 
     @contextmanager
     def waiting_of(self, waiter: Waiter) -> Generator[None]:
-        """Let somebody wait."""
         with self._guard:
             self.since[waiter] = time.monotonic()
         if self._closed is not None:
@@ -131,7 +130,6 @@ class HomeLoop:
 
     @property
     def is_here(self) -> bool:
-        """Whether this code runs on the loop."""
         return running_loop() is self.loop
 
     def write(self, write: Write) -> Future[None]:
@@ -194,7 +192,6 @@ class HomeLoop:
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop that runs in this thread, if one does."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -59,6 +59,17 @@ LONGEST_ERROR = 2_000
 _NOTHING = TokenCount()
 
 
+@dataclass(frozen=True)
+class Recalled:
+    """A result that somebody recorded meanwhile."""
+
+    result: SpecialistResult
+
+
+Made = SpecialistResult | list[Question] | LedgerEntry | Recalled
+"""What came of an attempt; one of which nobody knows what it did is told by its ledger entry."""
+
+
 @dataclass
 class Attempts:
     """All attempts of one step at one specialist.
@@ -69,7 +80,6 @@ class Attempts:
         limits: The run's bounds, for what the step does not say itself.
         config: The caller's configuration, for callbacks, tags and metadata.
         used: What all attempts used.
-        is_recalled: Whether somebody else recorded the result, so that nothing was tried.
         part: What was made of the work where a limit of the run refused calls of it, or none.
     """
 
@@ -78,7 +88,6 @@ class Attempts:
     limits: Limits
     config: RunnableConfig
     used: TokenCount = _NOTHING
-    is_recalled: bool = field(init=False, default=False)
     part: SpecialistResult | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -87,27 +96,20 @@ class Attempts:
         self._step = self.record.context.plan_step
         self._cause: Exception | None = None
 
-    async def run(self) -> SpecialistResult | list[Question] | LimitHit:
+    async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
         """Try until the step succeeds, cannot be helped, or has no attempt left.
 
         Returns:
-            The result; the questions that it waits for; or the limit of the run that kept the step
-            from being done.
+            The result, new or on record; the questions that it waits for; or the limit of the run
+            that kept it from being done.
         """
         for doubt in await doubts_in(self.record, self._card) if self.record.tried else ():
             if (settled := await self._settled(doubt)) is not None:
                 return settled
         try:
-            result = await self._one()
-            if _can_be_retried(result):
-                result = await retried(self._one, self._retrying(), result)
-        except _Asked as asked:
-            return asked.questions
-        except _CutOff as cut_off:
-            return await self._settled(cut_off.attempt) or await self.run()
-        except _OnRecord as known:
-            self.is_recalled = True
-            return known.result
+            made = await self._one()
+            if _can_be_retried(made):
+                made = await retried(self._one, self._retrying(), made)
         except LimitReachedError as error:
             await self.record.ended(self._end_at(error), describe(error))
             return LimitHit(
@@ -117,8 +119,11 @@ class Attempts:
                 specialist=self._card.name,
                 usage=self.used,
             )
-        await self.record.finished(result)
-        return result
+        if isinstance(made, LedgerEntry):
+            return await self._settled(made) or await self.run()
+        if isinstance(made, SpecialistResult):
+            await self.record.finished(made)
+        return made
 
     def _retrying(self) -> AsyncRetrying:
         """The loop of all attempts, of which the first one is made."""
@@ -171,11 +176,11 @@ class Attempts:
         is_undeclared = self._is_unsafe and not self._card.is_declared
         return "failed" if is_undeclared and not was_cut_off(limit) else "cancelled"
 
-    async def _one(self) -> SpecialistResult:
-        """Make one attempt; all but a question to the user and a cancellation is a result."""
+    async def _one(self) -> Made:
+        """Make one attempt; a question to the user and a cancellation are no result."""
         known = await self.record.begin()
         if known is not None:
-            raise _OnRecord(known)
+            return Recalled(known)
         meter, asker = self._meter(), self.record.asker()
         started = time.monotonic()
         try:
@@ -186,11 +191,12 @@ class Attempts:
             # A question that was asked is asked, even if the code around it made a failure of it.
             asked = await self.record.asked(asker, self.record.number, self.used)
             await self.record.ended("waiting")
-            raise _Asked(asked)
+            return asked
+        if isinstance(result, LedgerEntry):
+            return result
         return self._or_part(self._completed(result, time.monotonic() - started), meter.refused)
 
-    async def _made(self, meter: Meter, asker: Asker) -> SpecialistResult | None:
-        """What the specialist makes of the step; None if it asks a person."""
+    async def _made(self, meter: Meter, asker: Asker) -> SpecialistResult | LedgerEntry | None:
         self._cause = None
         try:
             with asker:
@@ -210,7 +216,7 @@ class Attempts:
             about = {"run_id": self.record.context.run_id, **self.record.names}
             logger.warning("attempt failed", exc_info=error, extra=about)
             if self._is_unsafe and was_cut_off(reason) and not asker.asked:
-                raise _CutOff(await self.record.cut_off(reason)) from error
+                return await self.record.cut_off(reason)
             return _failure(reason)
 
     def _meter(self) -> Meter:
@@ -297,7 +303,6 @@ class Attempts:
         self._emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
 
     def _completed(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
-        """Fill in what the specialist left out, and cut what is too long to be kept."""
         failed = result.status is ExecutionStatus.FAILED
         if len(result.text) > LONGEST_RESULT:
             text = within_budget(result.text, LONGEST_RESULT)
@@ -317,38 +322,14 @@ class Attempts:
         )
 
 
-class _Asked(Exception):  # noqa: N818 - it ends the attempts, and is no error
-    """An attempt ended with questions, which are on record."""
-
-    def __init__(self, questions: list[Question]) -> None:
-        self.questions = questions
-        super().__init__()
-
-
-class _CutOff(Exception):  # noqa: N818 - what it did is not known, so it is no error
-    """The time of an attempt was over, and it must not be made again unasked."""
-
-    def __init__(self, attempt: LedgerEntry) -> None:
-        self.attempt = attempt
-        super().__init__()
-
-
-class _OnRecord(Exception):  # noqa: N818 - it ends the attempts, and is no error
-    """Somebody has recorded the result of the step meanwhile."""
-
-    def __init__(self, result: SpecialistResult) -> None:
-        self.result = result
-        super().__init__()
-
-
 def _failure(error: Exception) -> SpecialistResult:
     return SpecialistResult(
         status=ExecutionStatus.FAILED, error=describe(error), confidence=0.0, retry=can_pass(error)
     )
 
 
-def _can_be_retried(result: SpecialistResult) -> bool:
-    return result.status is ExecutionStatus.FAILED and result.retry
+def _can_be_retried(made: Made) -> bool:
+    return isinstance(made, SpecialistResult) and made.is_failed and made.retry
 
 
 def _last_result(state: RetryCallState) -> SpecialistResult:

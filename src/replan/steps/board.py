@@ -61,7 +61,6 @@ class Sent(TypedDict):
 
 
 def argument(assignment: Assignment, state: EnhancedState, config: RunnableConfig) -> Sent:
-    """What to send for one step at one specialist."""
     sent = Sent(
         run_id=state.get("run_id", ""), step_id=assignment.step_id, specialist=assignment.specialist
     )
@@ -71,7 +70,6 @@ def argument(assignment: Assignment, state: EnhancedState, config: RunnableConfi
 
 
 def read_state(sent: Sent, config: RunnableConfig) -> EnhancedState:
-    """The state as it was when the task was sent."""
     if "state" in sent:
         return sent["state"]
     return cast(EnhancedState, read_channels(config, _READ))
@@ -90,7 +88,6 @@ class Slots:
         return _Place(self, priority)
 
     async def acquire(self, priority: int) -> None:
-        """Wait for a place."""
         if self._free:
             self._free -= 1
             return
@@ -105,7 +102,6 @@ class Slots:
             raise
 
     def release(self) -> None:
-        """Give a place to the next who waits."""
         while self._waiting:
             turn = heapq.heappop(self._waiting)[2]
             if not turn.done():
@@ -179,7 +175,6 @@ class Board:
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody has a seat."""
         return self._seated > 0
 
     def seat(self, key: str) -> "_Seat":
@@ -187,12 +182,10 @@ class Board:
         return _Seat(self, key)
 
     def sit(self, key: str) -> None:
-        """Take a seat."""
         self._seats[key] = asyncio.get_running_loop().create_future()
         self._seated += 1
 
     def leave(self, key: str) -> None:
-        """Leave a seat."""
         self.publish(key, None)
         self._seated -= 1
         if not self._seated:
@@ -216,7 +209,7 @@ class Board:
         return self._recorded
 
     async def tried(self, journal: Journal, run_id: str) -> Sequence[LedgerEntry]:
-        """The tries that the ledger has of this run, read once a round."""
+        """The attempts that the ledger has of this run, read once a round."""
         if self._ledger is None:
             async with self._recalling:
                 if self._ledger is None:
@@ -242,7 +235,6 @@ class Board:
         self._show(key, result)
 
     def published(self) -> Sequence[SpecialistResult]:
-        """The results that this round has brought so far."""
         return self._fresh
 
     def refused(self, key: str) -> Outcome:

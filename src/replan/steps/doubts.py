@@ -31,7 +31,6 @@ async def _cut_off_before(record: StepRecord) -> LedgerEntry | None:
 
 
 async def _is_once_only(record: StepRecord, card: SpecialistCard) -> bool:
-    """Whether work that was done before must not be done once more unasked."""
     is_unsafe = card.effects == "unsafe"
     if is_unsafe and card.is_declared:
         return True

@@ -82,7 +82,6 @@ def _digest(*parts: object) -> str:
 
 
 def digest_of_text(text: str) -> str:
-    """Give the digest by which a text is known in keys."""
     # Half a character is stored as a question mark, and must not change the key by that.
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
@@ -162,7 +161,6 @@ def as_first_known(
 
 
 def key_of_result(keys: Keys, result: SpecialistResult) -> str:
-    """What a result answers for, once it is on record."""
     return keys.result if _is_done(result) else keys.attempt
 
 
@@ -208,30 +206,28 @@ def _found(
     return recorded.answer(state, step, sent.specialist, inputs)
 
 
-def tries_of(
+def attempts_of(
     ledger: Sequence[LedgerEntry], step_id: int, specialist: str
 ) -> tuple[LedgerEntry, ...]:
-    """The tries of a step at a specialist, the newest last."""
+    """The attempts of a step at a specialist, the newest last."""
     own = (entry for entry in ledger if (entry.step_id, entry.specialist) == (step_id, specialist))
     return tuple(sorted(own, key=lambda entry: entry.number))
 
 
 def newest_number(tried: Sequence[LedgerEntry]) -> int:
-    """The number of the newest try; 0 before the first."""
     return max((entry.number for entry in tried), default=0)
 
 
 def failures(tried: Sequence[LedgerEntry], key: str) -> int:
-    """How many tries of the very same work failed."""
     return sum(entry.outcome == "failed" and entry.key == key for entry in tried)
 
 
 def done_before(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The newest try that had its effect; of work that is to be done again, if there is one."""
+    """The newest attempt that had its effect; of work that is to be done again, if there is one."""
     return next((entry for entry in reversed(tried) if entry.outcome == "done"), None)
 
 
 def left_in_doubt(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The newest try, if nobody knows what it did: the process ended, or it was cancelled."""
+    """The newest attempt, if nobody knows what it did: the process ended, or it was cancelled."""
     newest = tried[-1] if tried else None
     return newest if newest is not None and newest.outcome in UNKNOWN_ENDS else None

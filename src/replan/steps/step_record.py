@@ -21,10 +21,10 @@ from replan.steps.board import QUESTIONS, Board
 from replan.steps.on_record import (
     Keys,
     as_first_known,
+    attempts_of,
     failures,
     key_of_result,
     newest_number,
-    tries_of,
 )
 from replan.values import restored
 
@@ -75,7 +75,7 @@ class StepRecord:
         state, step, journal = self.board.state, self.context.plan_step, self.services.journal
         self.questions = await self._known_questions()
         ledger = await self.board.tried(journal, self.context.run_id)
-        tried = tries_of(ledger, step.id, self.specialist)
+        tried = attempts_of(ledger, step.id, self.specialist)
         if tried:
             self.before = (await self.board.recall(journal, state)).before(state, self.key)
             self.keys = as_first_known(self.keys, state, step, self.specialist, tried)
@@ -84,12 +84,10 @@ class StepRecord:
 
     @property
     def key(self) -> str:
-        """The key of the step's result."""
         return result_key(self.context.plan_step.id, self.specialist)
 
     @property
     def names(self) -> dict[str, object]:
-        """The fields of an event that say which attempt it is about."""
         step_id = self.context.plan_step.id
         return {"step_id": step_id, "specialist": self.specialist, "attempt": self.number}
 
@@ -116,7 +114,6 @@ class StepRecord:
         await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
 
     async def failed(self, error: str) -> None:
-        """Account for an attempt that failed, before the next one."""
         self.failures += 1
         await self.ended("failed", error)
         if self._transcript is not None:
@@ -166,7 +163,6 @@ class StepRecord:
         await self.services.journal.note(self.context.run_id, note, value=True)
 
     def asker(self) -> Asker:
-        """What one attempt asks with."""
         step_id = self.context.plan_step.id
         return Asker(step_id, self.specialist, known=self.questions, new=self._new)
 
@@ -193,7 +189,6 @@ class StepRecord:
         return question.replace(asked_at=self.services.clock())
 
     async def _known_questions(self) -> tuple[Question, ...]:
-        """Gather the questions that the state and the journal know."""
         journal, run_id = self.services.journal, self.context.run_id
         stated = self.board.state.get("questions")
         noted = await self.board.recall_questions(journal, run_id)
@@ -216,7 +211,6 @@ class StepRecord:
 async def _with_answers(
     known: Mapping[str, Question], journal: Journal, run_id: str
 ) -> dict[str, Question]:
-    """Fill in answers that came, and that the state does not have yet."""
     noted = await journal.notes(run_id, ANSWERS)
     return {
         key: question.replace(answer=noted[ANSWERS + key])

@@ -24,7 +24,7 @@ from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
-from replan.steps.attempts import Attempts
+from replan.steps.attempts import Attempts, Recalled
 from replan.steps.board import Board, Outcome, Sent
 from replan.steps.on_record import OnRecord, keys_in
 from replan.steps.outcomes import inputs_of, results_in, settled
@@ -61,7 +61,6 @@ class StepRun:
         runtime: Runtime[RunSettings],
         config: RunnableConfig,
     ) -> Self:
-        """Take what was sent to the round's board."""
         run_id = board.state.get("run_id", "")
         hooks = services.hooks.of(run_id)
         emitter = Emitter(runtime.stream_writer, hooks, run_id, board.round, board.counter)
@@ -70,7 +69,6 @@ class StepRun:
 
     @property
     def key(self) -> str:
-        """The key of the seat and of its result."""
         return result_key(self.step.id, self.specialist)
 
     async def result(self) -> SpecialistResult | None:
@@ -81,7 +79,6 @@ class StepRun:
         return await self._take() or self.part
 
     def _recall(self, result: SpecialistResult) -> SpecialistResult:
-        """Publish a result that is on record."""
         if result.round == self.board.round:
             self.board.publish(self.key, result)
             return result
@@ -143,8 +140,8 @@ class StepRun:
         if isinstance(result, list):
             self.asked = result
             return None
-        if attempts.is_recalled:
-            return self._recall(result)
+        if isinstance(result, Recalled):
+            return self._recall(result.result)
         self.emitter.stream(SpecialistCompleted, **record.names, result=result)
         self.board.publish(self.key, result)
         return result
@@ -172,7 +169,6 @@ class StepRun:
         return known
 
     async def _outcomes(self, step: PlanStep) -> list[Outcome]:
-        """What came of a step at each specialist that this round sent it to."""
         recorded = await self._journal()
         # What LangGraph does not run again has no seat: a left out step has no result either.
         otherwise: Outcome = "skipped" if step.id in recorded.left_out else None
@@ -207,7 +203,6 @@ def context_of(
     *,
     messages: Sequence[AnyMessage],
 ) -> ExecutionContext:
-    """What a specialist is shown of a step."""
     return ExecutionContext(
         task_description=step.description,
         plan_step=step,

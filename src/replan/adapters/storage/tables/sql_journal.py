@@ -24,7 +24,7 @@ from replan.ports.journal import (
     Spending,
     begun_already,
 )
-from replan.spending.refusals import ROUNDING, first_refusal
+from replan.spending.scopes import ROUNDING, first_refusal
 from replan.state.results import SpecialistResult
 from replan.values import restored
 
