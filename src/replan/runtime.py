@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
-from replan.adapters.storage.holding import MemoryHolds
+from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.opening import open_storage
 from replan.assembly import Graph, build_graph, team_graph
 from replan.calling import Call, Input, shapes_of

@@ -204,12 +204,12 @@ class Runtime:
         state = cast("EnhancedState", snapshot.values)
         if state.get("is_completed") and not snapshot.tasks:
             if settings is None or not state.get("limit_reached"):
-                return result_of(state, shapes=shapes_of(self._bench.graph))
+                return self._result(state)
             at = config_of(record.thread_id)
             await raise_limits(self._bench.graph, settings=settings, config=at, by=by)
             settings = None
         if settings is None and await self._only_waits(run_id, snapshot):
-            return result_of(cast("Any", _at_rest(snapshot)), shapes=shapes_of(self._bench.graph))
+            return self._result(_at_rest(snapshot))
         begins = not snapshot.values and not snapshot.tasks
         given = _input_again(record) if begins else None
         errand = Errand(
@@ -422,8 +422,10 @@ class Runtime:
         """The result of a run that rests, from what is kept of it."""
         view = await self.look(run_id)
         snapshot = await snapshot_of(self._bench.graph, view.record)
-        state = {**_at_rest(snapshot), "outcome": view.outcome}
-        return result_of(cast("Any", state), shapes=shapes_of(self._bench.graph))
+        return self._result({**_at_rest(snapshot), "outcome": view.outcome})
+
+    def _result(self, state: Mapping[str, Any]) -> RunResult:
+        return result_of(cast("EnhancedState", state), shapes=shapes_of(self._bench.graph))
 
     async def _only_waits(self, run_id: str, snapshot: StateSnapshot) -> bool:
         """Whether nothing can go on before a person answers, and nobody has."""

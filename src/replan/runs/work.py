@@ -146,20 +146,44 @@ class Work:
                 await note_answers(request, self._bench.storage.journal)
 
     async def done(self) -> RunResult:
-        """Work on the run until it rests.
+        """Work on the run until it rests, as the owner of its thread from the first to the last.
 
         Raises:
             UsageError: The input cannot be used, or another run works on the thread.
             ModelCallError: The thinking or planning model could not be reached.
             StorageError: What happened cannot be kept.
+            ThreadLostError: The thread is another's now.
         """
+        bench, errand = self._bench, self.errand
+        async with alone(bench.graph, config_of(errand.thread_id)) as owner:
+            if errand.gives_way and await self._was_stopped():
+                raise RunStopped
+            with owner.at_work() if owner else nullcontext():
+                await bench.book.begin(
+                    errand.record.replace(outcome="running", updated_at=bench.clock())
+                )
+                self.has_begun = True
+                self.is_known.set()
+                await self._drop_what_is_past()
+                outcome = "interrupted"
+                try:
+                    result = await self._logged()
+                    outcome = result.outcome
+                    return result
+                finally:
+                    if not (owner and owner.is_lost):
+                        await bench.book.update(errand.run_id, cast("Any", outcome), bench.clock())
+
+    async def _logged(self) -> RunResult:
+        """Work on the run, and write down what happens to the last event."""
+        began = time.monotonic()
         writing = asyncio.ensure_future(self.log.write())
-        working = asyncio.ensure_future(self._held())
+        working = asyncio.ensure_future(self._rested())
         try:
             await asyncio.wait({writing, working}, return_when=asyncio.FIRST_COMPLETED)
             if writing.done():
                 writing.result()
-            result = await working
+            state = await working
             self.log.end()
             await writing
         except BaseException:
@@ -167,30 +191,7 @@ class Work:
             self.log.end()
             await asyncio.wait({writing})
             raise
-        return result
-
-    async def _held(self) -> RunResult:
-        """Hold the thread from the first to the last."""
-        bench, errand = self._bench, self.errand
-        async with alone(bench.graph, config_of(errand.thread_id)) as owner:
-            if errand.gives_way and await self._was_stopped():
-                raise RunStopped
-            await bench.book.begin(
-                errand.record.replace(outcome="running", updated_at=bench.clock())
-            )
-            self.has_begun = True
-            self.is_known.set()
-            await self._drop_what_is_past()
-            outcome, began = "interrupted", time.monotonic()
-            try:
-                with owner.at_work() if owner else nullcontext():
-                    state = await self._rested()
-                result = result_of(state, time.monotonic() - began, shapes_of(self._bench.graph))
-                outcome = result.outcome
-                return result
-            finally:
-                if not (owner and owner.is_lost):
-                    await bench.book.update(errand.run_id, cast("Any", outcome), bench.clock())
+        return result_of(state, time.monotonic() - began, shapes_of(self._bench.graph))
 
     async def _was_stopped(self) -> bool:
         now = await self._bench.book.get(self.errand.run_id)

@@ -10,8 +10,8 @@ from sqlalchemy.exc import DBAPIError
 from old_storage import FORMATS, KINDS, changing, lay_out, picture
 from postgres import fresh_database
 from replan import StorageError, open_storage
-from replan.adapters.storage import formats
-from replan.adapters.storage.migrations import MIGRATIONS
+from replan.adapters.storage.tables import formats
+from replan.adapters.storage.tables.migrations import MIGRATIONS
 from upgrade_kills import killed, open_it, widen, widen_it
 
 OLDER = [number for number in FORMATS if number < formats.FORMAT]

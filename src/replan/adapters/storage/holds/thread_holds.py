@@ -8,17 +8,12 @@ was taken should end soon, and one whose thread was not should keep it.
 import asyncio
 import hashlib
 import logging
-import os
+import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import asynccontextmanager
 
-from filelock import FileLock, Timeout
-
-from replan.adapters.storage.epochs import Epochs
-from replan.adapters.storage.sqlite_file import file_errors
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import StorageError, ThreadBusyError
 from replan.ports.ownership import Owner, owner_in
@@ -188,88 +183,11 @@ class MemoryHolds(Holds):
         pass
 
 
-class FileHolds(Holds):
-    """A lock file for each thread that is worked on, in a folder beside the SQLite file."""
-
-    def __init__(self, path: Path, epochs: Epochs) -> None:
-        super().__init__(str(path))
-        self._folder = Path(f"{path}.held")
-        self._epochs = epochs
-        self._locks: dict[str, tuple[FileLock, os.stat_result | None]] = {}
-
-    async def forget(self, thread_id: str) -> None:
-        """Forget the number of a thread that is held, and removed."""
-        await self._epochs.forget(thread_id)
-
-    async def _take(self, owner: Owner) -> int:
-        if not await asyncio.to_thread(self._locked, owner.thread_id):
-            return 0
-        return await self._epochs.raised(owner.thread_id)
-
-    async def _is_taken(self, thread_id: str) -> bool:
-        return await asyncio.to_thread(self._is_locked, thread_id)
-
-    async def _leave(self, owner: Owner) -> None:
-        if owner.thread_id in self._locks:
-            lock, file = self._locks.pop(owner.thread_id)
-            # While it is held: who has opened it meanwhile finds out, and opens it anew.
-            if _is_there(lock, file):
-                with suppress(OSError):
-                    await asyncio.to_thread(Path(lock.lock_file).unlink)
-            lock.release()
-
-    async def _look_after(self) -> None:
-        for owner in self._held.values():
-            lock, file = self._locks[owner.thread_id]
-            if owner.is_lost or await asyncio.to_thread(_is_there, lock, file):
-                continue
-            # Somebody has cleaned up. Who came since then has taken the thread.
-            lock.release()
-            is_locked = await asyncio.to_thread(self._locked, owner.thread_id)
-            if not is_locked or await self._epochs.current(owner.thread_id) != owner.epoch:
-                owner.lose()
-
-    def _is_locked(self, thread_id: str) -> bool:
-        lock = self._lock_of(thread_id)
-        if not Path(lock.lock_file).exists():
-            return False
-        with file_errors(Path(self.where)):
-            try:
-                lock.acquire()
-            except Timeout:
-                return True
-        lock.release()
-        return False
-
-    def _lock_of(self, thread_id: str) -> FileLock:
-        path = self._folder / f"{digest_of(thread_id).hex()}.lock"
-        return FileLock(path, timeout=0, mode=0o600, thread_local=False)
-
-    def _locked(self, thread_id: str) -> bool:
-        lock = self._lock_of(thread_id)
-        with file_errors(Path(self.where)):
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            try:
-                lock.acquire()
-            except Timeout:
-                return False
-        self._locks[thread_id] = lock, _file_at(lock)
-        return True
-
-
-def _is_there(lock: FileLock, file: os.stat_result | None) -> bool:
-    """Whether the file that is locked is the one that others find."""
-    found = _file_at(lock)
-    return file is not None and found is not None and os.path.samestat(file, found)
-
-
-def _file_at(lock: FileLock) -> os.stat_result | None:
-    try:
-        return Path(lock.lock_file).stat()
-    except OSError:
-        return None
-
-
 def digest_of(thread_id: str) -> bytes:
     """Name a thread by 16 bytes, whatever its id is."""
     return hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def first_epoch() -> int:
+    """The number of the first take of a thread; no other thread of its name ever had it."""
+    return secrets.randbits(48)

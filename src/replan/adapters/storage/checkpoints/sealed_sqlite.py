@@ -21,8 +21,8 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from replan.adapters.storage.checkpoints.savers import SqliteSaver
 from replan.adapters.storage.faults import Part
-from replan.adapters.storage.savers import SqliteSaver
 from replan.adapters.storage.stored_values.places import of_checkpoint
 from replan.adapters.storage.stored_values.sealing import placed_writes, tagged
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory

@@ -43,11 +43,11 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from sqlalchemy import text
 
-from replan.adapters.storage.checkpoint_ids import check_above, go_on_above
+from replan.adapters.storage.checkpoints.checkpoint_ids import check_above, go_on_above
+from replan.adapters.storage.checkpoints.rolling_back import places_of, take_away
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.faults import UnreadableRecordError, readable
-from replan.adapters.storage.holding import Holds
-from replan.adapters.storage.rolling_back import places_of, take_away
+from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.sealing import with_allowed
 from replan.errors import ThreadLostError
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory

@@ -9,11 +9,11 @@ from pydantic import JsonValue
 from sqlalchemy import Select, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
-from replan.adapters.storage.holding import Holds
+from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.places import of_event, of_request, of_run
 from replan.adapters.storage.stored_values.sealing import Seal
+from replan.adapters.storage.tables import schema
 from replan.ports.run_book import LoggedEvent, Request, RunOutcome, RunRecord
 
 ForgetThread = Callable[[str], Awaitable[None]]

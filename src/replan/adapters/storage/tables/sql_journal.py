@@ -9,10 +9,10 @@ from pydantic import JsonValue
 from sqlalchemy import Table, and_, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.stored_values.places import of_attempt, of_note, of_result
 from replan.adapters.storage.stored_values.sealing import Seal
+from replan.adapters.storage.tables import schema
 from replan.ports.journal import (
     UNKNOWN_ENDS,
     Attempt,

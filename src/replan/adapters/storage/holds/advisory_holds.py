@@ -7,8 +7,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from replan.adapters.storage.database import Patience
-from replan.adapters.storage.epochs import first_epoch
-from replan.adapters.storage.holding import Holds, digest_of
+from replan.adapters.storage.holds.thread_holds import Holds, digest_of, first_epoch
 from replan.ports.ownership import Owner
 
 Connection = psycopg.AsyncConnection[Any]
