@@ -18,9 +18,8 @@ from replan.host.answer_stream import AnswerStream
 from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
 from replan.models.chat import Chat
-from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
-from replan.models.retries import with_retries
+from replan.models.retries import error_raised, pause_if_busy, with_retries
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node, within_budget

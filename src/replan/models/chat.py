@@ -25,9 +25,8 @@ from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.failures import broke_off, describe, is_busy
 from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
-from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
-from replan.models.retries import with_retries
+from replan.models.retries import error_raised, pause_if_busy, with_retries
 from replan.ports.allowance import USUAL_REPLY, Allowance, Request
 from replan.texts.storable import well_formed
 

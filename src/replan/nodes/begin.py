@@ -19,8 +19,7 @@ from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
 from replan.ports.journal import BEGAN, Journal
 from replan.prompts.host import RESULTS_BUDGET, request_messages
-from replan.prompts.messages import request_text
-from replan.prompts.sections import within_budget
+from replan.prompts.sections import request_text, within_budget
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.enhanced import EnhancedState, fresh_run

@@ -22,7 +22,7 @@ from replan.plan.markdown.overlooked import Overlooked, overlooked
 from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
 from replan.prompts.host import build_planning_prompt, request_messages
-from replan.prompts.messages import request_text
+from replan.prompts.sections import request_text
 from replan.replies.readings import read_plan
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of

@@ -19,7 +19,7 @@ from replan.memory.conversation import conversation_of
 from replan.models.reply_end import refusal_in, refused
 from replan.nodes.begin import begin
 from replan.prompts.host import build_thinking_prompt, request_messages
-from replan.prompts.messages import request_text
+from replan.prompts.sections import request_text
 from replan.replies.readings import ThinkReading, read_think, says_simple
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, has_begun, settings_of

@@ -19,8 +19,15 @@ from langchain_core.messages import (
 from replan.memory.conversation import conversation_of, split_at_request
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
-from replan.prompts.messages import instructions_in, request_sections
-from replan.prompts.sections import Call, Node, call_tag, section, within_budget
+from replan.prompts.sections import (
+    Call,
+    Node,
+    call_tag,
+    instructions_in,
+    request_sections,
+    section,
+    within_budget,
+)
 from replan.prompts.templates import load, render
 from replan.state.enhanced import EnhancedState
 from replan.state.results import (

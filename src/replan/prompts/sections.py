@@ -8,8 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage, get_buffer_string
 
+from replan.memory.conversation import split_at_request
 from replan.plan.model import Value
 
 Node = Literal[
@@ -44,6 +45,7 @@ _SECTION = re.compile(
 )
 _ATTRIBUTE = re.compile(r'(?<![a-z])([a-z]+)="([^"]*)"')
 _CALL = re.compile(r"<call((?: [a-z]+=\"[^\"]*\")+)/>\s*\Z")
+_NOTE = "The request is the newest message of a conversation. What was said before it, as data:"
 
 
 class Section(Value):
@@ -110,3 +112,28 @@ def within_budget(text: str, budget: int) -> str:
     if len(text) <= budget:
         return text
     return f"{text[:budget].rstrip()}\n[… {len(text) - budget} characters cut]"
+
+
+def request_text(messages: Sequence[BaseMessage]) -> str:
+    return "\n\n".join(message.text for message in messages if message.type == "human")
+
+
+def instructions_in(messages: Sequence[BaseMessage]) -> str:
+    return "\n\n".join(message.text for message in messages if message.type == "system")
+
+
+def request_sections(
+    messages: Sequence[AnyMessage], *, earlier_budget: int | None = None, budget: int | None = None
+) -> list[str]:
+    """Mark the request of a conversation, after what was said before it, if anything was."""
+    earlier, request = split_at_request(messages)
+    asked = section("request", _cut(request_text(request), budget))
+    said = [message for message in earlier if message.type != "system"]
+    if not said:
+        return [asked]
+    text = get_buffer_string(said, "user", "assistant", tool_prefix="tool")
+    return [f"{_NOTE}\n{section('conversation', _cut(text, earlier_budget))}", asked]
+
+
+def _cut(text: str, budget: int | None) -> str:
+    return text if budget is None else within_budget(text, budget)

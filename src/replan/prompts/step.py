@@ -1,13 +1,20 @@
 """The prompt of a model specialist: its step, its inputs, and what the request refers to."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import yaml
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from replan.prompts.messages import instructions_in, request_sections
-from replan.prompts.sections import Call, call_tag, section, within_budget
+from replan.prompts.sections import (
+    Call,
+    call_tag,
+    instructions_in,
+    request_sections,
+    section,
+    within_budget,
+)
 from replan.prompts.templates import load, render
 from replan.state.results import ExecutionContext
 from replan.state.team import SpecialistCard
@@ -22,24 +29,30 @@ REQUEST_BUDGET = 4_000
 """Characters of the request in a specialist's prompt."""
 
 
-def build_specialist_prompt(
-    specialist: SpecialistCard,
-    execution_context: ExecutionContext,
-    *,
-    system_prompt: str = "",
-    output: str = "",
-) -> list[BaseMessage]:
-    """Ask a specialist to do its step; its own prompt replaces the first paragraph of ours."""
-    context = execution_context
-    built_in = render(
-        load("specialist"), name=specialist.name, intended_use=specialist.intended_use
-    )
-    first, _, rest = built_in.partition("\n\n")
-    tag = call_tag(Call(node="specialist", step=context.plan_step.id, specialist=specialist.name))
-    told = instructions_in(context.messages)
-    system = "\n\n".join(part for part in (system_prompt or first, rest, told, output, tag) if part)
-    text = "\n\n".join(_data(context))
-    return [SystemMessage(system), HumanMessage(_with_images(text, context.messages))]
+@dataclass(frozen=True)
+class StepPrompt:
+    """What stands in all prompts of a specialist, put together when the team is."""
+
+    specialist: str
+    instructions: str
+
+    @classmethod
+    def of(cls, card: SpecialistCard, system_prompt: str = "") -> Self:
+        """Begin with the specialist's own prompt, or with the first paragraph of ours."""
+        built_in = render(load("specialist"), name=card.name, intended_use=card.intended_use)
+        first, _, rest = built_in.partition("\n\n")
+        return cls(card.name, "\n\n".join(part for part in (system_prompt or first, rest) if part))
+
+    def messages(self, context: ExecutionContext, output: str = "") -> list[BaseMessage]:
+        """Ask the specialist to do a step."""
+        call = Call(node="specialist", step=context.plan_step.id, specialist=self.specialist)
+        told = instructions_in(context.messages)
+        parts = (self.instructions, told, output, call_tag(call))
+        text = "\n\n".join(_data(context))
+        return [
+            SystemMessage("\n\n".join(part for part in parts if part)),
+            HumanMessage(_with_images(text, context.messages)),
+        ]
 
 
 def _data(context: ExecutionContext) -> list[str]:

@@ -1,7 +1,7 @@
 """A specialist that answers messages: the prompt of its step, or what a processor makes of it."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.errors import LimitReachedError
 from replan.models.reply_end import ReplyEnd, end_of
-from replan.prompts.step import build_specialist_prompt
+from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
 from replan.specialists.answers import (
     message_of,
@@ -49,6 +49,10 @@ class PromptedSpecialist:
     output_processor: Callable[..., Any] | None = None
     can_answer_again: bool = False
     shape: Shape | None = None
+    _prompt: StepPrompt = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_prompt", StepPrompt.of(self.card, self.system_prompt))
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Answer the messages of the step; the last message that comes back is the answer."""
@@ -120,9 +124,7 @@ class PromptedSpecialist:
         self, context: ExecutionContext, asked: str, config: RunnableConfig
     ) -> list[BaseMessage]:
         if self.input_processor is None:
-            return build_specialist_prompt(
-                self.card, context, system_prompt=self.system_prompt, output=asked
-            )
+            return self._prompt.messages(context, asked)
         made = messages_of(await call(self.input_processor, context, config))
         made = made or list(context.messages)
         return [*made, HumanMessage(asked)] if asked else made

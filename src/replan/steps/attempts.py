@@ -20,8 +20,7 @@ from replan.langgraph_inside.tasks import (
     stream_is_heard,
     with_handlers,
 )
-from replan.models.pauses import pause_if_busy
-from replan.models.retries import retried
+from replan.models.retries import pause_if_busy, retried
 from replan.models.transcript import transcript_at_work
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.ask_user import Asker, Waiting

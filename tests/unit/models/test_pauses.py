@@ -3,7 +3,7 @@
 import pytest
 from tenacity import AsyncRetrying, stop_after_attempt
 
-from replan.models.pauses import LONGEST_ASKED, error_raised, pause_if_busy
+from replan.models.retries import LONGEST_ASKED, error_raised, pause_if_busy
 from replan.testing import HttpFault, ScriptedHttpError
 
 

@@ -27,7 +27,7 @@ from replan.prompts.host import (
     build_planning_prompt,
     build_thinking_prompt,
 )
-from replan.prompts.step import build_specialist_prompt
+from replan.prompts.step import StepPrompt
 from replan.prompts.templates import load, render
 from replan.state.team import SpecialistCard
 from replan.steps.outcomes import collect
@@ -102,10 +102,8 @@ PROMPTS = {
     "think_after_an_unfinished_run": build_thinking_prompt(CHAT, LEFT_OPEN, MERGED),
     "direct_answer": build_direct_answer_prompt(THINKING, {"messages": CHAT}, MERGED),
     "plan_creation": build_planning_prompt(THINKING, STATE, MERGED),
-    "specialist": build_specialist_prompt(TEAM[1], CONTEXT),
-    "specialist_of_its_own": build_specialist_prompt(
-        TEAM[1], CONTEXT, system_prompt="You compare laws."
-    ),
+    "specialist": StepPrompt.of(TEAM[1]).messages(CONTEXT),
+    "specialist_of_its_own": StepPrompt.of(TEAM[1], "You compare laws.").messages(CONTEXT),
     "feedback": build_feedback_prompt(collect(RESULTS), STATE, MERGED, missing=""),
     "feedback_apart": build_feedback_prompt(collect(RESULTS), STATE, APART, missing=""),
     "feedback_at_the_end": build_feedback_prompt(
