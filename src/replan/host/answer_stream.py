@@ -19,11 +19,17 @@ Gate = Callable[[Mapping[str, str]], bool]
 class AnswerStream:
     """Shows the answer of one node, in the place of the host's own calls, which are hidden."""
 
-    def __init__(self, emitter: Emitter, gate: Gate | None) -> None:
-        """Show an answer; without a gate the reply is all answer, without front matter."""
+    def __init__(self, emitter: Emitter, gate: Gate | None, shown: str = "") -> None:
+        """Show an answer; without a gate the reply is all answer, without front matter.
+
+        Args:
+            emitter: Tells of the pieces.
+            gate: Says from its front matter whether a reply carries an answer.
+            shown: What an earlier node showed of it.
+        """
         self._emitter = emitter
         self._gate = gate
-        self._shown = ""
+        self._shown = shown
         self._restarts = 0
         self._is_pushed = has_listener({})
         self._begin()

@@ -72,6 +72,7 @@ class HostPrompts:
     merged_planning: bool = True  # whether thinking and feedback carry the plan as their body
     merged_answer: bool = True  # whether thinking carries the answer of a simple request
     merged_final_answer: bool = True  # whether feedback carries the final answer
+    output: str = ""  # what an answer has to be, where a program reads it
 
 
 def build_thinking_prompt(
@@ -81,10 +82,11 @@ def build_thinking_prompt(
     plan_format = _plan_format(state, host) if host.merged_planning else ""
     reply_format = render(
         load("thinking_format"),
-        simple_body="the whole answer, in Markdown." if host.merged_answer else "empty.",
+        simple_body=_answer_body("the whole answer", host) if host.merged_answer else "empty.",
         complex_body="the plan." if host.merged_planning else "empty.",
     )
-    text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host))
+    output = host.output if host.merged_answer else ""
+    text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), output)
     return [_system("think", host, *text), *_with_data(messages, _unfinished(state))]
 
 
@@ -93,7 +95,7 @@ def build_direct_answer_prompt(
 ) -> list[BaseMessage]:
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
-    system = _system("direct_answer", host, load("direct_answer"))
+    system = _system("direct_answer", host, load("direct_answer"), host.output)
     return [system, *_with_data(conversation_of(state), known)]
 
 
@@ -111,8 +113,9 @@ def build_feedback_prompt(
     collected_results: CollectedResults, state: EnhancedState, host: HostPrompts, *, missing: str
 ) -> list[BaseMessage]:
     """Ask for a judgement, and with it for the answer or a revision; `missing` says why to end."""
-    answer = "the whole answer to the request, in Markdown."
+    answer = _answer_body("the whole answer to the request", host)
     answer = answer if host.merged_final_answer else "empty."
+    output = host.output if host.merged_final_answer else ""
     if missing:
         parts = (render(load("closing_format"), answer_body=answer),)
     else:
@@ -126,7 +129,8 @@ def build_feedback_prompt(
         plan_format = _plan_format(state, host) if host.merged_planning else ""
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
         parts = (plan_format, reply_format, _team(host))
-    system = _system("feedback", host, host.reflection or load("feedback"), *parts, _told(state))
+    parts = (host.reflection or load("feedback"), *parts, output, _told(state))
+    system = _system("feedback", host, *parts)
     return [system, _data(state, collected_results, missing=missing)]
 
 
@@ -149,7 +153,7 @@ def build_final_answer_prompt(
     missing: str,
     budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
-    system = _system("final_answer", host, load("final_answer"), _told(state))
+    system = _system("final_answer", host, load("final_answer"), host.output, _told(state))
     return [system, _data(state, feedback=feedback_result, missing=missing, budget=budget)]
 
 
@@ -162,6 +166,10 @@ def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
 def _system(node: Node, host: HostPrompts, *parts: str) -> SystemMessage:
     tag = call_tag(Call(node=node))
     return SystemMessage("\n\n".join(part for part in (host.system, *parts, tag) if part))
+
+
+def _answer_body(answer: str, host: HostPrompts) -> str:
+    return f"{answer}, {'one JSON value' if host.output else 'in Markdown'}."
 
 
 def _told(state: EnhancedState) -> str:

@@ -23,7 +23,11 @@ REQUEST_BUDGET = 4_000
 
 
 def build_specialist_prompt(
-    specialist: SpecialistCard, execution_context: ExecutionContext, *, system_prompt: str = ""
+    specialist: SpecialistCard,
+    execution_context: ExecutionContext,
+    *,
+    system_prompt: str = "",
+    output: str = "",
 ) -> list[BaseMessage]:
     """Ask a specialist to do its step; its own prompt replaces the first paragraph of ours."""
     context = execution_context
@@ -33,7 +37,7 @@ def build_specialist_prompt(
     first, _, rest = built_in.partition("\n\n")
     tag = call_tag(Call(node="specialist", step=context.plan_step.id, specialist=specialist.name))
     told = instructions_in(context.messages)
-    system = "\n\n".join(part for part in (system_prompt or first, rest, told, tag) if part)
+    system = "\n\n".join(part for part in (system_prompt or first, rest, told, output, tag) if part)
     text = "\n\n".join(_data(context))
     return [SystemMessage(system), HumanMessage(_with_images(text, context.messages))]
 

@@ -33,6 +33,7 @@ _KEPT_ELSEWHERE = {
     "plan",
     "markdown",
     "answer",
+    "output",
     "thinking",
     "feedback",
     "result",

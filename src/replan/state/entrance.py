@@ -22,7 +22,7 @@ Check = Callable[[Any], None]
 class Entrance(EphemeralValue[Any]):
     """The newest input, checked; what it leaves out takes the place of what an earlier one said."""
 
-    __slots__ = ("check", "clock", "editable")
+    __slots__ = ("check", "clock", "editable", "shapes")
 
     def __init__(
         self,
@@ -30,11 +30,13 @@ class Entrance(EphemeralValue[Any]):
         *,
         clock: Callable[[], datetime],
         editable: Collection[str] | None = None,
+        shapes: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(GraphInput)
         self.check = check
         self.clock = clock
         self.editable = editable
+        self.shapes = shapes or {}
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
         """Refuse an edit of the state that is not a client's to make."""
@@ -58,7 +60,7 @@ class Entrance(EphemeralValue[Any]):
             raise InvalidUpdateError("A client may not say where a run goes on (goto).")
 
     def copy(self) -> Self:
-        twin = type(self)(self.check, clock=self.clock, editable=self.editable)
+        twin = type(self)(self.check, clock=self.clock, editable=self.editable, shapes=self.shapes)
         twin.key, twin.value = self.key, self.value
         return twin
 
