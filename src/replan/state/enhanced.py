@@ -48,6 +48,8 @@ class PerRun:
 
 
 class GraphInput(TypedDict, total=False):
+    """What a caller hands to the graph."""
+
     messages: Annotated[
         list[AnyMessage],
         Conversation(conversation),
