@@ -11,7 +11,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from replan_local.answer_table import AnswerTable, number, tables_in
+from replan_local.answer_table import AnswerTable, number, result_of, tables_in
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 LONGEST = 500
@@ -134,11 +134,7 @@ class _Expression:
         if found is None or len(names) > 2:  # noqa: PLR2004 - a column and a row
             raise self._refusal(ast.unparse(node))
         step = int(found[1])
-        if step not in self._inputs:
-            known = ", ".join(map(str, sorted(self._inputs))) or "none"
-            message = f"Step {step} is none of the steps that this one comes after ({known})."
-            raise CannotAnswerError(message)
-        text = self._inputs[step]
+        text = result_of(step, self._inputs)
         if not names and (results := _RESULT.findall(text)):
             return [Fraction(results[-1])]
         return _cells(tables_in(text, ""), f"Step {step}", *names)
