@@ -24,8 +24,8 @@ from replan.ports.journal import (
     Spending,
     begun_already,
 )
-from replan.spending.account import TIMES
-from replan.spending.refusals import first_refusal
+from replan.spending.deadline import TIMES
+from replan.spending.scopes import first_refusal
 from replan.state.results import SpecialistResult
 
 logger = logging.getLogger(__name__)

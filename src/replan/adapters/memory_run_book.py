@@ -6,7 +6,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.storage.holding import Holds
+from replan.adapters.storage.holds.thread_holds import Holds
 from replan.ports.run_book import LoggedEvent, Request, RunOutcome, RunRecord
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from replan.cli.cells import cut, one_line, padded
 from replan.cli.options import StorageOption
 from replan.cli.process import end_with, place
+from replan.cli.views.cells import cut, one_line, padded
 
 if TYPE_CHECKING:
-    from replan.cli.keeping import Place
+    from replan.cli.kept.place import Place
     from replan.runs.looking import RunView
 
 _NONE = "No run is kept here. `replan run` begins one.\n"
@@ -55,7 +55,7 @@ def list_runs(most: int, place: Place, output: TextIO, *, as_json: bool) -> int:
 
 async def _found(most: int, place: Place) -> list[RunView]:
     from replan.assembly import viewer
-    from replan.cli.keeping import now, opened
+    from replan.cli.kept.place import now, opened
     from replan.runs.looking import seen
 
     async with opened(place) as storage:
@@ -80,7 +80,7 @@ def _record(run: RunView) -> dict[str, object]:
 
 
 def _table(runs: list[RunView], width: int | None) -> list[str]:
-    from replan.cli.keeping import short
+    from replan.cli.kept.place import short
 
     rows = [("run", "began", "outcome", "steps", "title")]
     rows += [

@@ -6,8 +6,8 @@ from langchain_core.messages import AIMessage
 
 from replan.events.emitter import Emitter
 from replan.events.types import AnswerRestarted, AnswerToken
+from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import push_text
-from replan.models.listening import has_listener
 from replan.replies.body_stream import BodyStream, Shown
 
 _WRAPPED = ("<", "---", "[", "◁", "```")

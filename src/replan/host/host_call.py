@@ -15,9 +15,9 @@ from replan.events.emitter import Counter, Emitter
 from replan.events.types import LimitReached
 from replan.failures import can_pass, describe
 from replan.host.answer_stream import AnswerStream
+from replan.langgraph_inside.callbacks import has_listener
+from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
 from replan.models.chat import Chat
-from replan.models.handlers import with_handlers
-from replan.models.listening import has_listener, stream_is_heard
 from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import with_retries
@@ -28,8 +28,7 @@ from replan.services import Services
 from replan.spending.account import Account
 from replan.spending.deadline import in_time
 from replan.spending.meter import Meter
-from replan.spending.permits import Scope
-from replan.spending.scopes import run_scope
+from replan.spending.scopes import Scope, run_scope
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.usage import CUT_OFF, TokenCount, Usage
@@ -65,10 +64,8 @@ class HostCall:
             LimitReachedError: The run has no call, no token, no money or no time left.
         """
         self.refused = None
-        account = self._account
-        meter = Meter(
-            account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
-        )
+        services = self.services
+        meter = Meter(self._account, [self.scope], new_id=services.new_id, prices=services.prices)
         config = with_handlers(self.config, [meter.handler], tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
@@ -91,15 +88,11 @@ class HostCall:
         async def reply() -> AIMessage:
             # A model that never answers, or never stops, must not hold the run forever.
             seconds = self.seconds * chat.turns
-            return await in_time(
-                lambda: chat.reply(messages, config, on_text), account, meter, seconds
-            )
+            return await in_time(lambda: chat.reply(messages, config, on_text), meter, seconds)
 
         try:
             async with meter:
-                message: AIMessage = await in_time(
-                    lambda: with_retries(reply, retrying), account, meter
-                )
+                message: AIMessage = await in_time(lambda: with_retries(reply, retrying), meter)
         except LimitReachedError as error:
             self.refused = error
             raise

@@ -57,6 +57,14 @@ def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedSta
     return {"settings": new, "max_rounds": max(1, more)}
 
 
+def as_called(
+    state: EnhancedState, runtime: Runtime[RunSettings], services: Services
+) -> EnhancedState:
+    """The state with the settings that came with the call, within what the team allows."""
+    kept = within_team(state, services)
+    return {**kept, **resumed_with(kept, asked_in(runtime, services))}
+
+
 def with_new_settings(node: Node) -> Node:
     """Let a node see settings that came as `context`, and store what no checkpoint keeps."""
     wanted = frozenset(signature(node).parameters)

@@ -27,8 +27,8 @@ from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
-from replan.steps.collected import collect
 from replan.steps.kept import kept_results, note_kept
+from replan.steps.outcomes import collect
 
 
 async def begin(

@@ -28,10 +28,10 @@ from replan.state.results import (
 from replan.state.rules import round_results, runnable_steps, within_limit
 from replan.state.team import SpecialistCard
 from replan.state.waiting import waiting_steps
-from replan.steps.contexts import context_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 from replan.steps.stale import stale_steps
+from replan.steps.step_run import context_of
 
 
 @with_new_settings
@@ -84,7 +84,6 @@ async def plan_execution(
 
 
 def _opened(plan: TaskPlan, reruns: Sequence[Rerun], services: Services) -> TaskPlan:
-    """The plan with steps open whose inputs are not what they were."""
     again = [unstarted(plan.step(rerun.step)) for rerun in reruns]
     return with_statuses(plan, again, services.clock())
 

@@ -39,7 +39,9 @@ def named(reference: str, folder: Path) -> Callable[..., Any]:
     if PathFinder.find_spec(top, [str(folder)]) is None and find_spec(top) is None:
         raise _no_module(module_name, folder)
 
+    # A tool must have a docstring.
     def not_imported(request: str) -> str:
+        """Stand for what is not imported."""
         raise NotImplementedError(reference)
 
     not_imported.__name__ = name_in(reference)

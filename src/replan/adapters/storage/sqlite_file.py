@@ -15,11 +15,11 @@ from pathlib import Path
 from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from replan.adapters.storage import formats
 from replan.adapters.storage.faults import DAMAGED, FileReplacedError, fault_of
 from replan.adapters.storage.stored_values.resealing import SEAL
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.stored_values.secrecy import Facts
+from replan.adapters.storage.tables import formats
 from replan.errors import StorageError
 
 LARGEST_CHECKED = 256 * 2**20

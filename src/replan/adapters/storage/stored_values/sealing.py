@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -38,7 +39,7 @@ class Cipher:
 
     def __init__(self, secret: bytes, salt: bytes) -> None:
         self._secret = secret
-        self._key = hashlib.scrypt(secret, salt=salt, dklen=32, maxmem=2**26, **_WORK)
+        self._key = _stretched(secret, salt)
 
     def salted(self, salt: bytes) -> "Cipher":
         """Give a cipher of the same secret that opens nothing of this one."""
@@ -64,6 +65,12 @@ class Cipher:
         if place != UNPLACED:
             cipher.update(_written(place).encode("ascii"))
         return cipher
+
+
+@lru_cache(maxsize=16)
+def _stretched(secret: bytes, salt: bytes) -> bytes:
+    # Storage that is made, upgraded or opened again has the same key.
+    return hashlib.scrypt(secret, salt=salt, dklen=32, maxmem=2**26, **_WORK)
 
 
 class Seal:
