@@ -49,6 +49,5 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     # A host of rules needs no table, so nothing is loaded that is not asked for.
     if name not in __all__:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'tools')}"), name)

@@ -1,11 +1,12 @@
 """A small table of an answer: written as Markdown, and read back from it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from replan.plan.model import Value
+from replan_local.refusals import CannotAnswerError
 
 MOST_ROWS = 30
 """How many rows an answer shows."""
@@ -58,6 +59,15 @@ class AnswerTable(Value):
     def figure_columns(self) -> tuple[str, ...]:
         keys = self.key_places()
         return tuple(name for at, name in enumerate(self.columns) if at not in keys)
+
+
+def result_of(step: int, inputs: Mapping[int, str]) -> str:
+    if step in inputs:
+        return inputs[step]
+    known = ", ".join(map(str, sorted(inputs))) or "none"
+    raise CannotAnswerError(
+        f"Step {step} is none of the steps that this one comes after ({known})."
+    )
 
 
 def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:

@@ -50,8 +50,7 @@ class _Side:
         places = [table.columns.index(name) for name in self.figures]
         self.rows = {shown(row[at]): [row[each] for each in places] for row in table.cells}
         if len(self.rows) < len(table.cells):
-            message = f"{table.title} has several rows for one {self.key}."
-            raise CannotAnswerError(message)
+            raise CannotAnswerError(f"{table.title} has several rows for one {self.key}.")
 
 
 def _row(key: str, sides: list[_Side], *, has_ratio: bool) -> tuple[Any, ...]:

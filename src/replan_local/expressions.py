@@ -11,7 +11,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from replan_local.answer_table import AnswerTable, number, tables_in
+from replan_local.answer_table import AnswerTable, number, result_of, tables_in
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 LONGEST = 500
@@ -45,8 +45,7 @@ def calculated(expression: str, inputs: Mapping[int, str]) -> str:
     try:
         return f"{text} = {written(_Expression(text, inputs).value())}"
     except ZeroDivisionError:
-        message = f"'{text}' divides by zero."
-        raise CannotAnswerError(message) from None
+        raise CannotAnswerError(f"'{text}' divides by zero.") from None
 
 
 def steps_in(expression: str) -> tuple[int, ...]:
@@ -119,11 +118,10 @@ class _Expression:
         found = self._figures(node)
         if len(found) == 1:
             return found[0]
-        message = (
+        raise CannotAnswerError(
             f"'{self._text}' needs one figure where a step has {len(found)}. Name its row, as in "
             'step 1["total cost"]["Berlin"], or take their sum, average, median, min or max.'
         )
-        raise CannotAnswerError(message)
 
     def _figures(self, node: ast.expr) -> Sequence[Fraction]:
         """The figures of `step 1`, `step 1["COLUMN"]` or `step 1["COLUMN"]["ROW"]`."""
@@ -136,11 +134,7 @@ class _Expression:
         if found is None or len(names) > 2:  # noqa: PLR2004 - a column and a row
             raise self._refusal(ast.unparse(node))
         step = int(found[1])
-        if step not in self._inputs:
-            known = ", ".join(map(str, sorted(self._inputs))) or "none"
-            message = f"Step {step} is none of the steps that this one comes after ({known})."
-            raise CannotAnswerError(message)
-        text = self._inputs[step]
+        text = result_of(step, self._inputs)
         if not names and (results := _RESULT.findall(text)):
             return [Fraction(results[-1])]
         return _cells(tables_in(text, ""), f"Step {step}", *names)
@@ -175,8 +169,7 @@ def _cells(
         hint = did_you_mean(column, names)
         what = f"figures '{column}'" if column else "single result"
         there = f"its figures are: {', '.join(names)}" if names else "it has no figures"
-        message = f"{step} has no {what}; {there}.{hint}"
-        raise CannotAnswerError(message)
+        raise CannotAnswerError(f"{step} has no {what}; {there}.{hint}")
     ((table, name),) = fitting
     if table.is_cut:
         message = f"{step} shows only a part of its rows; ask there for what you need of them."
@@ -187,8 +180,7 @@ def _cells(
     if not numbers or (row and len(rows) != 1):
         known = [name for each in table.cells for name in _names(table, each)[-1:]]
         which = f"no one figure '{name}' in the row '{row}'" if row else f"no figure '{name}'"
-        message = f"{step} has {which}.{did_you_mean(row, known)}"
-        raise CannotAnswerError(message)
+        raise CannotAnswerError(f"{step} has {which}.{did_you_mean(row, known)}")
     return [Fraction(str(each)) for each in numbers]
 
 

@@ -32,8 +32,7 @@ def figures(
     columns = _Columns(database.columns(file.view), file.name)
     names = [*map(str, asked.by), *map(str, asked.measures)]
     if len(set(names)) < len(names):
-        message = f"'{asked}' asks for the same thing twice."
-        raise CannotAnswerError(message)
+        raise CannotAnswerError(f"'{asked}' asks for the same thing twice.")
     expressions = [
         *(_key(each, columns) for each in asked.by),
         *(_number(each, columns) for each in asked.measures),

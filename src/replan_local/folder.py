@@ -44,8 +44,7 @@ def find_file(named: str, files: Sequence[_File], kind: str) -> _File:
     names = [file.name for file in files]
     if same:
         which = ", ".join(file.name for file in same)
-        message = f"'{named}' could be any of: {which}. Name one with its folder."
-        raise CannotAnswerError(message)
+        raise CannotAnswerError(f"'{named}' could be any of: {which}. Name one with its folder.")
     there = f"The {kind}s are: {', '.join(names)}." if names else f"It has no {kind} file."
     message = f"No {kind} file '{named}' in the folder. {there}{did_you_mean(named, names)}"
     raise CannotAnswerError(message)

@@ -47,8 +47,7 @@ def command_of(specialist: str, given: Mapping[str, JsonValue]) -> Command:
 
 def _query(given: Mapping[str, JsonValue]) -> Command:
     if "sql" in given and len(given) > 1:
-        message = "The parameter 'sql' stands alone: the query says all."
-        raise CannotAnswerError(message)
+        raise CannotAnswerError("The parameter 'sql' stands alone: the query says all.")
     if "sql" in given:
         return Sql.model_validate(given, strict=True)
     if set(given) == {"table"}:

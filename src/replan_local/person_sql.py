@@ -32,8 +32,7 @@ def check_length(sql: str) -> None:
 def check_tree(tree: str) -> None:
     """Refuse a query that looks at more than the tables, or at too many of them."""
     if tree.startswith(_UNREADABLE):
-        message = "The query cannot be read."
-        raise CannotAnswerError(message)
+        raise CannotAnswerError("The query cannot be read.")
     if found := _CATALOG.search(tree):
         message = f"A query may look at the tables only; '{found[1]}' tells of the database itself."
         raise CannotAnswerError(message)

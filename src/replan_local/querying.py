@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from replan_local.answer_table import MOST_ROWS, AnswerTable, tables_in
+from replan_local.answer_table import MOST_ROWS, AnswerTable, result_of, tables_in
 from replan_local.commands import (
     CompareSteps,
     CompareTables,
@@ -98,11 +98,7 @@ class Querying:
         )
 
     def _table_of(self, step: int) -> AnswerTable:
-        if step not in self._inputs:
-            known = ", ".join(map(str, sorted(self._inputs))) or "none"
-            message = f"Step {step} is none of the steps that this one comes after ({known})."
-            raise CannotAnswerError(message)
-        text = self._inputs[step]
+        text = result_of(step, self._inputs)
         found = _TITLE.match(text.strip())
         tables = tables_in(text, found["title"] if found else f"step {step}")
         if len(tables) != 1:

@@ -41,8 +41,7 @@ class Searching:
         words = tuple(dict.fromkeys(_WORD.findall(search.query.casefold())))
         if not 0 < len(words) <= _MOST_WORDS:
             count = f"{len(words)} words to look for, not 1 to {_MOST_WORDS}"
-            message = f"'{search.query}' has {count}."
-            raise CannotAnswerError(message)
+            raise CannotAnswerError(f"'{search.query}' has {count}.")
         passages = self._read(files)
         found = _found(passages, words)
         if not found:

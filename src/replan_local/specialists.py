@@ -117,18 +117,16 @@ class LocalSpecialist:
             return command_of(self.card.name, parameters)
         command = parse(context.task_description)
         if (name := doer_of(command)) != self.card.name:
-            message = f"'{context.task_description}' is a command for @{name}."
-            raise CannotAnswerError(message)
+            raise CannotAnswerError(f"'{context.task_description}' is a command for @{name}.")
         return command
 
     def _report(self, command: Report, context: ExecutionContext) -> Written:
         sections = sections_of(context.inputs)
         if not sections:
-            message = (
+            raise CannotAnswerError(
                 "There is nothing to report: the step builds on no result of another step. "
                 "Let it come after the steps whose results it should hold."
             )
-            raise CannotAnswerError(message)
         folders = folders_of_step()
         return write_report(
             command.title,

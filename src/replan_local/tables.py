@@ -169,15 +169,13 @@ class Database:
         try:
             return self._execute(sql, parameters)
         except duckdb.Error as error:
-            message = f"{problem}: {_first_lines(error)}"
-            raise CannotAnswerError(message) from error
+            raise CannotAnswerError(f"{problem}: {_first_lines(error)}") from error
 
     def _execute(self, sql: str, parameters: Sequence[object] = ()) -> "DuckDBPyConnection":
         with self._lock:
             connection = self._connection
         if connection is None or self._stopped:
-            message = "The query was stopped."
-            raise CannotAnswerError(message)
+            raise CannotAnswerError("The query was stopped.")
         return connection.execute(sql, list(parameters))
 
 
@@ -200,11 +198,9 @@ def _the_select_in(sql: str) -> str:
     try:
         statements = duckdb.extract_statements(sql)
     except duckdb.Error as error:
-        message = f"The query cannot be read: {_first_lines(error)}"
-        raise CannotAnswerError(message) from error
+        raise CannotAnswerError(f"The query cannot be read: {_first_lines(error)}") from error
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        message = "Only one single SELECT may be run on the tables."
-        raise CannotAnswerError(message)
+        raise CannotAnswerError("Only one single SELECT may be run on the tables.")
     head, end, rest = sql.rpartition(";")
     is_over = all(not line.strip() or line.strip().startswith("--") for line in rest.splitlines())
     return head.rstrip().rstrip(";") if end and is_over else sql

@@ -20,13 +20,7 @@ class AnswerStream:
     """Shows the answer of one node, in the place of the host's own calls, which are hidden."""
 
     def __init__(self, emitter: Emitter, gate: Gate | None, shown: str = "") -> None:
-        """Show an answer; without a gate the reply is all answer, without front matter.
-
-        Args:
-            emitter: Tells of the pieces.
-            gate: Says from its front matter whether a reply carries an answer.
-            shown: What an earlier node showed of it.
-        """
+        """Show an answer; without a gate the reply is all answer, without front matter."""
         self._emitter = emitter
         self._gate = gate
         self._shown = shown

@@ -15,17 +15,11 @@ from replan.replies.shape import MisshapenError, Shape, as_text
 
 
 class Answer(NamedTuple):
-    """An answer, and what a program reads of it.
-
-    Attributes:
-        message: The answer.
-        output: Its value, where the host has an output type.
-        problem: Why there is no such value, though there had to be one; or empty.
-    """
+    """An answer, and what a program reads of it."""
 
     message: AIMessage
-    output: JsonValue = None
-    problem: str = ""
+    output: JsonValue = None  # its value, where the host has an output type
+    problem: str = ""  # why there is no such value, though there had to be one; or empty
 
 
 async def shaped(
@@ -35,16 +29,7 @@ async def shaped(
     answer: AIMessage,
     raw: str = "",
 ) -> Answer:
-    """Read the value of an answer; one that has none is asked for once more.
-
-    Args:
-        call: Of the node that answers.
-        chat: Who answers.
-        prompt_of: Makes the prompt, with so many characters of results.
-        answer: The answer, which was shown.
-        raw: The reply that it was read from, if that is known: its value may look like the marks
-            that the host's replies have else.
-    """
+    """Read the value of an answer; one that has none is asked for once more."""
     shape = call.services.output
     if shape is None:
         return Answer(answer)

@@ -30,19 +30,10 @@ class MisshapenError(ValueError):
 
 
 class Shape:
-    """A type, with its JSON schema.
-
-    Attributes:
-        name: The name of the type, for people.
-        schema: Its JSON schema.
-    """
+    """A type, with its JSON schema."""
 
     def __init__(self, wanted: Any) -> None:
-        """Take a type: a pydantic model, a dataclass, a TypedDict, `list[Model]`, ...
-
-        Raises:
-            TypeError: pydantic knows no JSON schema of it.
-        """
+        """Take a type: a pydantic model, a dataclass, a TypedDict, `list[Model]`, ..."""
         self.name = str(getattr(wanted, "__name__", wanted))
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(wanted)
@@ -60,11 +51,7 @@ class Shape:
         )
 
     def read(self, text: str) -> JsonValue:
-        """Read the value in a reply: the whole reply, its fence, or what stands amid talk.
-
-        Raises:
-            MisshapenError: There is none, it breaks off, it is not of the type, or there are two.
-        """
+        """Read the value in a reply: the whole reply, its fence, or what stands amid talk."""
         fitting: list[JsonValue] = []
         first: MisshapenError | None = None
         for value in _values_in(text):
@@ -81,11 +68,7 @@ class Shape:
         return fitting[0]
 
     def taken(self, given: object) -> JsonValue:
-        """Check what a program gave, or what was read, and give it as JSON holds it.
-
-        Raises:
-            MisshapenError: It is not of the type, or too large to be kept.
-        """
+        """Check what a program gave, or what was read, and give it as JSON holds it."""
         try:
             if isinstance(given, dict | list | str | int | float | bool | None):
                 value = self._adapter.validate_json(to_json(given))
@@ -105,11 +88,7 @@ class Shape:
         return kept
 
     def value_of(self, kept: JsonValue) -> Any:
-        """Give the value of the type that was kept as JSON.
-
-        Raises:
-            pydantic.ValidationError: It was kept with another version of the type.
-        """
+        """Give the value of the type that was kept as JSON."""
         return self._adapter.validate_json(to_json(kept))
 
     def _told(self, error: ValidationError) -> str:

@@ -85,11 +85,7 @@ def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
 
 
 def answers_decided(given: object, asked: Sequence[Question]) -> object:
-    """Read the decisions of such a client as answers by key; anything else is given back.
-
-    Raises:
-        InputError: They are not one for each question, or none that the question can take.
-    """
+    """Read the decisions of such a client as answers by key; anything else is given back."""
     decisions = _decisions(given, len(asked))
     if decisions is None:
         return given
@@ -99,11 +95,7 @@ def answers_decided(given: object, asked: Sequence[Question]) -> object:
 
 
 def plan_decided(given: object) -> object:
-    """Read the decision of such a client about a plan; anything else is given back.
-
-    Raises:
-        InputError: It is not one decision, or says nothing that can be taken.
-    """
+    """Read the decision of such a client about a plan; anything else is given back."""
     decisions = _decisions(given, 1)
     if decisions is None:
         return given

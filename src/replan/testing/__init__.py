@@ -52,5 +52,4 @@ def __getattr__(name: str) -> Any:
         module = importlib.import_module(f"replan.testing.{home}")
         if hasattr(module, name):
             return getattr(module, name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

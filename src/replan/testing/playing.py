@@ -109,8 +109,7 @@ def _fail(fault: Fault | None) -> None:
         case HttpFault():
             raise ScriptedHttpError(fault)
         case Malformed():
-            msg = "The reply of the server is no JSON."
-            raise ValueError(msg)
+            raise ValueError("The reply of the server is no JSON.")
         case _:
             return
 

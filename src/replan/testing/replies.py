@@ -53,8 +53,7 @@ class Reply:
 
     def __post_init__(self) -> None:
         if self.chunks is not None and "".join(self.chunks) != self.text:
-            msg = "The chunks of a reply must join to its text."
-            raise ValueError(msg)
+            raise ValueError("The chunks of a reply must join to its text.")
 
     @property
     def pieces(self) -> tuple[str, ...]:

@@ -117,8 +117,7 @@ class Script:
             if inspect.isawaitable(said):
                 if inspect.iscoroutine(said):
                     said.close()
-                msg = "An asynchronous reply needs an asynchronous call of the model."
-                raise TypeError(msg)
+                raise TypeError("An asynchronous reply needs an asynchronous call of the model.")
             return as_reply(said)
 
     def assert_finished(self) -> None:
@@ -170,8 +169,7 @@ def keys_of(call: Call | None) -> tuple[str, ...]:
 
 def _by_key(replies: Replies) -> Mapping[str, Entry | Always | Sequence[Entry | Always]]:
     if isinstance(replies, str):
-        msg = "A script is a mapping or a list of replies, not one text."
-        raise TypeError(msg)
+        raise TypeError("A script is a mapping or a list of replies, not one text.")
     return replies if isinstance(replies, Mapping) else {ANY: replies}
 
 
@@ -179,8 +177,7 @@ def _checked(key: str) -> str:
     nodes: tuple[str, ...] = get_args(Node)
     if key not in (*nodes, ANY) and not _STEP_KEY.fullmatch(key):
         known = ", ".join((*nodes, "step N", "step N/NAME", ANY))
-        msg = f"{key!r} is no key of a script. Use one of: {known}."
-        raise ValueError(msg)
+        raise ValueError(f"{key!r} is no key of a script. Use one of: {known}.")
     return key
 
 
@@ -189,8 +186,7 @@ def _entries(value: Entry | Always | Sequence[Entry | Always]) -> tuple[Entry | 
         return (value,)
     entries = tuple(value)
     if any(isinstance(entry, Always) for entry in entries[:-1]):
-        msg = "Nothing can follow a reply for always."
-        raise ValueError(msg)
+        raise ValueError("Nothing can follow a reply for always.")
     for entry in entries:
         if not callable(entry) and not isinstance(entry, Always):
             as_reply(entry)

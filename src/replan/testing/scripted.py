@@ -161,8 +161,7 @@ class ScriptedModel(BaseChatModel):
         reply = self._script.reply_now(self._seen(messages), messages)
         time.sleep(reply.latency)
         if isinstance(reply.fault, Hang):
-            msg = "A scripted hang: nobody could end it in a synchronous call."
-            raise TimeoutError(msg)
+            raise TimeoutError("A scripted hang: nobody could end it in a synchronous call.")
         return reply
 
     async def _reply(self, messages: Sequence[BaseMessage]) -> Reply:

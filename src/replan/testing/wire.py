@@ -91,8 +91,7 @@ def read_request(raw: bytes, headers: Mapping[str, str], time: float) -> ChatReq
         body = json.loads(raw)
         messages = tuple(convert_to_messages(body["messages"]))
     except (ValueError, KeyError, TypeError, NotImplementedError) as error:
-        msg = f"The request cannot be read: {error}"
-        raise BadRequest(msg) from error
+        raise BadRequest(f"The request cannot be read: {error}") from error
     shown = {k.lower(): "***" if k.lower() in _HIDDEN else v for k, v in headers.items()}
     return ChatRequest(body, shown, time, messages, call_of(messages))
 

@@ -56,16 +56,14 @@ def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
     document = PlanDocument.recover(f"- [ ] {number}. {part}\n", known=range(1, number))
     if document.mistakes or len(document.plan.steps) != 1:
         told = " ".join(f"{each.reason} {each.fix}" for each in document.mistakes)
-        message = f"'{part}' is no step of a plan. {told}".strip()
-        raise CannotAnswerError(message)
+        raise CannotAnswerError(f"'{part}' is no step of a plan. {told}".strip())
     (step,) = document.plan.steps
     if step.specialists:
         return step
     command = parse(step.description)
     name = doer_of(command)
     if name not in team:
-        message = f"'{part}' is a command for '{name}', who is not on the team."
-        raise CannotAnswerError(message)
+        raise CannotAnswerError(f"'{part}' is a command for '{name}', who is not on the team.")
     after = _builds_on(command, number, step.dependencies)
     if lacking := [each for each in after if not 0 < each < number]:
         message = f"'{part}' builds on step {lacking[0]}, which does not stand before it."

@@ -12,8 +12,7 @@ from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.writing import write_document
 from replan.plan.model import PlanStep, TaskPlan
-from replan.texts.bounds import PLAN, Bounds
-from replan.texts.gate import excess_of
+from replan.texts.bounds import PLAN, Bounds, excess_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LEAST_NUMBERED = 2

@@ -43,14 +43,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from sqlalchemy import text
 
-from replan.adapters.storage.checkpoints.checkpoint_ids import check_above, go_on_above
 from replan.adapters.storage.checkpoints.rolling_back import places_of, take_away
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.faults import UnreadableRecordError, readable
 from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.sealing import with_allowed
-from replan.errors import ThreadLostError
-from replan.langgraph_inside.checkpoints import DeltaChannelHistory
+from replan.errors import StorageError, ThreadLostError
+from replan.langgraph_inside.checkpoints import DeltaChannelHistory, go_on_after, ids, newest_time
 from replan.ports.ownership import Owner
 
 T = TypeVar("T")
@@ -270,3 +269,31 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
 
     def _tells_loss(self, error: Exception) -> bool:
         return isinstance(error, sqlite3.IntegrityError) and str(error) == _LOST
+
+
+_TIMED = 6
+"""The version of ids that begin with a time."""
+
+_LATEST = 1 << 59
+"""A time in the year 3409: an id beyond would leave no room for those of all other threads."""
+
+
+def go_on_above(checkpoint_id: str) -> None:
+    """Let every id that this process makes from now on be above this one."""
+    try:
+        found = ids.UUID(checkpoint_id)
+    except ValueError:
+        return
+    if found.version == _TIMED and newest_time() < found.time < _LATEST:
+        go_on_after(found.time)
+
+
+def check_above(checkpoint_id: str, parent: str | None, where: str) -> None:
+    """See that a checkpoint will be found as newer than the one that it goes on from."""
+    if parent is not None and checkpoint_id <= parent:
+        raise StorageError(
+            where,
+            f"The checkpoint {checkpoint_id} is not above {parent}, from which it goes on, so "
+            "nobody would find it.",
+            "Correct the clock of this host, then go on with the run on its thread.",
+        )
