@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -268,10 +268,16 @@ class SyncRuntime:
         config: RunnableConfig | None = None,
         run_id: str | None = None,
         thread_id: str | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> RunResult:
         """Do a request, until it is over, waits for a person or is stopped; see `Runtime.start`."""
         return self.start(
-            input, settings=settings, config=config, run_id=run_id, thread_id=thread_id
+            input,
+            settings=settings,
+            config=config,
+            run_id=run_id,
+            thread_id=thread_id,
+            labels=labels,
         ).result()
 
     def start(  # noqa: PLR0913 - what a run can be told
@@ -283,6 +289,7 @@ class SyncRuntime:
         run_id: str | None = None,
         thread_id: str | None = None,
         title: str = "",
+        labels: Mapping[str, str] | None = None,
         tokens: bool = False,
     ) -> SyncRun:
         """Begin a run, and give it at once; see `Runtime.start`."""
@@ -294,6 +301,7 @@ class SyncRuntime:
                 run_id=run_id,
                 thread_id=thread_id,
                 title=title,
+                labels=labels,
                 tokens=tokens,
             )
         )
@@ -326,10 +334,14 @@ class SyncRuntime:
             if self._portal.is_open:
                 self._portal.call(events.aclose)
 
+    def text(self, run_id: str, ref: str) -> str | None:
+        """Give a long text of an event; see `Runtime.text`."""
+        return self._portal.call(lambda: self._runtime.text(run_id, ref))
+
     def look(self, run_id: str) -> RunView:
         """Look at a run: how it stands, its plan, what it waits for."""
         return self._portal.call(lambda: self._runtime.look(run_id))
 
-    def runs(self, most: int = 20) -> list[RunView]:
-        """The runs that began last, the newest first."""
-        return self._portal.call(lambda: self._runtime.runs(most))
+    def runs(self, most: int = 20, *, labels: Mapping[str, str] | None = None) -> list[RunView]:
+        """The runs that began last, the newest first; see `Runtime.runs`."""
+        return self._portal.call(lambda: self._runtime.runs(most, labels=labels))

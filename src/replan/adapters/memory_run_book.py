@@ -1,13 +1,13 @@
 """A book of runs in memory: it lives as long as the process."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.holding import Holds
-from replan.ports.run_book import LoggedEvent, Request, RunOutcome, RunRecord
+from replan.ports.run_book import KeptText, LoggedEvent, Request, RunOutcome, RunRecord
 
 
 class MemoryRunBook:
@@ -24,6 +24,7 @@ class MemoryRunBook:
         self._forget_thread = forget_thread
         self._records: dict[str, RunRecord] = {}
         self._events: dict[str, list[JsonValue]] = {}
+        self._texts: dict[tuple[str, str], KeptText] = {}
         self._requests: dict[str, Request] = {}
 
     async def begin(self, record: RunRecord) -> None:
@@ -47,9 +48,12 @@ class MemoryRunBook:
         """The runs whose ids begin so, the newest first."""
         return [record for record in self._newest_first() if record.run_id.startswith(prefix)]
 
-    async def recent(self, limit: int) -> Sequence[RunRecord]:
-        """The runs that began last, the newest first."""
-        return self._newest_first()[:limit]
+    async def recent(
+        self, limit: int, labels: Mapping[str, str] | None = None
+    ) -> Sequence[RunRecord]:
+        """The runs that began last, the newest first; those that have these labels."""
+        wanted = (labels or {}).items()
+        return [each for each in self._newest_first() if wanted <= each.labels.items()][:limit]
 
     async def remove(self, run_id: str) -> None:
         """Remove a run with its journal and events, and its thread if no other run is on it.
@@ -71,15 +75,29 @@ class MemoryRunBook:
     def _forget(self, run_id: str) -> None:
         self._journal.forget(run_id)
         self._events.pop(run_id, None)
+        self._texts = {key: kept for key, kept in self._texts.items() if key[0] != run_id}
         self._records.pop(run_id, None)
         of_others = [each for each in self._requests.values() if each.run_id != run_id]
         self._requests = {each.name: each for each in of_others}
 
-    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
+    async def add_events(
+        self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
+    ) -> int:
         """Append events of a run, in this order, and give the number of the first one."""
+        for each in texts:
+            self._texts.setdefault((run_id, each.ref), each)
         known = self._events.setdefault(run_id, [])
         known.extend(events)
         return len(known) - len(events) + 1
+
+    async def text(self, run_id: str, ref: str) -> str | None:
+        """A long text of an event; None if it is not kept, or not any more."""
+        kept = self._texts.get((run_id, ref))
+        return None if kept is None else kept.text
+
+    async def forget_texts(self, before: datetime) -> None:
+        """Remove the long texts of all runs that were kept before a time."""
+        self._texts = {key: kept for key, kept in self._texts.items() if kept.at >= before}
 
     async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
         """The events of a run whose numbers are larger, in the order of their numbers."""

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
+from replan.events.calls import calls_of, telling
 from replan.events.emitter import Counter, Emitter
 from replan.events.types import LimitReached
 from replan.failures import can_pass, describe
@@ -78,10 +79,7 @@ class HostCall:
             LimitReachedError: The run has no call, no token, no money or no time left.
         """
         self.refused = None
-        account = self._account
-        meter = Meter(
-            account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
-        )
+        account, meter = self._account, self._meter()
         config = with_handlers(self.config, [meter.handler], tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
@@ -110,9 +108,10 @@ class HostCall:
 
         try:
             async with meter:
-                message: AIMessage = await in_time(
-                    lambda: with_retries(reply, retrying), account, meter
-                )
+                with telling(meter.calls):
+                    message: AIMessage = await in_time(
+                        lambda: with_retries(reply, retrying), account, meter
+                    )
         except LimitReachedError as error:
             self.refused = error
             raise
@@ -197,6 +196,15 @@ class HostCall:
         )
         return used.plus((CUT_OFF, lost)) if lost.calls else used
 
+    def _meter(self) -> Meter:
+        return Meter(
+            self._account,
+            [self.scope],
+            new_id=self.services.new_id,
+            prices=self.services.prices,
+            calls=calls_of(self.emitter, self.config, self.node),
+        )
+
     def _failed(self, error: Exception) -> ModelCallError:
         about = {"run_id": self.run_id, "node": self.node, "error": type(error).__name__}
         logger.warning("model call failed", extra=about)
@@ -237,4 +245,5 @@ def emitter_of(state: EnhancedState, services: Services, runtime: Runtime[RunSet
         run_id=state.get("run_id", ""),
         round=state.get("current_round", 0),
         counter=Counter(state.get("event_seq", 0)),
+        keeps_prompts=settings_of(state).keep_prompts,
     )

@@ -22,6 +22,7 @@ from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asks import answers_by_key
 from replan.runs.event_log import EventLog, Heard, RunEvent, run_event
+from replan.runs.labels import checked_labels
 from replan.runs.looking import RunView, config_of, seen, snapshot_of
 from replan.runs.requests import BEAT, answer_row
 from replan.runs.result import RunResult, result_of
@@ -115,11 +116,17 @@ class Runtime:
         config: RunnableConfig | None = None,
         run_id: str | None = None,
         thread_id: str | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> RunResult:
         """Do a request, until it is over, waits for a person or is stopped; see `start`."""
         return await (
             await self.start(
-                input, settings=settings, config=config, run_id=run_id, thread_id=thread_id
+                input,
+                settings=settings,
+                config=config,
+                run_id=run_id,
+                thread_id=thread_id,
+                labels=labels,
             )
         )
 
@@ -133,6 +140,7 @@ class Runtime:
         thread_id: str | None = None,
         title: str = "",
         order: JsonValue = None,
+        labels: Mapping[str, str] | None = None,
         tokens: bool = False,
         heard: Heard | None = None,
     ) -> Run:
@@ -147,6 +155,8 @@ class Runtime:
             thread_id: The conversation that it belongs to; else one of its own.
             title: What it is about, for lists; else the beginning of the request.
             order: What is needed to build the same graph again; JSON without secrets.
+            labels: What it is found by, such as `{"user": "eva"}`; no secrets, since storage keeps
+                them as plain as ids.
             tokens: Whether texts are told piece by piece.
             heard: Hears each event as it is, once it is on record.
 
@@ -169,8 +179,16 @@ class Runtime:
             order=order if order is not None else _kept_input(given),
             started_at=now,
             updated_at=now,
+            labels=checked_labels(labels),
         )
-        errand = Errand(record=record, input=given, settings=settings, config=config, tokens=tokens)
+        errand = Errand(
+            record=record,
+            input=given,
+            settings=settings,
+            config=config,
+            tokens=tokens,
+            goes_on=known is not None,
+        )
         return await self._known(self._begun(errand, is_new=known is None, heard=heard))
 
     async def resume(
@@ -206,7 +224,7 @@ class Runtime:
             settings = None
         begins = not snapshot.values and not snapshot.tasks
         given = _input_again(record) if begins else None
-        errand = Errand(record=record, input=given, settings=settings, config=config)
+        errand = Errand(record=record, input=given, settings=settings, config=config, goes_on=True)
         return await self._begun(errand)
 
     async def answer(self, run_id: str, answers: object, *, by: str = "") -> Run:
@@ -230,7 +248,7 @@ class Runtime:
         await self._ask(run_id, "answer", by, rows)
         if run_id in self._works:
             return Run(self, run_id, self._works[run_id][1])
-        return await self._known(self._begun(Errand(record=record, gives_way=True)))
+        return await self._known(self._begun(Errand(record=record, goes_on=True, gives_way=True)))
 
     async def stop(self, run_id: str, *, by: str = "") -> None:
         """Stop a run well: no new step starts, what runs gets its grace, and the run can go on.
@@ -288,6 +306,17 @@ class Runtime:
             if is_worked_on:
                 await asyncio.sleep(BEAT)
 
+    async def text(self, run_id: str, ref: str) -> str | None:
+        """Give a long text of an event: what stands in its `details` under a `ref`.
+
+        None if it is not kept: `keep_days` are over, or there is no such text.
+
+        Raises:
+            InputError: There is no such run.
+        """
+        await self._record(run_id)
+        return await self._bench.book.text(run_id, ref)
+
     async def look(self, run_id: str) -> RunView:
         """Look at a run: how it stands, its plan, what it waits for.
 
@@ -296,9 +325,16 @@ class Runtime:
         """
         return await self._seen(await self._record(run_id))
 
-    async def runs(self, most: int = 20) -> list[RunView]:
-        """The runs that began last, the newest first."""
-        return [await self._seen(each) for each in await self._bench.book.recent(most)]
+    async def runs(
+        self, most: int = 20, *, labels: Mapping[str, str] | None = None
+    ) -> list[RunView]:
+        """The runs that began last, the newest first; with `labels`, those that have all of them.
+
+        Raises:
+            InputError: These are no labels.
+        """
+        found = await self._bench.book.recent(most, checked_labels(labels))
+        return [await self._seen(each) for each in found]
 
     async def rested(self, run_id: str) -> RunResult:
         """Wait until nobody works on a run, and give its result.
@@ -342,7 +378,13 @@ class Runtime:
             is_new: Whether nothing is left of it if it is refused.
             heard: Hears its events.
         """
-        log = EventLog(self._bench.book, errand.run_id, self._bench.clock, heard)
+        log = EventLog(
+            self._bench.book,
+            errand.run_id,
+            self._bench.clock,
+            heard,
+            keeps_texts=self._bench.storage is not None,
+        )
         work = Work(errand, self._bench, log)
         doing = self._shared(work) if errand.gives_way else self._own(work, is_new=is_new)
         task = asyncio.ensure_future(doing)

@@ -1,11 +1,10 @@
 """One run while this process works on it: from where it stands to its end, a question or a stop."""
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -20,6 +19,7 @@ from replan.runs.asks import asks_of, bound_resumption
 from replan.runs.event_log import EventLog
 from replan.runs.looking import config_of
 from replan.runs.requests import answers_in, note_answers
+from replan.runs.rests import Rests
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
@@ -58,6 +58,7 @@ class Errand:
         settings: What it may do.
         config: LangChain's configuration, without a thread.
         tokens: Whether texts are told piece by piece.
+        goes_on: Whether it has begun before.
         gives_way: Whether it is left alone if its owner was told to stop it meanwhile.
     """
 
@@ -66,6 +67,7 @@ class Errand:
     settings: RunSettings | None = None
     config: RunnableConfig | None = None
     tokens: bool = False
+    goes_on: bool = False
     gives_way: bool = False
 
     @property
@@ -111,6 +113,7 @@ class Work:
         self._stop = asyncio.Event()
         self._answers: list[Request] = []
         self._since = bench.clock()
+        self._rests = Rests(log, errand.run_id, goes_on=errand.goes_on)
 
     def stop(self) -> None:
         """Stop the run, and let it come to rest."""
@@ -120,9 +123,11 @@ class Work:
         """Do what is asked of the run."""
         if request.kind == "stop":
             self._stop.set()
+            self._rests.by = request.by
             await self._take([request])
         elif all(request.name != known.name for known in self._answers):
             self._answers.append(request)
+            self._rests.by = request.by
             if self._bench.storage is not None:
                 await note_answers(request, self._bench.storage.journal)
 
@@ -162,16 +167,23 @@ class Work:
             self.has_begun = True
             self.is_known.set()
             await self._drop_what_is_past()
-            outcome, began = "interrupted", time.monotonic()
+            await self._forget_texts()
+            outcome = "interrupted"
             try:
-                with owner.at_work() if owner else nullcontext():
+                with owner.at_work() if owner else nullcontext(), self._rests:
                     state = await self._rested()
-                result = result_of(state, time.monotonic() - began)
-                outcome = result.outcome
+                    result = result_of(state, self._rests.seconds)
+                    outcome = self._rests.outcome = result.outcome
                 return result
             finally:
                 if not (owner and owner.is_lost):
                     await bench.book.update(errand.run_id, cast("Any", outcome), bench.clock())
+
+    async def _forget_texts(self) -> None:
+        """Remove the prompts and other texts of all runs that are kept no longer."""
+        days = self._bench.storage.keep_days if self._bench.storage else None
+        if days is not None:
+            await self._bench.book.forget_texts(self._bench.clock() - timedelta(days=days))
 
     async def _was_stopped(self) -> bool:
         now = await self._bench.book.get(self.errand.run_id)
@@ -185,7 +197,7 @@ class Work:
             state = await followed(
                 self._bench.graph,
                 self.errand.call(given, settings),
-                self.log.take,
+                self._rests.take,
                 stop=self._stop,
                 grace=self._bench.grace,
             )

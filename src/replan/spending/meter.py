@@ -15,6 +15,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
 from replan.errors import LimitReachedError, UnpricedModelError
+from replan.events.calls import Calls
 from replan.ports.allowance import Request
 from replan.ports.journal import Spending
 from replan.spending.account import Account
@@ -57,6 +58,7 @@ class Meter:
         handler: What stands among the callbacks of a configuration.
         scopes: What calls are charged to.
         count: What was used so far.
+        calls: Tells of them; None where nobody hears.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Meter:
         new_id: Callable[[], str],
         prices: Mapping[str, Price] | None = None,
         on_token: Callable[[str], None] | None = None,
+        calls: Calls | None = None,
     ) -> None:
         """Count for a run, on the running event loop.
 
@@ -76,7 +79,9 @@ class Meter:
             new_id: Names reservations.
             prices: What models cost, by name.
             on_token: Gets the pieces of text as they come; None where nobody hears them.
+            calls: Tells of the calls; None where nobody hears.
         """
+        self.calls = calls
         self.count = TokenCount()
         self._refused: LimitReachedError | None = None
         self.scopes = scopes
@@ -110,6 +115,8 @@ class Meter:
         self._line.close(RuntimeError(_OVER))
         for permit in calls:
             self._account.give_up(permit)
+            cost = permit.reservation.amount.cost
+            self._tell_end(permit, error or RuntimeError(_OVER), TokenCount(), cost)
         await self._home.at_rest()
 
     @property
@@ -152,7 +159,7 @@ class Meter:
             UnpricedModelError: Money is bound, and the model has no price.
         """
         permit = self._handed_over() or await self._take(request())
-        if not self._noted(call, permit):
+        if not self._noted(call, permit, request):
             await self._settle(permit, Spending())
             raise RuntimeError(_OVER)
 
@@ -170,7 +177,7 @@ class Meter:
             written = self._written(permit)
             if not self._home.is_here:
                 self._home.await_in_thread(written)
-        if not self._noted(call, permit):
+        if not self._noted(call, permit, request):
             self._settle_plain(permit, Spending())
             raise RuntimeError(_OVER)
 
@@ -237,14 +244,17 @@ class Meter:
         self._account.settle_now(permit, used, counted)
         self._home.write(lambda: self._account.record_settled(permit, used))
 
-    def _noted(self, call: UUID, permit: Permit) -> bool:
+    def _noted(self, call: UUID, permit: Permit, request: Callable[[], Request]) -> bool:
         """Count a call; tell whether it may still be made."""
         with self._guard:
             if not self._is_over:
                 self._calls[call] = permit
                 self._line.is_own = True
                 self.count += TokenCount(calls=1)
-            return not self._is_over
+            is_made = not self._is_over
+        if is_made and self.calls is not None:
+            self.calls.called(permit.ask.id, permit.ask.model, request().messages)
+        return is_made
 
     def _check_time(self) -> None:
         if self._is_over:
@@ -264,8 +274,17 @@ class Meter:
             if self._calls.pop(call, None) is not None:
                 self._line.is_own = bool(self._calls)
                 self.count += reported.replace(cost=spent.cost)
+        self._tell_end(permit, came, reported, spent.cost)
         counted = (reported.input_tokens, reported.output_tokens)
         return spent, counted if any(counted) else None
+
+    def _tell_end(
+        self, permit: Permit, came: LLMResult | BaseException, reported: TokenCount, cost: float
+    ) -> None:
+        ask = permit.ask
+        if self.calls is not None:
+            known = None if ask.price is None else cost
+            self.calls.answered(ask.id, ask.model, came, reported, known)
 
     def _handed_over(self) -> Permit | None:
         for handed in _handed.get():

@@ -76,6 +76,7 @@ class Turn:
                 run_id=state.get("run_id", ""),
                 round=state.get("current_round", 1),
                 counter=board.counter,
+                keeps_prompts=settings_of(state).keep_prompts,
             ),
             services=services,
             runtime=runtime,

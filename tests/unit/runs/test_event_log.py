@@ -23,7 +23,8 @@ from replan.events.types import (
 )
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import Rerun
-from replan.runs.event_log import EventLog, recorded
+from replan.runs.event_log import EventLog
+from replan.runs.recorded import recorded
 from replan.state.questions import Approval, Question
 from replan.state.results import (
     ActionType,
@@ -48,7 +49,7 @@ class Book:
         self.error = error
         self.came = asyncio.Event()
 
-    async def add_events(self, run_id, events):
+    async def add_events(self, run_id, events, texts=()):
         if self.error is not None:
             raise self.error
         first = sum(len(types) for _, types in self.taken) + 1

@@ -1,7 +1,7 @@
 """The book of runs in SQL: one implementation for SQLite and PostgreSQL."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
@@ -15,9 +15,9 @@ from replan.adapters.storage import schema
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
 from replan.adapters.storage.holding import Holds
-from replan.adapters.storage.stored_values.places import of_event, of_request, of_run
+from replan.adapters.storage.stored_values.places import of_event, of_request, of_run, of_text
 from replan.adapters.storage.stored_values.sealing import Seal
-from replan.ports.run_book import LoggedEvent, Request, RunOutcome, RunRecord
+from replan.ports.run_book import KeptText, LoggedEvent, Request, RunOutcome, RunRecord
 
 ForgetThread = Callable[[str], Awaitable[None]]
 """Removes the checkpoints of a thread."""
@@ -48,7 +48,7 @@ class SqlRunBook:
 
     async def begin(self, record: RunRecord) -> None:
         """Enter a run; one that is there keeps its order, title and beginning."""
-        row = dict(record)
+        row = {column.name: getattr(record, column.name) for column in schema.runs.columns}
         row |= {
             "title": self._seal.close(record.title, *of_run(record.run_id, "title")),
             "order": self._seal.close(record.order, *of_run(record.run_id, "order")),
@@ -62,7 +62,18 @@ class SqlRunBook:
                 set_={"outcome": record.outcome, "updated_at": record.updated_at},
             )
         )
-        await self._database.write(lambda connection: connection.execute(statement))
+        labels = [
+            {"run_id": record.run_id, "name": name, "value": value}
+            for name, value in record.labels.items()
+        ]
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(statement)
+            if labels:
+                new = dialect.insert(schema.labels).on_conflict_do_nothing()
+                await connection.execute(new, labels)
+
+        await self._database.write(work)
 
     async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
         """Say how a run stands; a run that is not there stays so."""
@@ -83,9 +94,15 @@ class SqlRunBook:
         begins = func.substr(schema.runs.c.run_id, 1, len(prefix)) == prefix
         return await self._records(_newest_first(select(schema.runs).where(begins)))
 
-    async def recent(self, limit: int) -> Sequence[RunRecord]:
-        """The runs that began last, the newest first."""
-        return await self._records(_newest_first(select(schema.runs)).limit(limit))
+    async def recent(
+        self, limit: int, labels: Mapping[str, str] | None = None
+    ) -> Sequence[RunRecord]:
+        """The runs that began last, the newest first; those that have these labels."""
+        query, table = select(schema.runs), schema.labels
+        for name, value in (labels or {}).items():
+            labelled = select(table.c.run_id).where(table.c.name == name, table.c.value == value)
+            query = query.where(schema.runs.c.run_id.in_(labelled))
+        return await self._records(_newest_first(query).limit(limit))
 
     async def remove(self, run_id: str) -> None:
         """Remove a run with its journal and events, and its thread if no other run is on it.
@@ -107,7 +124,9 @@ class SqlRunBook:
                     await self._forget_thread(thread)
             await self._forget(run_id)
 
-    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
+    async def add_events(
+        self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
+    ) -> int:
         """Append events of a run, in this order, and give the number of the first one."""
         table, batch = schema.events, secrets.token_hex(16)
         rows = [
@@ -118,6 +137,9 @@ class SqlRunBook:
             }
             for number, event in enumerate(events, 1)
         ]
+        kept = [self._kept(run_id, each) for each in texts]
+        dialect = postgresql if self._database.is_postgres else sqlite
+        keep = dialect.insert(schema.texts).on_conflict_do_nothing()
 
         async def work(connection: AsyncConnection) -> int:
             # Done already, if the connection broke after the commit and before its receipt.
@@ -130,9 +152,28 @@ class SqlRunBook:
             first = (await connection.scalar(newest) or 0) + 1
             for seq, row in enumerate(rows, first):
                 await connection.execute(insert(table).values(**row, seq=seq))
+            if kept:
+                await connection.execute(keep, kept)
             return first
 
         return await self._database.write(work)
+
+    async def text(self, run_id: str, ref: str) -> str | None:
+        """A long text of an event; None if it is not kept, or not any more."""
+        table, name = schema.texts, self._seal.named(ref)
+        query = select(table.c.text).where(table.c.run_id == run_id, table.c.ref == name)
+
+        async def work(connection: AsyncConnection) -> str | None:
+            found = await connection.scalar(query)
+            with readable():
+                return None if found is None else self._seal.open(found, *of_text(run_id, ref))
+
+        return await self._database.read(work)
+
+    async def forget_texts(self, before: datetime) -> None:
+        """Remove the long texts of all runs that were kept before a time."""
+        statement = delete(schema.texts).where(schema.texts.c.at < before)
+        await self._database.write(lambda connection: connection.execute(statement))
 
     async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
         """The events of a run whose numbers are larger, in the order of their numbers."""
@@ -197,9 +238,10 @@ class SqlRunBook:
 
     async def _records(self, query: Select[Any]) -> Sequence[RunRecord]:
         async def work(connection: AsyncConnection) -> Sequence[RunRecord]:
-            rows = await connection.execute(query)
+            rows = (await connection.execute(query)).all()
+            labels = await _labels(connection, [row.run_id for row in rows])
             with readable():
-                return [self._record(row) for row in rows]
+                return [self._record(row, labels.get(row.run_id, {})) for row in rows]
 
         return await self._database.read(work)
 
@@ -208,13 +250,29 @@ class SqlRunBook:
         fields = {name: getattr(row, name) for name in ("run_id", "name", "kind", "at")}
         return Request(**fields, **value)
 
-    def _record(self, row: Any) -> RunRecord:
-        fields = {name: getattr(row, name) for name in RunRecord.model_fields}
+    def _kept(self, run_id: str, kept: KeptText) -> dict[str, Any]:
+        sealed = self._seal.close(kept.text, *of_text(run_id, kept.ref))
+        name = self._seal.named(kept.ref)
+        return {"run_id": run_id, "ref": name, "at": kept.at, "text": sealed}
+
+    def _record(self, row: Any, labels: Mapping[str, str]) -> RunRecord:
+        fields = {column.name: getattr(row, column.name) for column in schema.runs.columns}
         opened = {
             name: self._seal.open(fields[name], *of_run(row.run_id, name))
             for name in ("title", "order")
         }
-        return RunRecord(**{**fields, **opened})
+        return RunRecord(**{**fields, **opened}, labels=dict(labels))
+
+
+async def _labels(
+    connection: AsyncConnection, run_ids: Collection[str]
+) -> dict[str, dict[str, str]]:
+    """The labels of runs, by run."""
+    table, found = schema.labels, dict[str, dict[str, str]]()
+    query = select(table).where(table.c.run_id.in_(run_ids)).order_by(table.c.name)
+    for row in await connection.execute(query) if run_ids else ():
+        found.setdefault(row.run_id, {})[row.name] = row.value
+    return found
 
 
 def _newest_first(query: Select[Any]) -> Select[Any]:
