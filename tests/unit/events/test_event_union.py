@@ -108,12 +108,10 @@ def test_the_union_holds_every_kind_of_event_that_there_is():
 
 def test_what_a_model_is_told_and_says_is_no_part_of_an_event_as_json():
     prompt, reply = (Said(role="system", text="Be kind."),), Said(role="ai", text="Yes.")
-    told = (
-        event("model_called").replace(prompt=prompt),
-        event("model_answered").replace(reply=reply),
-    )
-    assert (told[0].replace(seq=9).prompt, told[1].replace(seq=9).reply) == (prompt, reply)
-    for each in told:
+    called = event("model_called").replace(prompt=prompt)
+    answered = event("model_answered").replace(reply=reply)
+    assert (called.replace(seq=9).prompt, answered.replace(seq=9).reply) == (prompt, reply)
+    for each in (called, answered):
         assert "kind" not in each.model_dump_json() + repr(each) + str(each.model_dump())
         assert "Yes." not in each.model_dump_json() + repr(each)
 
