@@ -19,10 +19,6 @@ SETTINGS = {
     "typeCheckingMode": "strict",
     "pythonVersion": "3.11",
     "reportMissingTypeStubs": False,
-    # A state is a TypedDict whose keys may all be missing.
-    "reportTypedDictNotRequiredAccess": False,
-    "reportOptionalMemberAccess": False,
-    "reportOptionalIterable": False,
 }
 
 

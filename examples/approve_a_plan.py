@@ -57,5 +57,6 @@ print("rejected for now:", asked(result.state).problem.splitlines()[1].strip())
 
 edited = {"action": "edit", "plan": PLAN.replace("an egg", "two eggs")}
 result = run_sync(graph, Command(resume=edited), config=thread)
-print(result.plan.content)
-print(f"version {result.plan.version}, changed by {result.state['plan_history'][0].by}")
+print(result.document)
+if plan := result.plan:
+    print(f"version {plan.version}, changed by {plan.update_history[0].by}")

@@ -34,7 +34,6 @@ host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
 graph = build_graph(Team(host=host, specialists=team))
 request = "Check the lamps @clerk; check the desks @clerk; order @buyer (after 1, 2)"
 result = run_sync(graph, request)
-plan = result.plan
-print(plan.content if plan else "Answered without a plan.")
+print(result.document or "Answered without a plan.")
 print("---")
 print(result.text)

@@ -46,4 +46,4 @@ config = Team(
 result = run_sync(build_graph(config), {"plan": PLAN})
 print(result.text)
 print()
-print(f"{result.outcome}, limit reached: {result.state['limit_reached'] or 'none'}")
+print(f"{result.outcome}, limit reached: {result.limit_reached or 'none'}")

@@ -54,7 +54,7 @@ team = [
 ]
 host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
 result = run_sync(build_graph(Team(host=host, specialists=team)), {"plan": PLAN})
-print(result.plan.content)
+print(result.document)
 
 # What a person writes is read strictly: every mistake with its place and its fix.
 try:

@@ -56,7 +56,7 @@ team = [
 ]
 host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
 result = run_sync(build_graph(Team(host=host, specialists=team)), {"plan": PLAN})
-for step in result.plan.steps:
+for step in result.plan.steps if result.plan else ():
     print(step.id, step.status, f"retries: {step.retry_count}", step.feedback)
 print(result.results["4/scribe"].text)
 print(result.outcome)

@@ -87,6 +87,7 @@ def build_graph(
         partial(check_input, services=services),
         clock=services.clock,
         editable=EDITABLE | opened if served else None,
+        shapes=services.shapes,
     )
     compiled.channels[START] = entrance
     entrance.key = START
@@ -141,9 +142,11 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
             merged_planning=merged and planning is thinking and not host.planning_prompt,
             merged_answer=merged and direct is thinking,
             merged_final_answer=merged and answering is feedback,
+            output="" if host.shape is None else host.shape.asked,
         ),
         journal=journal or MemoryJournal(),
         settings=team.settings,
+        output=host.shape,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
         out=None if team.out is None else Path(team.out),

@@ -31,6 +31,7 @@ from replan.host.new_settings import resumed_with
 from replan.langgraph_inside.tasks import inherited_config
 from replan.own_loop import completed
 from replan.ports.ownership import Owner, as_owner, owner_in
+from replan.replies.shape import Shape
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.entrance import Entrance
@@ -201,6 +202,12 @@ def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> N
 def is_served(graph: Graph) -> bool:
     """Whether whoever calls a graph, or edits its state, may be a client of a server."""
     return _entrance(graph).editable is not None
+
+
+def shapes_of(graph: Graph) -> Mapping[str, Shape]:
+    """The types of results by specialist, and that of the answer under ""."""
+    # A graph that somebody compiled on his own has no such entrance.
+    return getattr(cast("Any", graph).channels[START], "shapes", {})
 
 
 def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
@@ -18,7 +19,8 @@ from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.holding import MemoryHolds
 from replan.adapters.storage.opening import open_storage
 from replan.assembly import Graph, build_graph, team_graph
-from replan.calling import Call, Input
+from replan.calling import Call, Input, shapes_of
+from replan.errors import ConfigurationError
 from replan.events.types import Event
 from replan.models.listening import without_tokens
 from replan.own_loop import Portal, completed
@@ -31,6 +33,7 @@ from replan.runs.service import Run, Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.work import Bench
 from replan.state.limits import RunSettings
+from replan.team.host import Host
 from replan.team.team import Team
 
 AnyTeam = Team | Graph | Path | str
@@ -120,18 +123,31 @@ async def _opened(
         yield runtime
 
 
-def graph_of(team: AnyTeam, storage: Storage | None = None) -> Graph:
-    """The graph of a team.
+def graph_of(
+    team: AnyTeam, storage: Storage | None = None, output_type: Any | None = None
+) -> Graph:
+    """The graph of a team; with an output type, of one whose host gives answers of that type.
 
     Raises:
-        ConfigurationError: The team has mistakes.
+        ConfigurationError: The team has mistakes, or has its output type for good.
         TeamFileError: The team file has mistakes.
     """
+    if output_type is not None:
+        team = _with_output(team, output_type)
     if isinstance(team, CompiledStateGraph):
         return team
     if isinstance(team, Team):
         return build_graph(team, storage=storage)
     return team_graph(Path(team), environment=os.environ, storage=storage)
+
+
+def _with_output(team: AnyTeam, output_type: Any) -> Team:
+    if isinstance(team, Team):
+        return team.replace(host=Host(**{**dict(team.host), "output_type": output_type}))
+    problem, fix = "This team is compiled.", "Give Host(..., output_type=...) before."
+    if not isinstance(team, CompiledStateGraph):
+        problem, fix = "A team file says it itself.", "Write output_type: module:Name under host."
+    raise ConfigurationError("output_type", output_type, problem, fix)
 
 
 async def run(  # noqa: PLR0913 - what a run can be told
@@ -141,6 +157,7 @@ async def run(  # noqa: PLR0913 - what a run can be told
     settings: RunSettings | None = None,
     config: RunnableConfig | None = None,
     run_id: str | None = None,
+    output_type: Any | None = None,
     stop: asyncio.Event | None = None,
     grace: float = GRACE,
 ) -> RunResult:
@@ -158,6 +175,7 @@ async def run(  # noqa: PLR0913 - what a run can be told
         config: LangChain's configuration; a thread's id stands in it under `configurable`.
         run_id: The id that the run gets; else it makes one. The same input under the same id on
             the same thread goes on with the run instead of starting it again.
+        output_type: The type of the answer, as of a `Host`; its value is the result's `output`.
         stop: Set it to stop the run: no new step starts, and the state is saved.
         grace: Seconds that running steps then have to end before they are cancelled.
 
@@ -167,8 +185,9 @@ async def run(  # noqa: PLR0913 - what a run can be told
     """
     began = time.monotonic()
     asked = Call(input, settings, config or {}, run_id or "")
-    state = await run_graph(graph_of(team), asked, stop=stop, grace=grace)
-    return result_of(state, time.monotonic() - began)
+    graph = graph_of(team, output_type=output_type)
+    state = await run_graph(graph, asked, stop=stop, grace=grace)
+    return result_of(state, time.monotonic() - began, shapes_of(graph))
 
 
 def run_sync(
@@ -178,6 +197,7 @@ def run_sync(
     settings: RunSettings | None = None,
     config: RunnableConfig | None = None,
     run_id: str | None = None,
+    output_type: Any | None = None,
 ) -> RunResult:
     """Run a team from code that is not asynchronous; see `run`.
 
@@ -190,7 +210,8 @@ def run_sync(
         pass
     else:
         raise RuntimeError("An event loop runs already: use `await replan.run(...)` here.")
-    return completed(lambda: run(team, input, settings=settings, config=config, run_id=run_id))
+    options: Any = {"run_id": run_id, "output_type": output_type}
+    return completed(lambda: run(team, input, settings=settings, config=config, **options))
 
 
 def stream(  # noqa: PLR0913 - what a run can be told

@@ -11,6 +11,7 @@ from replan.ports.folders import Folders
 from replan.ports.journal import Journal
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts
+from replan.replies.shape import Shape
 from replan.spending.account import Accounts
 from replan.state.limits import Budget, Price, RunSettings
 from replan.state.team import SpecialistCard
@@ -38,6 +39,7 @@ class Services:
         models: The host's models.
         specialists: The specialists by name.
         prompts: The host's prompts, with the team's cards.
+        output: The type that the answer has to be of, or none.
         journal: Where finished work is on record first.
         settings: What a run may do, where its request does not say.
         is_served: Whether requests come from outside of the process, and may loosen nothing.
@@ -59,6 +61,7 @@ class Services:
     prompts: HostPrompts
     journal: Journal
     settings: RunSettings
+    output: Shape | None = None
     is_served: bool = False
     open_to_clients: frozenset[str] = frozenset()
     hooks: Hooks = field(default_factory=Hooks)
@@ -82,6 +85,12 @@ class Services:
     def team(self) -> tuple[SpecialistCard, ...]:
         """The cards of all specialists, in the order of the configuration."""
         return self.prompts.team
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """The types of results by specialist, and that of the answer under ""."""
+        found = {name: getattr(each, "shape", None) for name, each in self.specialists.items()}
+        return {name: shape for name, shape in {**found, "": self.output}.items() if shape}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ def team_of(
         per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
         per_reply=max(_calls_of_reply(model, known) for model in config.host.chat_models.values()),
         merged=_is_merged(config),
+        typed=config.host.output_type is not None,
         cards=tuple(each.card for each in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,

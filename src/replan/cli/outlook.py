@@ -30,6 +30,7 @@ class KnownTeam:
         per_try: Model calls of one try by the specialist's name; none where nobody knows.
         per_reply: Model calls of one reply of the host.
         merged: Whether one call of its host does the work of two; none where only some do.
+        typed: Whether its answers are of a type.
         cards: Its specialists; none if no team was given.
         revisable: Whether its runs may revise a plan.
         approval: Which plans a person must approve.
@@ -41,6 +42,7 @@ class KnownTeam:
     per_try: Mapping[str, int | None] | None = None
     per_reply: int = CALLS_PER_REPLY
     merged: bool | None = None
+    typed: bool = False
     cards: tuple[SpecialistCard, ...] | None = None
     revisable: bool = True
     approval: Approving = "never"
@@ -164,6 +166,7 @@ def _calls(plan: TaskPlan, team: KnownTeam) -> dict[str, dict[str, int]]:
             plan,
             team.limits,
             merged=merged,
+            typed=team.typed,
             per_try=team.per_try,
             per_reply=team.per_reply,
         )

@@ -309,6 +309,7 @@ class TaskCompleted(BaseEvent):
     outcome: Outcome
     answer: AIMessage
     usage: Usage
+    output: JsonValue = None
     warnings: tuple[str, ...] = ()
 
 

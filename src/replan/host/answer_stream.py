@@ -22,11 +22,17 @@ class AnswerStream:
     The host's own calls are hidden from the `messages` mode; what stands here takes their place.
     """
 
-    def __init__(self, emitter: Emitter, gate: Gate | None) -> None:
-        """Show an answer; without a gate the reply is all answer, without front matter."""
+    def __init__(self, emitter: Emitter, gate: Gate | None, shown: str = "") -> None:
+        """Show an answer; without a gate the reply is all answer, without front matter.
+
+        Args:
+            emitter: Tells of the pieces.
+            gate: Says from its front matter whether a reply carries an answer.
+            shown: What an earlier node showed of it.
+        """
         self._emitter = emitter
         self._gate = gate
-        self._shown = ""
+        self._shown = shown
         self._restarts = 0
         self._is_pushed = has_listener({})
         self._begin()

@@ -1,6 +1,6 @@
 """`direct_answer`: answer a simple request, with the answer that thinking brought if it did."""
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
@@ -10,6 +10,7 @@ from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
+from replan.host.shaped_answer import Answer, shaped
 from replan.models.reply_end import refusal_in, refused
 from replan.models.transcript import Transcript
 from replan.ports.folders import within
@@ -39,22 +40,35 @@ async def direct_answer(
         "direct_answer", state, services=services, runtime=runtime, config=config, closing=True
     )
     answer, outcome, limit = state.get("final_answer"), "answered", state.get("limit_reached", "")
+    prompt, raw = _prompt(state, call), ""
     if answer is None:
-        answer, outcome, limit = await _answered(state, call)
-    if refusal_in(answer):
+        answer, raw, outcome, limit = await _answered(call, prompt)
+    answer, output, problem = (
+        await shaped(call, call.services.models.answering, lambda _: prompt, answer, raw)
+        if outcome == "answered"
+        else Answer(answer)
+    )
+    if refusal_in(answer) or problem:
         outcome = "failed"
     elif limit in CUTS and outcome == "answered":
         outcome = "partial"
     usage = await call.usage(state)
     await call.close()
-    new = [*call.emitter.warnings, *told_secret("The answer", answer.text)]
+    told = [problem] if problem else []
+    new = [*call.emitter.warnings, *told, *told_secret("The answer", answer.text)]
     warnings = (*state.get("warnings", []), *new)
     await call.emitter.emit(
-        TaskCompleted, outcome=outcome, answer=answer, usage=usage, warnings=warnings
+        TaskCompleted,
+        outcome=outcome,
+        answer=answer,
+        output=output,
+        usage=usage,
+        warnings=warnings,
     )
     return {
         "messages": [answer],
         "final_answer": answer,
+        "output": output,
         "is_simple_task": True,
         "is_completed": True,
         "outcome": outcome,
@@ -65,25 +79,31 @@ async def direct_answer(
     }
 
 
-async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, Outcome, str]:
-    """Ask for the answer; give it with the outcome of the run, and with what cut it off."""
-    services = call.services
+def _prompt(state: EnhancedState, call: HostCall) -> list[BaseMessage]:
     thinking = state.get("current_thinking_result") or ThinkingResult(
-        thought="", complexity=TaskComplexity.SIMPLE, timestamp=services.clock()
+        thought="", complexity=TaskComplexity.SIMPLE, timestamp=call.services.clock()
     )
-    prompt = build_direct_answer_prompt(thinking, state, services.prompts)
+    return build_direct_answer_prompt(thinking, state, call.services.prompts)
+
+
+async def _answered(
+    call: HostCall, prompt: list[BaseMessage]
+) -> tuple[AIMessage, str, Outcome, str]:
+    """Ask for the answer; give it with its reply, the outcome of the run, and what cut it off."""
+    services, reply = call.services, ""
     shown = AnswerStream(call.emitter, None)
     record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
         with record.at_work(attempt=1), within(services.folders):
-            text = read_answer(await call.ask(services.models.direct, prompt, shown))
+            reply = await call.ask(services.models.direct, prompt, shown)
     except LimitReachedError as error:
         await call.tell_limit(error.limit, error.value)
-        return shown.finish(f"There is no answer. {error}"), "failed", error.limit
+        return shown.finish(f"There is no answer. {error}"), reply, "failed", error.limit
+    text = read_answer(reply)
     if text and call.end.words:
-        return refused(shown.finish(text), call.end.words), "failed", ""
+        return refused(shown.finish(text), call.end.words), reply, "failed", ""
     limit = await call.tell_cut()
     if text:
-        return shown.finish(text), "answered", limit
+        return shown.finish(text), reply, "answered", limit
     why = call.end.why or "the model gave an empty reply"
-    return shown.finish(f"There is no answer: {why}."), "failed", limit
+    return shown.finish(f"There is no answer: {why}."), reply, "failed", limit

@@ -1,5 +1,7 @@
 """`final_answer`: end the run with the answer, and say what is missing if something is."""
 
+from collections.abc import Callable
+
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -10,6 +12,7 @@ from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream, show
 from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
+from replan.host.shaped_answer import shaped
 from replan.models.listening import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
@@ -38,9 +41,48 @@ async def final_answer(
     )
     judged = state.get("current_feedback_result")
     answer = None if judged is None else judged.final_answer
+    raw = ""
     if answer is None:
-        answer = await _answered(state, call)
+        answer, raw = await _answered(state, call)
+    output, problem = None, ""
+    if not is_rejected(state):
+        model = call.services.models.answering
+        answer, output, problem = await shaped(call, model, _prompt_of(state, call), answer, raw)
     answer = _with_missing(answer, state, call)
+    outcome, limit = await _ended(state, call, problem)
+    usage = await call.usage(state)
+    await call.close()
+    told = [*call.emitter.warnings, *([problem] if problem else [])]
+    new = [*told, *told_secret("The answer", answer.text)]
+    warnings = (*state.get("warnings", []), *new)
+    await call.emitter.emit(
+        TaskCompleted,
+        outcome=outcome,
+        answer=answer,
+        output=output,
+        usage=usage,
+        warnings=warnings,
+    )
+    # A person may edit the document and hand it in again: it tells what its steps were asked.
+    plan = state.get("current_plan") or TaskPlan()
+    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
+    whole = sealed(whole, origin(state))
+    return {
+        "current_plan": plan_write(state.get("current_plan"), whole),
+        "messages": [answer],
+        "final_answer": answer,
+        "output": output,
+        "is_completed": True,
+        "outcome": outcome,
+        "limit_reached": limit,
+        "usage": usage,
+        "warnings": new,
+        "event_seq": call.emitter.counter.value,
+    }
+
+
+async def _ended(state: EnhancedState, call: HostCall, problem: str) -> tuple[Outcome, str]:
+    """Say how the run ended, and at which limit; `problem`: why its answer has no output."""
     plan, limit = state.get("current_plan") or TaskPlan(), state.get("limit_reached", "")
     if call.refused is not None and not limit:
         limit = call.refused.limit
@@ -53,27 +95,9 @@ async def final_answer(
     if outcome == "completed" and call.refused is not None:
         # All steps are done, or there are none yet; but nobody could make an answer of it.
         outcome = "partial" if plan.completed_steps else "failed"
-    usage = await call.usage(state)
-    await call.close()
-    new = [*call.emitter.warnings, *told_secret("The answer", answer.text)]
-    warnings = (*state.get("warnings", []), *new)
-    await call.emitter.emit(
-        TaskCompleted, outcome=outcome, answer=answer, usage=usage, warnings=warnings
-    )
-    # A person may edit the document and hand it in again: it tells what its steps were asked.
-    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
-    whole = sealed(whole, origin(state))
-    return {
-        "current_plan": plan_write(state.get("current_plan"), whole),
-        "messages": [answer],
-        "final_answer": answer,
-        "is_completed": True,
-        "outcome": outcome,
-        "limit_reached": limit,
-        "usage": usage,
-        "warnings": new,
-        "event_seq": call.emitter.counter.value,
-    }
+    if outcome == "completed" and problem:
+        outcome = "failed"
+    return outcome, limit
 
 
 def origin(state: EnhancedState) -> str:
@@ -105,25 +129,34 @@ def generate_rejection(state: EnhancedState) -> str:
     return f"{text}\n\nWhat was done before:\n\n{generate_final_answer(state)}"
 
 
-async def _answered(state: EnhancedState, call: HostCall) -> AIMessage:
+async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, str]:
+    """Give the answer, and the reply that it was read from."""
     if is_rejected(state):
-        return AnswerStream(call.emitter, None).finish(generate_rejection(state))
-    missing = _undone(state)
-
-    def prompt_of(budget: int) -> list[BaseMessage]:
-        judged, prompts = state.get("current_feedback_result"), call.services.prompts
-        return build_final_answer_prompt(judged, state, prompts, missing=missing, budget=budget)
-
+        return AnswerStream(call.emitter, None).finish(generate_rejection(state)), ""
     shown = AnswerStream(call.emitter, None)
+    reply = ""
     try:
-        text = read_answer(await call.ask_in_room(call.services.models.answering, prompt_of, shown))
+        reply = await call.ask_in_room(
+            call.services.models.answering, _prompt_of(state, call), shown
+        )
+        text = read_answer(reply)
         if not text and call.end.cut:
             text = _as_they_came(state, f"There is no other answer: {call.end.why}.")
     except ModelCallError:
         text = ""
     except LimitReachedError as error:
         text = _as_they_came(state, str(error))
-    return shown.finish(text or generate_final_answer(state))
+    return shown.finish(text or generate_final_answer(state)), reply
+
+
+def _prompt_of(state: EnhancedState, call: HostCall) -> Callable[[int], list[BaseMessage]]:
+    judged, prompts = state.get("current_feedback_result"), call.services.prompts
+
+    def prompt_of(budget: int) -> list[BaseMessage]:
+        missing = _undone(state)
+        return build_final_answer_prompt(judged, state, prompts, missing=missing, budget=budget)
+
+    return prompt_of
 
 
 def _as_they_came(state: EnhancedState, why: str) -> str:

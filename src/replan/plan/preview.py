@@ -149,12 +149,13 @@ def usual_calls(
     return min(limits.max_model_calls, asking + (1 if merged else 3))
 
 
-def worst_case_calls(
+def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     plan: TaskPlan,
     limits: Bounds,
     *,
     merged: bool = True,
     revisable: bool = True,
+    typed: bool = False,
     per_try: Mapping[str, int | None] | None = None,
     per_reply: int = CALLS_PER_REPLY,
 ) -> int:
@@ -176,13 +177,14 @@ def worst_case_calls(
     - a question of the host is tried `HOST_TRIES` times: Q = 3 * `per_reply`;
     - each round is judged once, J = 2 * Q - 1: a question, and once more where the reply could
       not be read; the call that brought it was not the last that its question had;
-    - the answer is asked for once, Q.
+    - the answer is asked for once, Q; one of a type once more where it is not of it, J.
 
     Args:
         plan: The plan as it is handed in.
         limits: The bounds of the run.
         merged: Whether one call of the host does the work of two.
         revisable: Whether the run may revise the plan.
+        typed: Whether the answer is of an `output_type`.
         per_try: Model calls of one try by the specialist's name: 0 if it asks no model, none if
             nobody knows; a name that is missing is a chat model. A step without a specialist
             counts as the dearest one.
@@ -192,7 +194,7 @@ def worst_case_calls(
         return limits.max_model_calls
     question = HOST_TRIES * per_reply
     judgement = 2 * question - 1
-    total = question + (0 if merged else judgement)
+    total = (judgement if typed else question) + (0 if merged else judgement)
     startable = _startable(plan, limits)
     calls = {step.id: _calls_of_step(step, limits, per_try) for step in startable}
     known = {step_id: number for step_id, number in calls.items() if number is not None}

@@ -74,6 +74,7 @@ class HostPrompts:
         merged_planning: Whether thinking and feedback carry the plan as their body.
         merged_answer: Whether thinking carries the answer of a simple request.
         merged_final_answer: Whether feedback carries the final answer.
+        output: What an answer has to be, where a program reads it.
     """
 
     team: tuple[SpecialistCard, ...]
@@ -85,6 +86,7 @@ class HostPrompts:
     merged_planning: bool = True
     merged_answer: bool = True
     merged_final_answer: bool = True
+    output: str = ""
 
 
 def build_thinking_prompt(
@@ -94,10 +96,11 @@ def build_thinking_prompt(
     plan_format = _plan_format(state, host) if host.merged_planning else ""
     reply_format = render(
         load("thinking_format"),
-        simple_body="the whole answer, in Markdown." if host.merged_answer else "empty.",
+        simple_body=_answer_body("the whole answer", host) if host.merged_answer else "empty.",
         complex_body="the plan." if host.merged_planning else "empty.",
     )
-    text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host))
+    output = host.output if host.merged_answer else ""
+    text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), output)
     return [_system("think", host, *text), *_with_data(messages, _unfinished(state))]
 
 
@@ -107,7 +110,7 @@ def build_direct_answer_prompt(
     """Ask for the answer to a simple request."""
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
-    system = _system("direct_answer", host, load("direct_answer"))
+    system = _system("direct_answer", host, load("direct_answer"), host.output)
     return [system, *_with_data(conversation_of(state), known)]
 
 
@@ -129,8 +132,9 @@ def build_feedback_prompt(
 
     `missing`, if not empty, says that the run must end now, and what is left undone.
     """
-    answer = "the whole answer to the request, in Markdown."
+    answer = _answer_body("the whole answer to the request", host)
     answer = answer if host.merged_final_answer else "empty."
+    output = host.output if host.merged_final_answer else ""
     if missing:
         parts = (render(load("closing_format"), answer_body=answer),)
     else:
@@ -144,7 +148,8 @@ def build_feedback_prompt(
         plan_format = _plan_format(state, host) if host.merged_planning else ""
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
         parts = (plan_format, reply_format, _team(host))
-    system = _system("feedback", host, host.reflection or load("feedback"), *parts, _told(state))
+    parts = (host.reflection or load("feedback"), *parts, output, _told(state))
+    system = _system("feedback", host, *parts)
     return [system, _data(state, collected_results, missing=missing)]
 
 
@@ -176,7 +181,7 @@ def build_final_answer_prompt(
         missing: What was left undone.
         budget: Characters of all results, and of each other part of the data.
     """
-    system = _system("final_answer", host, load("final_answer"), _told(state))
+    system = _system("final_answer", host, load("final_answer"), host.output, _told(state))
     return [system, _data(state, feedback=feedback_result, missing=missing, budget=budget)]
 
 
@@ -189,6 +194,10 @@ def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
 def _system(node: Node, host: HostPrompts, *parts: str) -> SystemMessage:
     tag = call_tag(Call(node=node))
     return SystemMessage("\n\n".join(part for part in (host.system, *parts, tag) if part))
+
+
+def _answer_body(answer: str, host: HostPrompts) -> str:
+    return f"{answer}, {'one JSON value' if host.output else 'in Markdown'}."
 
 
 def _told(state: EnhancedState) -> str:

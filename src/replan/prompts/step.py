@@ -24,12 +24,17 @@ REQUEST_BUDGET = 4_000
 
 
 def build_specialist_prompt(
-    specialist: SpecialistCard, execution_context: ExecutionContext, *, system_prompt: str = ""
+    specialist: SpecialistCard,
+    execution_context: ExecutionContext,
+    *,
+    system_prompt: str = "",
+    output: str = "",
 ) -> list[BaseMessage]:
     """Ask a specialist to do its step; images of the conversation pass through.
 
     A system prompt of the specialist's own stands in the place of the built-in one's first
-    paragraph; the lines on data and on the front matter stay.
+    paragraph; the lines on data and on the front matter stay. `output` says what its result has
+    to be.
     """
     context = execution_context
     built_in = render(
@@ -38,7 +43,7 @@ def build_specialist_prompt(
     first, _, rest = built_in.partition("\n\n")
     tag = call_tag(Call(node="specialist", step=context.plan_step.id, specialist=specialist.name))
     told = instructions_in(context.messages)
-    system = "\n\n".join(part for part in (system_prompt or first, rest, told, tag) if part)
+    system = "\n\n".join(part for part in (system_prompt or first, rest, told, output, tag) if part)
     text = "\n\n".join(_data(context))
     return [SystemMessage(system), HumanMessage(_with_images(text, context.messages))]
 

@@ -27,6 +27,7 @@ _KEPT_ELSEWHERE = {
     "plan",
     "markdown",
     "answer",
+    "output",
     "thinking",
     "feedback",
     "result",

@@ -1,12 +1,14 @@
 """What came of a run: one typed value over its state, for programs, people and notebooks."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
+from pydantic import JsonValue
 
 from replan.plan.model import StepStatus, TaskPlan
+from replan.replies.shape import Shape
 from replan.runs.asks import Ask, asks_of
 from replan.state.enhanced import EnhancedState
 from replan.state.results import Outcome, SpecialistResult
@@ -69,11 +71,13 @@ class RunResult:
         outcome: How the run ended; `waiting` if it waits for a person, `interrupted` if it was
             stopped.
         duration: Seconds that this call worked on it.
+        shapes: The types of results by specialist, and that of the answer under "".
     """
 
     state: EnhancedState
     outcome: RestOutcome
     duration: float = 0.0
+    shapes: Mapping[str, Shape] = field(default_factory=dict[str, Shape])
 
     @property
     def run_id(self) -> str:
@@ -91,14 +95,37 @@ class RunResult:
         return "" if self.answer is None else self.answer.text
 
     @property
+    def output(self) -> Any:
+        """The answer as a value of the host's `output_type`; None without one.
+
+        Raises:
+            pydantic.ValidationError: It was kept with another version of the type.
+        """
+        return _typed(self.state.get("output"), self.shapes.get(""))
+
+    @property
     def plan(self) -> TaskPlan | None:
         """The plan; its `content` is the document. None for a request that needed none."""
         return self.state.get("current_plan")
 
     @property
+    def document(self) -> str:
+        """The plan as its Markdown document; empty for a request that needed none."""
+        return "" if self.plan is None else self.plan.content
+
+    @property
+    def limit_reached(self) -> str:
+        """The limit that ended the run, or that its answer is not whole for; else empty."""
+        return self.state.get("limit_reached", "")
+
+    @property
     def results(self) -> StepResults:
-        """What the steps brought: `results[3].text`."""
-        return StepResults(self.state.get("current_specialist_results", {}))
+        """What the steps brought: `results[3].text`, or `.output` where it is of a type."""
+        found = dict(self.state.get("current_specialist_results", {}))
+        for key, each in found.items():
+            output = _typed(each.output, self.shapes.get(each.specialist_name))
+            found[key] = each.model_copy(update={"output": output})
+        return StepResults(found)
 
     @property
     def usage(self) -> Usage:
@@ -128,7 +155,7 @@ class RunResult:
         parts = [f"**{self.outcome}** ({steps}{usage}, {self.duration:.1f} s)", self.text]
         parts += [f"- waits for `{ask.key}`: {ask.text}" for ask in self.waiting]
         parts += [f"- warning: {warning}" for warning in self.warnings]
-        parts.append(self.plan.content if self.plan else "")
+        parts.append(self.document)
         return "\n\n".join(part for part in parts if part)
 
 
@@ -137,14 +164,21 @@ def _steps_of(plan: TaskPlan) -> str:
     return f"{done} of {len(plan.steps)} steps done"
 
 
-def result_of(state: EnhancedState, duration: float = 0.0) -> RunResult:
+def _typed(kept: JsonValue, shape: Shape | None) -> Any:
+    return kept if kept is None or shape is None else shape.value_of(kept)
+
+
+def result_of(
+    state: EnhancedState, duration: float = 0.0, shapes: Mapping[str, Shape] | None = None
+) -> RunResult:
     """Give the result of a run at rest.
 
     Args:
         state: The state, with LangGraph's `__interrupt__` where the run waits.
         duration: Seconds that were worked on it.
+        shapes: The types of what the team gives.
     """
     outcome: RestOutcome = state.get("outcome") or "interrupted"
     if state.get("__interrupt__"):
         outcome = "waiting"
-    return RunResult(state, outcome, duration)
+    return RunResult(state, outcome, duration, shapes or {})

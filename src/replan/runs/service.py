@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling import Input, check_input
+from replan.calling import Input, check_input, shapes_of
 from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.plan.markdown.document import PlanDocument
 from replan.ports.run_book import Request, RequestKind, RunRecord
@@ -218,7 +218,7 @@ class Runtime:
         state = cast("EnhancedState", snapshot.values)
         if state.get("is_completed") and not snapshot.tasks:
             if settings is None or state.get("limit_reached", "") in ("", *CUTS):
-                return result_of(state)
+                return result_of(state, shapes=shapes_of(self._bench.graph))
             at = config_of(record.thread_id)
             await raise_limits(self._bench.graph, settings=settings, config=at)
             settings = None
@@ -447,7 +447,7 @@ class Runtime:
         state = cast("Any", {**snapshot.values, "outcome": view.outcome})
         if snapshot.interrupts:
             state["__interrupt__"] = list(snapshot.interrupts)
-        return result_of(state)
+        return result_of(state, shapes=shapes_of(self._bench.graph))
 
     async def _read(self) -> None:
         """Read what others ask of the runs that are worked on here, as long as there are any."""

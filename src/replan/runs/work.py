@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
-from replan.calling import Call, Graph, Input, alone
+from replan.calling import Call, Graph, Input, alone, shapes_of
 from replan.models.listening import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
 from replan.ports.storage import Storage
@@ -172,7 +172,7 @@ class Work:
             try:
                 with owner.at_work() if owner else nullcontext(), self._rests:
                     state = await self._rested()
-                    result = result_of(state, self._rests.seconds)
+                    result = result_of(state, self._rests.seconds, shapes_of(self._bench.graph))
                     outcome = self._rests.outcome = result.outcome
                 return result
             finally:

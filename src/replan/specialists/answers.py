@@ -7,6 +7,7 @@ from langchain_core.prompt_values import PromptValue
 
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.replies.readings import read_specialist
+from replan.replies.shape import Shape, as_text
 from replan.state.results import ExecutionStatus, SpecialistResult
 from replan.texts.storable import storable_text
 
@@ -57,6 +58,34 @@ def result_of(answer: object) -> SpecialistResult:
     message = message_of(answer)
     result = AIMessage(storable_text(message.text), id=message.id)
     return SpecialistResult(result=result, cut=end_of(message).cut)
+
+
+def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
+    """Take a result of a type out of what somebody gave: a value of it, or JSON in a text.
+
+    Raises:
+        MisshapenError: It is not of the type.
+    """
+    if isinstance(answer, SpecialistResult | BaseMessage | str):
+        result = result_of(answer)
+        given = result.output
+        if result.is_failed:
+            return result
+        output = shape.read(result.text) if given is None else shape.taken(given)
+        return _with_text(result.replace(output=output))
+    return _with_text(SpecialistResult(output=shape.taken(answer)))
+
+
+def structured_in(answer: object) -> object:
+    """What an agent of LangChain or LangGraph gave beside its messages; None if nothing."""
+    state = cast("dict[str, object]", answer if isinstance(answer, dict) else {})
+    return state.get("structured_response")
+
+
+def _with_text(result: SpecialistResult) -> SpecialistResult:
+    if result.result is not None:
+        return result
+    return result.replace(result=AIMessage(as_text(result.output)))
 
 
 def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:

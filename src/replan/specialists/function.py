@@ -6,7 +6,8 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from replan.specialists.answers import result_of
+from replan.replies.shape import Shape
+from replan.specialists.answers import result_of, shaped_result
 from replan.specialists.foreign import call
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
@@ -18,7 +19,11 @@ class FunctionSpecialist:
 
     card: SpecialistCard
     function: Callable[..., Any]
+    shape: Shape | None = None
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Call the function; text, a message or a `SpecialistResult` is a result."""
-        return result_of(await call(self.function, context, config))
+        if self.shape is None:
+            return result_of(await call(self.function, context, config))
+        asked = context.replace(expected_format="json")
+        return shaped_result(await call(self.function, asked, config), self.shape)

@@ -10,16 +10,20 @@ from langchain_core.runnables import RunnableConfig
 from replan.errors import LimitReachedError
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.prompts.step import build_specialist_prompt
+from replan.replies.shape import MisshapenError, Shape
 from replan.specialists.answers import (
     message_of,
     messages_of,
     result_in,
     result_of,
+    shaped_result,
+    structured_in,
     with_message,
 )
 from replan.specialists.foreign import call
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
+from replan.texts.storable import storable_text
 
 SHORTER = "Write the whole result again, shorter, so that all of it fits."
 
@@ -35,6 +39,7 @@ class PromptedSpecialist:
         input_processor: Makes the messages, in the place of the prompt.
         output_processor: Makes the result, in the place of reading the front matter.
         can_answer_again: Whether a second answer does nothing that the first one did already.
+        shape: The type that its results are of, or none.
     """
 
     card: SpecialistCard
@@ -43,37 +48,81 @@ class PromptedSpecialist:
     input_processor: Callable[..., Any] | None = None
     output_processor: Callable[..., Any] | None = None
     can_answer_again: bool = False
+    shape: Shape | None = None
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Answer the messages of the step; the last message that comes back is the answer."""
-        messages = await self._messages(context, config)
-        message = message_of(await self.answer(messages, config))
+        asked = ""
+        if self.shape is not None:
+            asked, context = self.shape.asked, context.replace(expected_format="json")
+        messages = await self._messages(context, asked, config)
+        answer = await self.answer(messages, config)
+        if self.shape is not None and (structured := structured_in(answer)) is not None:
+            return shaped_result(structured, self.shape)
+        message = message_of(answer)
         end = end_of(message)
-        if end.cut and self.can_answer_again:
+        is_cut = end.cut and self.can_answer_again
+        if is_cut:
             message, end = await self._shorter(messages, message, end, config)
-        if self.output_processor is None:
+        try:
+            return await self._result(message, end, config)
+        except MisshapenError as error:
+            if is_cut or not self.can_answer_again:
+                raise
+            wish = f"Your result cannot be used: {error}. {asked}"
+        message = await self._second(messages, message, wish, config)
+        return await self._result(message, end_of(message), config)
+
+    async def _result(
+        self, message: BaseMessage, end: ReplyEnd, config: RunnableConfig
+    ) -> SpecialistResult:
+        """Read the result in a message.
+
+        Raises:
+            MisshapenError: It is not of the type that it has to be of.
+        """
+        shape = self.shape
+        if self.output_processor is not None:
+            made = await call(self.output_processor, message, config)
+            if shape is not None:
+                return shaped_result(made, shape).replace(cut=end.cut)
+            return with_message(result_of(made), message).replace(cut=end.cut)
+        if shape is None:
             return result_in(message, end)
-        made = await call(self.output_processor, message, config)
-        return with_message(result_of(made), message).replace(cut=end.cut)
+        try:
+            # A value may look like the front matter that results have else.
+            output = shape.read(message.text)
+        except MisshapenError:
+            return shaped_result(result_in(message, end), shape)
+        text = AIMessage(storable_text(message.text), id=message.id)
+        return SpecialistResult(result=text, output=output, cut=end.cut)
 
     async def _shorter(
         self, messages: list[BaseMessage], first: BaseMessage, end: ReplyEnd, config: RunnableConfig
     ) -> tuple[BaseMessage, ReplyEnd]:
         """Ask once more, shorter; where that brings nothing, half an answer is better than none."""
-        wish = HumanMessage(f"Your result is not whole: {end.why}. {SHORTER}")
+        wish = f"Your result is not whole: {end.why}. {SHORTER}"
         try:
-            again = [*messages, AIMessage(first.text or "(empty)"), wish]
-            second = message_of(await self.answer(again, config))
+            second = await self._second(messages, first, wish, config)
         except LimitReachedError:
             if first.text:
                 return first, end
             raise
         return (second, end_of(second)) if second.text else (first, end)
 
+    async def _second(
+        self, messages: list[BaseMessage], first: BaseMessage, wish: str, config: RunnableConfig
+    ) -> BaseMessage:
+        again = [*messages, AIMessage(first.text or "(empty)"), HumanMessage(wish)]
+        return message_of(await self.answer(again, config))
+
     async def _messages(
-        self, context: ExecutionContext, config: RunnableConfig
+        self, context: ExecutionContext, asked: str, config: RunnableConfig
     ) -> list[BaseMessage]:
         if self.input_processor is None:
-            return build_specialist_prompt(self.card, context, system_prompt=self.system_prompt)
+            return build_specialist_prompt(
+                self.card, context, system_prompt=self.system_prompt, output=asked
+            )
         made = messages_of(await call(self.input_processor, context, config))
-        return made or list(context.messages)
+        made = made or list(context.messages)
+        return [*made, HumanMessage(asked)] if asked else made

@@ -102,6 +102,7 @@ class EnhancedState(GraphInput, total=False):
         warnings: What the run told that a person may not expect, a sentence each.
         limit_hits: The limits that kept steps from being done, newest by the key of a result.
         final_answer: The answer.
+        output: The answer's value, where the host has an `output_type`.
         current_thinking_result: The newest thinking.
         current_plan: The plan; nodes write what changed of it.
         plan_history: The revisions of the plan.
@@ -136,6 +137,7 @@ class EnhancedState(GraphInput, total=False):
     warnings: Annotated[list[str], CheckedDelta(appended), PerRun([])]
     limit_hits: Annotated[dict[str, LimitHit], CheckedDelta(merged), PerRun({})]
     final_answer: Annotated[AIMessage | None, CheckedDelta(latest), PerRun(None)]
+    output: Annotated[JsonValue, CheckedDelta(latest), PerRun(None)]
     current_thinking_result: Annotated[ThinkingResult | None, CheckedDelta(latest), PerRun(None)]
     current_plan: Annotated[TaskPlan | None, PlanChannel(patched), PerRun(None)]
     plan_history: Annotated[list[PlanUpdate], CheckedDelta(appended), PerRun([])]

@@ -22,7 +22,7 @@ Check = Callable[[Any], None]
 class Entrance(EphemeralValue[Any]):
     """The newest input, checked; what it leaves out takes the place of what an earlier one said."""
 
-    __slots__ = ("check", "clock", "editable")
+    __slots__ = ("check", "clock", "editable", "shapes")
 
     def __init__(
         self,
@@ -30,6 +30,7 @@ class Entrance(EphemeralValue[Any]):
         *,
         clock: Callable[[], datetime],
         editable: Collection[str] | None = None,
+        shapes: Mapping[str, Any] | None = None,
     ) -> None:
         """Prepare.
 
@@ -37,11 +38,13 @@ class Entrance(EphemeralValue[Any]):
             check: Refuses an input.
             clock: Says when something came.
             editable: The keys of the state that may be edited from outside; None: all.
+            shapes: The types of results by specialist, and that of the answer under "".
         """
         super().__init__(GraphInput)
         self.check = check
         self.clock = clock
         self.editable = editable
+        self.shapes = shapes or {}
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
         """Refuse an edit of the state that is not a client's to make.
@@ -75,7 +78,7 @@ class Entrance(EphemeralValue[Any]):
 
     def copy(self) -> Self:
         """Copy, with the check."""
-        twin = type(self)(self.check, clock=self.clock, editable=self.editable)
+        twin = type(self)(self.check, clock=self.clock, editable=self.editable, shapes=self.shapes)
         twin.key, twin.value = self.key, self.value
         return twin
 

@@ -5,7 +5,7 @@ The names follow the Eino host multi-agent design that this project grew from.
 
 from datetime import datetime
 from enum import StrEnum, nonmember
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import Field, JsonValue
@@ -131,6 +131,12 @@ class MadeOf(Value):
     text: str
 
 
+if TYPE_CHECKING:
+    Output = Any
+else:
+    Output = JsonValue  # what is stored; a `RunResult` has the value of its type
+
+
 class SpecialistResult(Value):
     """What came of one step at one specialist.
 
@@ -150,6 +156,8 @@ class SpecialistResult(Value):
         usage: What its model calls used.
         cut: Why the result is not whole: `reply_length`, `content_filter`, or the limit that
             refused model calls of it; empty where it is whole.
+        output: The value that it gave where it has an `output_type`: in the state as JSON, in a
+            `RunResult` of the type.
         made_of: What it was made of; filled in by the run, None where that is not known.
     """
 
@@ -167,6 +175,7 @@ class SpecialistResult(Value):
     artifacts: tuple[Artifact, ...] = ()
     usage: TokenCount = TokenCount()
     cut: str = ""
+    output: Output = None
     made_of: MadeOf | None = None
 
     @property

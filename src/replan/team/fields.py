@@ -10,7 +10,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -159,6 +159,23 @@ def tool(given: object, info: ValidationInfo) -> object:
     if not isinstance(found, dict) and not callable(found) and not hasattr(found, "ainvoke"):
         raise _not_callable(found, "Give a function or a LangChain tool.")
     return cast("object", found)
+
+
+def output_type(given: object, info: ValidationInfo) -> object:
+    """Take a type that pydantic knows a JSON schema of, or in a file its name."""
+    from replan.replies.shape import Shape  # noqa: PLC0415 - few teams have some
+
+    found = _named(given, info)
+    around = _around(info)
+    if around is not None and not around.imports and not comes_with_replan(str(given)):
+        return found
+    try:
+        Shape(found)
+    except TypeError as error:
+        reason = f"pydantic makes no JSON schema of it: {error}"
+        fix = "Give a pydantic model, a dataclass, a TypedDict or a type such as list[Model]."
+        raise refused("no_type", reason, fix) from error
+    return found
 
 
 def callback(given: object, info: ValidationInfo) -> object:
@@ -326,11 +343,13 @@ if TYPE_CHECKING:
     Model = BaseChatModel | str
     Prompt = str
     Function = Callable[..., Any]
+    StepFunction = Callable[Concatenate[ExecutionContext, ...], Any]
     InputProcessor = Callable[[ExecutionContext], Any]
     OutputProcessor = Callable[[BaseMessage], Any]
     Work = Any
     Tool = BaseTool | Callable[..., Any] | dict[str, Any]
     Callback = object
+    OutputType = Any
     ReadySpecialist = SpecialistPort
     Workspace = Out = Path | str | None
     Row = Sequence
@@ -338,9 +357,10 @@ else:
     Model = Annotated[Any, PlainValidator(model), WithJsonSchema({"type": "string"})]
     Prompt = Annotated[str, BeforeValidator(prompt), WithJsonSchema(_PROMPT)]
     Function = Annotated[Any, PlainValidator(function), WithJsonSchema(_REFERENCE)]
-    InputProcessor = OutputProcessor = Function
+    InputProcessor = OutputProcessor = StepFunction = Function
     Work = Annotated[Any, PlainValidator(work), WithJsonSchema(_REFERENCE)]
     Tool = Annotated[Any, PlainValidator(tool), WithJsonSchema(_TOOL)]
+    OutputType = Annotated[Any, PlainValidator(output_type), WithJsonSchema(_REFERENCE)]
     Callback = Annotated[Any, PlainValidator(callback), WithJsonSchema(_REFERENCE)]
     ReadySpecialist = Annotated[Any, PlainValidator(ready), WithJsonSchema(_REFERENCE)]
     Workspace = Annotated[

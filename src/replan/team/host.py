@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from replan.team.fields import Model, Prompt, Row, Tool
-from replan.team.part import Part
+from replan.team.typed import Typed
 
 
-class Host(Part):
+class Host(Typed):
     """The host: who thinks, plans, judges and answers.
 
     Attributes:
@@ -25,6 +25,9 @@ class Host(Part):
         tools: What it may use for the answer to a simple request: functions, LangChain tools, or
             what the provider calls a tool of its own.
         max_tool_rounds: How often it may call tools before it must answer.
+        output_type: The type of the answer: a pydantic model, a dataclass, a TypedDict, or of
+            several such as list[Model]; in a file as module:name. An answer that is not of it is
+            asked for once more, then the run fails.
     """
 
     old_names: ClassVar[Mapping[str, str]] = {"tool_calling_model": "model"}

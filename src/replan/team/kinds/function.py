@@ -3,29 +3,29 @@
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from replan.team.chats import Chats
-from replan.team.fields import Function as AnyFunction
-from replan.team.kinds.member import Member
+from replan.team.fields import StepFunction
+from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort
 
 
-class Function(Member):
+class Function(Giving):
     """A specialist that is a function.
 
     Attributes:
-        run: A function, sync or async, of the ExecutionContext; it gives text, a message or a
-            SpecialistResult.
+        run: A function, sync or async, of the ExecutionContext; it gives text, a message, a
+            SpecialistResult, or with an output_type a value of it.
     """
 
     marks: ClassVar[tuple[str, ...]] = ("run",)
 
-    run: AnyFunction | None = None
+    run: StepFunction | None = None
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build what calls the function."""
         from replan.specialists.effects import effects_of_work
         from replan.specialists.function import FunctionSpecialist
 
-        work = cast("AnyFunction", self.run)
-        return FunctionSpecialist(self.card_with(effects_of_work(work)), work)
+        work = cast("StepFunction", self.run)
+        return FunctionSpecialist(self.card_with(effects_of_work(work)), work, self.shape)

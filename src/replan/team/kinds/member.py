@@ -9,6 +9,7 @@ from replan.state.limits import Budget
 from replan.state.team import Effects, SpecialistCard
 from replan.team.fields import InputProcessor, Name, OutputProcessor, Prompt, Row, Sentence
 from replan.team.part import Part
+from replan.team.typed import Typed
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort
@@ -78,7 +79,17 @@ class Member(Part):
         raise NotImplementedError
 
 
-class Answering(Member):
+class Giving(Member, Typed):
+    """A member whose results may be of a type.
+
+    Attributes:
+        output_type: The type of its results: a pydantic model, a dataclass, a TypedDict, or of
+            several such as list[Model]; in a file as module:name. A chat model that gives another
+            thing is asked once more; then the attempt fails.
+    """
+
+
+class Answering(Giving):
     """A member that answers messages.
 
     Attributes:
@@ -96,4 +107,4 @@ class Answering(Member):
     def answering(self) -> dict[str, Any]:
         """How it makes messages and results."""
         names = ("system_prompt", "input_processor", "output_processor")
-        return {name: getattr(self, name) for name in names}
+        return {"shape": self.shape} | {name: getattr(self, name) for name in names}

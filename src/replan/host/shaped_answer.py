@@ -1,0 +1,91 @@
+"""See to it that the answer is of the type that the host was given."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import JsonValue
+
+from replan.errors import LimitReachedError, ModelCallError
+from replan.host.answer_stream import AnswerStream
+from replan.host.host_call import HostCall
+from replan.models.chat import Chat
+from replan.prompts.budget import within_budget
+from replan.replies.shape import MisshapenError, Shape, as_text
+
+
+class Answer(NamedTuple):
+    """An answer, and what a program reads of it.
+
+    Attributes:
+        message: The answer.
+        output: Its value, where the host has an output type.
+        problem: Why there is no such value, though there had to be one; or empty.
+    """
+
+    message: AIMessage
+    output: JsonValue = None
+    problem: str = ""
+
+
+async def shaped(
+    call: HostCall,
+    chat: Chat,
+    prompt_of: Callable[[int], list[BaseMessage]],
+    answer: AIMessage,
+    raw: str = "",
+) -> Answer:
+    """Read the value of an answer; one that has none is asked for once more.
+
+    Args:
+        call: Of the node that answers.
+        chat: Who answers.
+        prompt_of: Makes the prompt, with so many characters of results.
+        answer: The answer, which was shown.
+        raw: The reply that it was read from, if that is known: its value may look like the marks
+            that the host's replies have else.
+    """
+    shape = call.services.output
+    if shape is None:
+        return Answer(answer)
+    try:
+        output, is_shown = _read(shape, raw, answer.text)
+    except MisshapenError as error:
+        problem = str(error)
+    else:
+        whole = answer if is_shown else _instead(call, answer, as_text(output))
+        return Answer(whole, output)
+    if call.refused is not None:
+        return Answer(answer, None, f"There is no output: {call.refused}")
+    complaint = HumanMessage(f"Your answer cannot be used: {problem}. {shape.asked}")
+
+    def asked_again(budget: int) -> list[BaseMessage]:
+        shown = within_budget(answer.text, budget) or "(empty)"
+        return [*prompt_of(budget), AIMessage(shown), complaint]
+
+    try:
+        reply = await call.ask_in_room(chat, asked_again)
+        output = shape.read(reply)
+        return Answer(_instead(call, answer, reply), output)
+    except MisshapenError as error:
+        problem = str(error)
+    except (ModelCallError, LimitReachedError) as error:
+        problem = f"{problem}; {error}".rstrip(".")
+    return Answer(answer, None, f"There is no output: {problem}.")
+
+
+def _read(shape: Shape, raw: str, text: str) -> tuple[JsonValue, bool]:
+    """The value of a reply, and whether the answer that was shown has it, too."""
+    try:
+        output = shape.read(raw)
+    except MisshapenError:
+        return shape.read(text), True
+    try:
+        return output, shape.read(text) == output
+    except MisshapenError:
+        return output, False
+
+
+def _instead(call: HostCall, shown: AIMessage, text: str) -> AIMessage:
+    """Take back what was shown, and show another answer."""
+    return AnswerStream(call.emitter, None, shown.text).finish(text)
