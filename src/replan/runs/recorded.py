@@ -16,7 +16,7 @@ from replan.events.types import (
     SpecialistCompleted,
     StepsReopened,
     ThinkingCompleted,
-    ToolCompleted,
+    ToolEvent,
 )
 from replan.runs.event_texts import EventTexts
 
@@ -45,7 +45,7 @@ def recorded(event: Event, at: datetime, texts: EventTexts | None = None) -> Jso
         at: The time.
         texts: Takes its long texts; None if they are not kept beside it.
     """
-    own = {"result"} if isinstance(event, ToolCompleted) else set[str]()
+    own = {"result", "approval"} if isinstance(event, ToolEvent) else set[str]()
     fields = event.model_dump(mode="json", exclude=_KEPT_ELSEWHERE - own) | _essence(event)
     if texts is not None:
         fields = texts.shortened(fields, at) | _said(event, at, texts)
