@@ -13,6 +13,7 @@ from replan.cli.options import (
     DirectoryOption,
     GraceOption,
     JsonLinesOption,
+    LabelOption,
     LimitOption,
     LogFileOption,
     OutOption,
@@ -80,6 +81,7 @@ def run(
         bool, typer.Option("--preview", help="Print what it takes at worst, and do nothing.")
     ] = False,
     limit: LimitOption = None,
+    label: LabelOption = None,
     grace: GraceOption = 10.0,
     storage: StorageOption = None,
     as_json: JsonLinesOption = False,
@@ -97,6 +99,7 @@ def run(
 
     def ran() -> int:
         from replan.cli.orders import order_of, settings_of_run
+        from replan.cli.labels import labels_in
         from replan.cli.running import carry_out
 
         order = order_of(
@@ -124,7 +127,7 @@ def run(
             verbose=verbose,
             log_file=log_file,
         )
-        return carry_out(order, told)
+        return carry_out(order, told, labels_in(label or []))
 
     end_with(ran)
 

@@ -8,7 +8,9 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
+
+import typer
 
 from replan.cli.cells import counted, harmless, one_line
 from replan.cli.options import JsonOption, PlainOption, RunArgument, StorageOption
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from replan.plan.model import PlanUpdate
     from replan.ports.journal import LedgerEntry, Spending
     from replan.ports.run_book import LoggedEvent
+    from replan.runs.attempts import AttemptView
     from replan.runs.looking import RunView
-    from replan.state.results import Artifact
+    from replan.state.results import Artifact, SpecialistResult
 
 _TYPE_WIDTH = 21
 
@@ -59,9 +62,21 @@ def show(
     storage: StorageOption = None,
     as_json: JsonOption = False,
     plain: PlainOption = False,
+    step: Annotated[
+        int | None, typer.Option("--step", "-s", help="Show one step: its result, whole.")
+    ] = None,
+    attempts: Annotated[
+        bool, typer.Option("--attempts", help="Show each try with its calls of models and tools.")
+    ] = False,
 ) -> None:
     """Show a run: its plan with marks, who changed it, tries, events, what it used, its answer."""
-    end_with(lambda: show_run(run_id, place(storage), sys.stdout, as_json=as_json, plain=plain))
+
+    def shown() -> int:
+        if step is None and not attempts:
+            return show_run(run_id, place(storage), sys.stdout, as_json=as_json, plain=plain)
+        return show_attempts(run_id, place(storage), sys.stdout, step=step, as_json=as_json)
+
+    end_with(shown)
 
 
 def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool, plain: bool) -> int:
@@ -80,6 +95,54 @@ def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool, plain:
         output.write("\nanswer:\n")
         _write_answer(whole.answer, output, plain=plain or not output.isatty())
     return 0
+
+
+def show_attempts(
+    prefix: str, place: Place, output: TextIO, *, step: int | None, as_json: bool
+) -> int:
+    """Write what the attempts of a step did, or those of all steps, and what came of the step.
+
+    Raises:
+        UsageError: There is no such run or step, or the storage cannot be opened.
+        StorageError: It cannot be read.
+    """
+    views, results, texts = asyncio.run(_attempts(prefix, place, step))
+    from replan.cli.attempts import attempt_lines, attempt_record, result_lines
+
+    if as_json:
+        found = {
+            "attempts": [attempt_record(each, texts) for each in views],
+            "results": [each.model_dump(mode="json") for each in results],
+        }
+        output.write(f"{json.dumps(found, default=str)}\n")
+        return 0
+    lines = [line for each in views for line in attempt_lines(each, texts)]
+    lines += [line for each in results for line in ["", *result_lines(each)]]
+    output.write(harmless("".join(f"{line}\n" for line in lines or ["Nobody tried it."])))
+    return 0
+
+
+async def _attempts(
+    prefix: str, place: Place, step: int | None
+) -> tuple[list[AttemptView], list[SpecialistResult], dict[str, str]]:
+    from replan.assembly import viewer
+    from replan.cli.attempts import results_of_step, whole_texts
+    from replan.cli.keeping import found, now, opened
+    from replan.runs.attempts import attempts_of
+    from replan.runs.event_log import run_event
+    from replan.runs.looking import seen
+
+    async with opened(place) as storage:
+        record = await found(storage.runs, prefix)
+        run_id, results = record.run_id, list[SpecialistResult]()
+        if step is not None:
+            run = await seen(viewer(storage), storage, record, now())
+            recorded = await storage.journal.results(run_id)
+            results = results_of_step(run, recorded.values(), step)
+        events = [run_event(run_id, each) for each in await storage.runs.events(run_id)]
+        views = attempts_of(await storage.journal.ledger(run_id), events, step)
+        texts = await whole_texts(views, run_id, storage.runs)
+        return views, results, texts
 
 
 def _write_answer(text: str, output: TextIO, *, plain: bool) -> None:
@@ -120,6 +183,7 @@ def _record(whole: _Whole) -> dict[str, object]:
         "warnings": run.state.get("warnings", []),
         "started_at": record.started_at.isoformat(),
         "updated_at": record.updated_at.isoformat(),
+        "labels": record.labels,
         "order": record.order,
         "plan": None if plan is None else {"version": plan.version, "markdown": plan.content},
         "questions": [
@@ -145,6 +209,7 @@ def _lines(whole: _Whole) -> list[str]:
         f"run {record.run_id}",
         f"{whole.run.outcome}, began {began}, last heard of {heard}",
         f"title: {one_line(record.title)}",
+        *(f"label: {name}={one_line(value)}" for name, value in record.labels.items()),
     ]
     sections = {
         "plan": _plan_lines(whole),
