@@ -71,6 +71,11 @@ async def test_questions_are_shown_and_answered_one_by_one_in_any_order(url):
         await resume(client, thread, "large")
         (again,) = await interrupted(client, thread)
         assert "One answer is not enough" in again["value"]["problem"]
+        assert [each["description"] for each in again["value"]["action_requests"]] == [
+            "Which colour?",
+            "Which size?",
+        ]
+        assert "decisions" in again["response_schema"]["anyOf"][1]["properties"]
         await resume(client, thread, {"2/asker/1": "large"})
         (left,) = waiting_for(await interrupted(client, thread))
         assert left.key == "1/asker/1"

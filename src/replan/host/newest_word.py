@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
@@ -22,6 +22,8 @@ async def newest_word(
     place: str,
     show: Callable[[str, object], object],
     judge: Callable[[object], T],
+    *,
+    schema: dict[str, Any],
 ) -> T:
     """Ask until the newest word can be taken, and give what comes of it.
 
@@ -34,12 +36,13 @@ async def newest_word(
         place: What is asked, and at which checkpoint the words are counted.
         show: Gives what the interrupt shows: with the problem of the last word, and that word.
         judge: Gives what comes of a word, or raises an error that says why it cannot be taken.
+        schema: The JSON schema of a word, for clients that draw a form; LangGraph checks nothing.
     """
     refused = await journal.notes(run_id, place := f"{REFUSED}{place}/")
     newest, problem, last = list[T](), "", object()
     for number in count(1):
         try:
-            last = interrupt(show(problem, last))
+            last = interrupt(show(problem, last), response_schema=schema)
         except GraphInterrupt:
             if not newest:
                 raise

@@ -26,6 +26,7 @@ from replan.state.questions import (
     still_asked,
 )
 from replan.state.results import ActionType, FeedbackResult
+from replan.state.reviews import PLAN_SCHEMA, plan_decided, review_of_plan
 from replan.state.rules import limit_value, spent_limit
 
 
@@ -114,10 +115,13 @@ class _Gate:
 
     async def _asked(self) -> _Decided:
         def show(problem: str, last: object) -> object:
-            return (self._told(problem, last) if problem else self.approval).payload
+            approval = self._told(problem, last) if problem else self.approval
+            return {**approval.payload, **review_of_plan(approval)}
 
-        place = f"{self.key}/{self.asked_at}"
-        return await newest_word(self.services.journal, self.run_id, place, show, self._judged)
+        place, journal = f"{self.key}/{self.asked_at}", self.services.journal
+        return await newest_word(
+            journal, self.run_id, place, show, self._judged, schema=PLAN_SCHEMA
+        )
 
     def _judged(self, given: object) -> _Decided:
         """Judge a word.
@@ -126,7 +130,8 @@ class _Gate:
             InputError: It is none, is about another plan, or asks for what cannot be.
             PlanDocumentError: The changed document has mistakes.
         """
-        decision = read_decision(given_for(given, "plan", self.approval.fingerprint))
+        bound = given_for(plan_decided(given), "plan", self.approval.fingerprint)
+        decision = read_decision(bound)
         if decision.action != "edit":
             return _Decided(decision, self.plan)
         team, now = self.services.team, self.services.clock()
@@ -141,7 +146,7 @@ class _Gate:
 def _draft_in(given: object) -> str:
     """The changed document in a word that could not be taken."""
     with suppress(InputError):
-        return read_decision(given).plan
+        return read_decision(plan_decided(given)).plan
     return ""
 
 

@@ -12,6 +12,7 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.questions import Question, read_answers
+from replan.state.reviews import answers_decided, review_of_questions, schema_of
 from replan.state.waiting import open_questions
 from replan.steps.step_questions import ANSWERS
 
@@ -58,10 +59,12 @@ async def _given(
     shown = [question.replace(key=path + question.key) for question in asked]
 
     def judged(given: object) -> dict[str, JsonValue]:
-        answers = read_answers(given, shown)
+        answers = read_answers(answers_decided(given, shown), shown)
         return {key.removeprefix(path): each for key, each in answers.items()}
 
     def show(problem: str, _: object) -> object:
-        return {"questions": [question.payload for question in shown], "problem": problem}
+        asked = {"questions": [question.payload for question in shown], "problem": problem}
+        return {**asked, **review_of_questions(shown)}
 
-    return await newest_word(journal, run_id, f"questions/{asked_at}", show, judged)
+    place, schema = f"questions/{asked_at}", schema_of(shown)
+    return await newest_word(journal, run_id, place, show, judged, schema=schema)
