@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from langchain_core.messages import HumanMessage
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from replan.assembly import Graph, build_graph
 from replan.cli.reading import is_plan_path, read_plan_text
@@ -38,6 +38,7 @@ class Order(Value):
         out: The folder for reports.
         plan_out: Where the plan is written.
         settings: What this run may do, as far as the terminal was told.
+        labels: What the run is found by.
     """
 
     task: str
@@ -49,6 +50,7 @@ class Order(Value):
     out: Path | None = None
     plan_out: Path | None = None
     settings: RunSettings | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
 
     @property
     def folder(self) -> Path | None:

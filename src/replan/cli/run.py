@@ -98,8 +98,8 @@ def run(
     chosen = _chosen_model(context, model, team)
 
     def ran() -> int:
-        from replan.cli.orders import order_of, settings_of_run
         from replan.cli.labels import labels_in
+        from replan.cli.orders import order_of, settings_of_run
         from replan.cli.running import carry_out
 
         order = order_of(
@@ -111,6 +111,7 @@ def run(
             out=out,
             plan_out=plan_out,
             settings=settings_of_run(limit or [], approve),
+            **({"labels": labels_in(label)} if label else {}),
         )
         if preview:
             from replan.cli.preview import previewed
@@ -127,7 +128,7 @@ def run(
             verbose=verbose,
             log_file=log_file,
         )
-        return carry_out(order, told, labels_in(label or []))
+        return carry_out(order, told)
 
     end_with(ran)
 

@@ -79,6 +79,7 @@ def _record_of(case: Case) -> RunRecord:
         order=signed(order, case.run_id) if case.site.place.outlives else order,
         started_at=begun,
         updated_at=begun,
+        labels=case.order.labels,
     )
 
 

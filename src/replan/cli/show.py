@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from replan.plan.model import PlanUpdate
     from replan.ports.journal import LedgerEntry, Spending
     from replan.ports.run_book import LoggedEvent
-    from replan.runs.attempts import AttemptView
     from replan.runs.looking import RunView
-    from replan.state.results import Artifact, SpecialistResult
+    from replan.state.results import Artifact
 
 _TYPE_WIDTH = 21
 
@@ -63,10 +62,11 @@ def show(
     as_json: JsonOption = False,
     plain: PlainOption = False,
     step: Annotated[
-        int | None, typer.Option("--step", "-s", help="Show one step: its result, whole.")
+        int | None,
+        typer.Option("--step", "-s", help="Show one step: its newest try, its whole result."),
     ] = None,
     attempts: Annotated[
-        bool, typer.Option("--attempts", help="Show each try with its calls of models and tools.")
+        bool, typer.Option("--attempts", help="Show every try, with its calls of models and tools.")
     ] = False,
 ) -> None:
     """Show a run: its plan with marks, who changed it, tries, events, what it used, its answer."""
@@ -74,7 +74,11 @@ def show(
     def shown() -> int:
         if step is None and not attempts:
             return show_run(run_id, place(storage), sys.stdout, as_json=as_json, plain=plain)
-        return show_attempts(run_id, place(storage), sys.stdout, step=step, as_json=as_json)
+        from replan.cli.attempts import show_attempts
+
+        return show_attempts(
+            run_id, place(storage), sys.stdout, step=step, earlier=attempts, as_json=as_json
+        )
 
     end_with(shown)
 
@@ -95,54 +99,6 @@ def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool, plain:
         output.write("\nanswer:\n")
         _write_answer(whole.answer, output, plain=plain or not output.isatty())
     return 0
-
-
-def show_attempts(
-    prefix: str, place: Place, output: TextIO, *, step: int | None, as_json: bool
-) -> int:
-    """Write what the attempts of a step did, or those of all steps, and what came of the step.
-
-    Raises:
-        UsageError: There is no such run or step, or the storage cannot be opened.
-        StorageError: It cannot be read.
-    """
-    views, results, texts = asyncio.run(_attempts(prefix, place, step))
-    from replan.cli.attempts import attempt_lines, attempt_record, result_lines
-
-    if as_json:
-        found = {
-            "attempts": [attempt_record(each, texts) for each in views],
-            "results": [each.model_dump(mode="json") for each in results],
-        }
-        output.write(f"{json.dumps(found, default=str)}\n")
-        return 0
-    lines = [line for each in views for line in attempt_lines(each, texts)]
-    lines += [line for each in results for line in ["", *result_lines(each)]]
-    output.write(harmless("".join(f"{line}\n" for line in lines or ["Nobody tried it."])))
-    return 0
-
-
-async def _attempts(
-    prefix: str, place: Place, step: int | None
-) -> tuple[list[AttemptView], list[SpecialistResult], dict[str, str]]:
-    from replan.assembly import viewer
-    from replan.cli.attempts import results_of_step, whole_texts
-    from replan.cli.keeping import found, now, opened
-    from replan.runs.attempts import attempts_of
-    from replan.runs.event_log import run_event
-    from replan.runs.looking import seen
-
-    async with opened(place) as storage:
-        record = await found(storage.runs, prefix)
-        run_id, results = record.run_id, list[SpecialistResult]()
-        if step is not None:
-            run = await seen(viewer(storage), storage, record, now())
-            recorded = await storage.journal.results(run_id)
-            results = results_of_step(run, recorded.values(), step)
-        events = [run_event(run_id, each) for each in await storage.runs.events(run_id)]
-        views = attempts_of(await storage.journal.ledger(run_id), events, step)
-        texts = await whole_texts(views, run_id, storage.runs)
-        return views, results, texts
 
 
 def _write_answer(text: str, output: TextIO, *, plain: bool) -> None:
