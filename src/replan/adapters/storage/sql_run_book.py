@@ -150,8 +150,9 @@ class SqlRunBook:
                 await connection.execute(_LOCK, {"run_id": run_id})
             newest = select(func.max(table.c.seq)).where(table.c.run_id == run_id)
             first = (await connection.scalar(newest) or 0) + 1
-            for seq, row in enumerate(rows, first):
-                await connection.execute(insert(table).values(**row, seq=seq))
+            numbered = [{**row, "seq": seq} for seq, row in enumerate(rows, first)]
+            if numbered:
+                await connection.execute(insert(table), numbered)
             if kept:
                 await connection.execute(keep, kept)
             return first
