@@ -194,9 +194,8 @@ async def test_prompts_go_when_their_days_are_over_and_with_their_run(where):
             await runtime.run("Gold?", run_id="second")
             assert set(await prompts_of(runtime, "first")) == {None}
             assert None not in await prompts_of(runtime, "second")
-            ref = (await events_of(runtime, "second", "model_called"))[0].details["prompt"][0][
-                "ref"
-            ]
+            called, *_ = await events_of(runtime, "second", "model_called")
+            ref = called.details["prompt"][0]["ref"]
             await storage.runs.remove("second")
             assert await storage.runs.text("second", ref) is None
 
@@ -210,13 +209,16 @@ async def test_known_secrets_stand_in_no_prompt_and_no_argument(where):
             open_runtime(graph_on(server, storage, Market().price), storage=storage) as runtime,
         ):
             await runtime.run("Gold?", run_id="r")
-            calls = await events_of(
-                runtime, "r", "model_called", "model_answered", "tool_completed"
-            )
+            calls = await events_of(runtime, "r")
             kept = json.dumps([each.details for each in calls])
             kept += "".join(await prompts_of(runtime, "r"))
     assert SECRET not in kept
     assert "gold ***" in kept
+    (warned,) = (each.details["text"] for each in calls if each.type == "warning")
+    assert warned.startswith("The result of step 1 holds a secret value")
+    assert calls[-1].details["warnings"] == [warned]
+    timed = {name for each in calls for name, value in each.details.items() if value is not None}
+    assert {"step_seconds", "round_seconds", "run_seconds"} <= timed
 
 
 async def test_a_run_that_waits_says_so_and_by_whom_it_goes_on(where):

@@ -46,9 +46,10 @@ class Emitter:
         """Whether somebody hears of what happens, so that it is worth to be put together."""
         return self.hooks.hears_events or not does_nothing(self.write)
 
-    async def warn(self, text: str) -> None:
+    async def warn(self, *texts: str) -> None:
         """Tell of what a person may not expect."""
-        await self.emit(WarningGiven, text=text)
+        for text in texts:
+            await self.emit(WarningGiven, text=text)
 
     async def emit(self, kind: type[BaseEvent], **fields: Any) -> None:
         """Tell of an event, and wait for its hooks."""

@@ -150,10 +150,14 @@ class SpecialistParked(StepEvent):
 
 
 class SpecialistCompleted(StepEvent):
-    """A step ended at a specialist, well or not."""
+    """A step ended at a specialist, well or not.
+
+    `step_seconds` is the time since its first attempt, where a log of events takes it.
+    """
 
     type: Literal["specialist_completed"] = "specialist_completed"
     result: SpecialistResult
+    step_seconds: float | None = None
 
 
 class InputRequested(StepEvent):
@@ -231,10 +235,11 @@ class ToolCompleted(ToolEvent):
 
 
 class FeedbackGenerated(BaseEvent):
-    """A round was judged."""
+    """A round was judged; `round_seconds` is its time, where a log of events takes it."""
 
     type: Literal["feedback_generated"] = "feedback_generated"
     feedback: FeedbackResult
+    round_seconds: float | None = None
 
 
 class LimitReached(BaseEvent):
@@ -303,7 +308,10 @@ class RunResumed(BaseEvent):
 
 
 class TaskCompleted(BaseEvent):
-    """The run is over; `warnings` has all that it told and a person may not expect."""
+    """The run is over; `warnings` has all that it told and a person may not expect.
+
+    `run_seconds` is the time since it began or was gone on with, where a log of events takes it.
+    """
 
     type: Literal["task_completed"] = "task_completed"
     outcome: Outcome
@@ -311,6 +319,7 @@ class TaskCompleted(BaseEvent):
     usage: Usage
     output: JsonValue = None
     warnings: tuple[str, ...] = ()
+    run_seconds: float | None = None
 
 
 Event = Annotated[

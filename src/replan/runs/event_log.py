@@ -17,6 +17,7 @@ from replan.events.types import (
 )
 from replan.plan.model import Value
 from replan.ports.run_book import LoggedEvent, RunBook
+from replan.runs.durations import Durations
 from replan.runs.event_texts import EventTexts
 from replan.runs.recorded import recorded
 
@@ -84,6 +85,7 @@ class EventLog:
         self._run_id = run_id
         self._clock = clock
         self._heard = heard
+        self._durations = Durations()
         self._left: list[tuple[Event, JsonValue]] = []
         self._news = asyncio.Event()
         self._is_over = self._is_told = False
@@ -91,6 +93,7 @@ class EventLog:
 
     def take(self, event: Event) -> None:
         """Take an event; the tokens of texts are told and not kept."""
+        event = event if _is_token(event) else self._durations.timed(event)
         entry = None if _is_token(event) else recorded(event, self._clock(), self._texts)
         self._left.append((event, entry))
         self._news.set()
