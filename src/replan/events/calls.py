@@ -143,17 +143,11 @@ class ToolTold:
         self.ends("failed" if failed else "success", text)
 
 
-def calls_of(emitter: Emitter, config: RunnableConfig, node: str, **step: object) -> Calls | None:
-    """Who tells of the calls of a node; None where nobody hears, so that nothing is made."""
-    about = {"node": node, **step}
-    return Calls(emitter=emitter, config=config, about=about) if emitter.is_heard else None
-
-
 _AT_WORK: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)
 
 
 @contextmanager
-def telling(calls: Calls | None) -> Generator[None]:
+def telling(calls: Calls) -> Generator[None]:
     """Let the tools that are called inside be told of."""
     token = _AT_WORK.set(calls)
     try:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -11,7 +12,7 @@ from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
-from replan.events.calls import calls_of, telling
+from replan.events.calls import Calls, telling
 from replan.events.emitter import Counter, Emitter
 from replan.events.types import LimitReached
 from replan.failures import can_pass, describe
@@ -108,7 +109,7 @@ class HostCall:
 
         try:
             async with meter:
-                with telling(meter.calls):
+                with telling(meter.calls) if meter.calls else nullcontext():
                     message: AIMessage = await in_time(
                         lambda: with_retries(reply, retrying), account, meter
                     )
@@ -202,7 +203,9 @@ class HostCall:
             [self.scope],
             new_id=self.services.new_id,
             prices=self.services.prices,
-            calls=calls_of(self.emitter, self.config, self.node),
+            calls=Calls(emitter=self.emitter, config=self.config, about={"node": self.node})
+            if self.emitter.is_heard
+            else None,
         )
 
     def _failed(self, error: Exception) -> ModelCallError:

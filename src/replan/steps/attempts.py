@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,7 +14,7 @@ from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
 from replan.errors import LimitReachedError, StorageError
-from replan.events.calls import calls_of, telling
+from replan.events.calls import Calls, telling
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistInvoked, SpecialistRetried, SpecialistToken
 from replan.failures import can_pass, describe
@@ -361,7 +362,8 @@ class Tries:
         # What runs without being handed the configuration finds it here.
         token = inherited_config.set(config)
         try:
-            with self._transcript.at_work(self.number), telling(meter.calls):
+            told = telling(meter.calls) if meter.calls else nullcontext()
+            with self._transcript.at_work(self.number), told:
                 given = await self.specialist.run(context, config)
                 return storable_result(SpecialistResult.model_validate(given))
         except SystemExit as error:
@@ -418,7 +420,13 @@ class Tries:
             new_id=self.services.new_id,
             prices=self.services.prices,
             on_token=tell if is_heard else None,
-            calls=calls_of(self.emitter, self.config, f"specialist_{self.name}", **names),
+            calls=Calls(
+                emitter=self.emitter,
+                config=self.config,
+                about={"node": f"specialist_{self.name}", **names},
+            )
+            if self.emitter.is_heard
+            else None,
         )
 
     @property
