@@ -35,7 +35,7 @@ PRELOADED = (
     "replan.testing",
     "replan.adapters.storage.opening",
     "replan.adapters.storage.postgres",
-    "replan.adapters.storage.savers",
+    "replan.adapters.storage.checkpoints.savers",
     "replan.adapters.storage.sqlite_file",
     "langgraph.checkpoint.sqlite.aio",
     "langgraph.checkpoint.postgres.aio",

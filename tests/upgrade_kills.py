@@ -11,8 +11,8 @@ from sqlalchemy.pool import Pool
 
 from old_storage import changing
 from replan import open_storage
-from replan.adapters.storage import formats
-from replan.adapters.storage.migrations import MIGRATIONS
+from replan.adapters.storage.tables import formats
+from replan.adapters.storage.tables.migrations import MIGRATIONS
 
 PRELOADED = ("upgrade_kills", "replan.adapters.storage.opening", "replan.adapters.storage.postgres")
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")

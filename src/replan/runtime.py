@@ -9,29 +9,29 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
-from replan.adapters.storage.holding import MemoryHolds
+from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.opening import open_storage
 from replan.assembly import Graph, build_graph, team_graph
 from replan.calling import Call, Input, shapes_of
 from replan.errors import ConfigurationError
 from replan.events.types import Event
-from replan.models.listening import without_tokens
+from replan.langgraph_inside.tasks import without_tokens
 from replan.own_loop import Portal, completed
 from replan.ports.storage import Storage
 from replan.runs.event_log import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import run_graph, stream_graph
-from replan.runs.service import Run, Runtime
+from replan.runs.service import Run, Runtime, StartOptions
 from replan.runs.stopping import GRACE
-from replan.runs.work import Bench
+from replan.runs.work import Bench, Following
 from replan.state.limits import RunSettings
 from replan.team.host import Host
 from replan.team.team import Team
@@ -284,62 +284,42 @@ class SyncRuntime:
     def run(
         self,
         input: Input,  # noqa: A002 - LangGraph calls it so
-        *,
-        settings: RunSettings | None = None,
-        config: RunnableConfig | None = None,
-        run_id: str | None = None,
-        thread_id: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        **options: Unpack[StartOptions],
     ) -> RunResult:
         """Do a request, until it is over, waits for a person or is stopped; see `Runtime.start`."""
-        return self.start(
-            input,
-            settings=settings,
-            config=config,
-            run_id=run_id,
-            thread_id=thread_id,
-            labels=labels,
-        ).result()
+        return self.start(input, **options).result()
 
-    def start(  # noqa: PLR0913 - what a run can be told
+    def start(
         self,
         input: Input,  # noqa: A002 - LangGraph calls it so
-        *,
-        settings: RunSettings | None = None,
-        config: RunnableConfig | None = None,
-        run_id: str | None = None,
-        thread_id: str | None = None,
-        title: str = "",
-        labels: Mapping[str, str] | None = None,
-        tokens: bool = False,
+        **options: Unpack[StartOptions],
     ) -> SyncRun:
         """Begin a run, and give it at once; see `Runtime.start`."""
-        begun = self._portal.call(
-            lambda: self._runtime.start(
-                input,
-                settings=settings,
-                config=config,
-                run_id=run_id,
-                thread_id=thread_id,
-                title=title,
-                labels=labels,
-                tokens=tokens,
-            )
-        )
-        return SyncRun(begun, self._portal)
-
-    def resume(self, run_id: str, *, settings: RunSettings | None = None) -> RunResult:
-        """Go on with a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
-        return self._portal.call(lambda: self._runtime.resume(run_id, settings=settings))
-
-    def answer(self, run_id: str, answers: object, *, by: str = "") -> SyncRun:
-        """Answer what a run asks; see `Runtime.answer`."""
-        run = self._portal.call(lambda: self._runtime.answer(run_id, answers, by=by))
+        run = self._portal.call(lambda: self._runtime.start(input, **options))
         return SyncRun(run, self._portal)
 
-    def stop(self, run_id: str, *, by: str = "") -> None:
+    def resume(
+        self,
+        run_id: str,
+        *,
+        settings: RunSettings | None = None,
+        **following: Unpack[Following],
+    ) -> RunResult:
+        """Go on with a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
+        return self._portal.call(
+            lambda: self._runtime.resume(run_id, settings=settings, **following)
+        )
+
+    def answer(
+        self, run_id: str, answers: object, *, by: str = "", **following: Unpack[Following]
+    ) -> SyncRun:
+        """Answer what a run asks; see `Runtime.answer`."""
+        run = self._portal.call(lambda: self._runtime.answer(run_id, answers, by=by, **following))
+        return SyncRun(run, self._portal)
+
+    def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
         """Stop a run well; see `Runtime.stop`."""
-        self._portal.call(lambda: self._runtime.stop(run_id, by=by))
+        self._portal.call(lambda: self._runtime.stop(run_id, by=by, at_once=at_once))
 
     def events(self, run_id: str, *, after: int = 0, tokens: bool = False) -> Iterator[RunEvent]:
         """Give what happened in a run and what happens; see `Runtime.events`."""
@@ -355,14 +335,14 @@ class SyncRuntime:
             if self._portal.is_open:
                 self._portal.call(events.aclose)
 
-    def text(self, run_id: str, ref: str) -> str | None:
-        """Give a long text of an event; see `Runtime.text`."""
-        return self._portal.call(lambda: self._runtime.text(run_id, ref))
-
     def look(self, run_id: str) -> RunView:
         """Look at a run: how it stands, its plan, what it waits for."""
         return self._portal.call(lambda: self._runtime.look(run_id))
 
+    def text(self, run_id: str, ref: str) -> str | None:
+        """Give a long text of an event; see `Runtime.text`."""
+        return self._portal.call(lambda: self._runtime.text(run_id, ref))
+
     def runs(self, most: int = 20, *, labels: Mapping[str, str] | None = None) -> list[RunView]:
-        """The runs that began last, the newest first; see `Runtime.runs`."""
+        """The runs that began last, the newest first."""
         return self._portal.call(lambda: self._runtime.runs(most, labels=labels))

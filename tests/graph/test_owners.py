@@ -21,13 +21,16 @@ from replan import (
     ThreadBusyError,
     ThreadLostError,
     build_graph,
+    open_runtime,
     open_storage,
     run,
     stream,
     waiting_for,
 )
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.storage import holding
+from replan.adapters.storage.holds import thread_holds
+from replan.adapters.storage.holds.file_holds import FileHolds
+from replan.events.types import RunStarted
 from replan.testing import ScriptedModel, always
 from states import state_of
 
@@ -63,8 +66,8 @@ class Bank:
 @pytest.fixture(autouse=True)
 def times(monkeypatch):
     """Holds are looked after when a test says so, and nobody waits for one to fall."""
-    monkeypatch.setattr(holding, "BEAT", 600)
-    monkeypatch.setattr(holding, "MOMENT", 0.01)
+    monkeypatch.setattr(thread_holds, "BEAT", 600)
+    monkeypatch.setattr(thread_holds, "MOMENT", 0.01)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -127,6 +130,28 @@ async def test_an_owner_whose_thread_was_taken_stops_and_pays_nothing_twice(wher
         assert (await owner.graph.aget_state(THREAD)).values["outcome"] == "completed"
 
 
+async def test_an_owner_whose_thread_was_taken_adds_no_event_and_no_outcome(where):
+    async with (
+        banks(where, before=2) as (owner, other),
+        open_runtime(owner.graph, storage=owner.storage) as here,
+        open_runtime(other.graph, storage=other.storage) as elsewhere,
+    ):
+        run = await here.start(BILLS, run_id="r")
+        async for event in run.events():
+            if (event.type, event.details.get("step_id")) == ("specialist_invoked", 2):
+                break
+        await owner.at_work.wait()
+        cut_off(where)
+        assert (await elsewhere.resume("r")).outcome == "waiting"
+        told = await elsewhere.storage.runs.events("r")
+        work, _ = here._works["r"]  # noqa: SLF001 - whatever the run does would be refused before
+        work.log.take(RunStarted(seq=0, run_id="r", request="late"))
+        with pytest.raises(ThreadLostError, match="another one has taken it"):
+            await run
+        assert await elsewhere.storage.runs.events("r") == told
+        assert (await elsewhere.look("r")).outcome == "waiting"
+
+
 async def test_an_owner_whose_thread_nobody_took_goes_on_and_holds_it_again(where):
     async with banks(where, before=2) as (owner, other):
         first = owner.begin()
@@ -158,7 +183,7 @@ async def until_held(holds):
 
 async def is_free(holds):
     """Whether nobody holds the thread, without a take of it."""
-    if isinstance(holds, holding.FileHolds):
+    if isinstance(holds, FileHolds):
         return not any(holds._folder.glob("*.lock"))  # noqa: SLF001 - nothing else tells
     connection = await holds._connect()  # noqa: SLF001
     async with connection:
@@ -313,7 +338,7 @@ async def test_a_fork_on_a_host_whose_clock_is_behind_is_the_newest(where):
 
 
 async def test_holds_are_looked_after_by_themselves(where, monkeypatch):
-    monkeypatch.setattr(holding, "BEAT", 0.05)
+    monkeypatch.setattr(thread_holds, "BEAT", 0.05)
     async with open_storage(where) as storage, AsyncExitStack() as stack:
         holds = storage.checkpointer.holds
         owners = [await stack.enter_async_context(holds.holding(name)) for name in "abc"]

@@ -153,6 +153,84 @@ async def test_an_answer_comes_while_other_steps_are_at_work(bench, where):
         assert result.results[2].text == "Attic is grey"
 
 
+async def test_an_answer_that_comes_as_the_run_comes_to_rest_is_not_lost(bench, where, monkeypatch):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        book, resting, leave = runtime.storage.runs, asyncio.Event(), asyncio.Event()
+        update, add = book.update, book.add_request
+
+        async def late(run_id, outcome, at):
+            resting.set()
+            await leave.wait()
+            await update(run_id, outcome, at)
+
+        async def added(request):
+            await add(request)
+            leave.set()
+
+        monkeypatch.setattr(book, "update", late)
+        monkeypatch.setattr(book, "add_request", added)
+        run = await runtime.start(ASKS)
+        await resting.wait()
+        result = await (await runtime.answer(run.run_id, {"1": "blue", "2": "grey"}))
+        assert (await run).outcome == "waiting"
+        assert (result.outcome, result.results[1].text) == ("completed", "Hall is blue")
+
+
+async def test_an_answer_may_say_what_it_is_about(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        waits = await runtime.run(CHAIN, settings=RunSettings(approval="always"))
+        (ask,) = waits.waiting
+        with pytest.raises(InputError, match="something else than is asked now"):
+            await runtime.answer(waits.run_id, {"answer": "approve", "fingerprint": "another"})
+        run = await runtime.answer(waits.run_id, {"plan": ask.bound("approve")})
+        assert (await run).outcome == "completed"
+
+
+async def test_whoever_goes_on_with_a_run_hears_it_and_can_stop_it(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        heard, stop = [], asyncio.Event()
+        waits = await runtime.run(ASKS, heard=heard.append)
+        assert [event.type for event in heard].count("input_requested") == 2
+        assert [event.seq for event in heard] == [*range(1, len(heard) + 1)]
+        again = await runtime.resume(waits.run_id, heard=heard.append)
+        assert (again.outcome, again.waiting) == ("waiting", waits.waiting)
+        told = len(heard)
+        run = await runtime.answer(waits.run_id, {"1": "blue"}, heard=heard.append, tokens=True)
+        assert (await run).outcome == "waiting"
+        assert "specialist_completed" in [event.type for event in heard[told:]]
+        stop.set()
+        run = await runtime.answer(waits.run_id, {"2": "grey"}, stop=stop)
+        assert (await run).outcome == "interrupted"
+        result = await runtime.resume(waits.run_id, tokens=True, heard=heard.append)
+        assert result.outcome == "completed"
+        pieces = [event.text for event in heard if event.type == "answer_token"]
+        assert "".join(pieces) == "The end."
+
+
+async def test_a_word_that_a_stopped_run_did_not_come_to_stays(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        waits = await runtime.run(CHAIN, settings=RunSettings(approval="always"))
+        stop = asyncio.Event()
+        stop.set()
+        run = await runtime.answer(waits.run_id, "approve", stop=stop)
+        assert (await run).outcome == "interrupted"
+        assert (await runtime.resume(waits.run_id)).outcome == "completed"
+
+
+async def test_a_run_that_is_stopped_at_once_gets_no_grace(bench, where):
+    async with open_runtime(bench.team(), storage=where, grace=600) as runtime:
+        bench.leave.clear()
+        stop = asyncio.Event()
+        run = await runtime.start(CHAIN, stop=stop)
+        await bench.at_work.wait()
+        await run.stop()
+        assert stop.is_set(), "whoever stops it, who began it knows"
+        await runtime.stop(run.run_id, at_once=True)
+        assert (await run).outcome == "interrupted"
+        bench.leave.set()
+        assert (await runtime.resume(run.run_id)).outcome == "completed"
+
+
 async def test_a_plan_is_approved_changed_or_rejected(bench, where):
     asking = RunSettings(approval="always")
     async with open_runtime(bench.team(), storage=where) as runtime:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.storage.holding import Holds
+from replan.adapters.storage.holds.thread_holds import Holds
 from replan.ports.run_book import KeptText, LoggedEvent, Request, RunOutcome, RunRecord
 
 
@@ -28,39 +28,29 @@ class MemoryRunBook:
         self._requests: dict[str, Request] = {}
 
     async def begin(self, record: RunRecord) -> None:
-        """Enter a run; one that is there keeps its order, title and beginning."""
         known = self._records.setdefault(record.run_id, record)
         self._records[record.run_id] = known.replace(
             outcome=record.outcome, updated_at=record.updated_at
         )
 
     async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
-        """Say how a run stands; a run that is not there stays so."""
         if run_id in self._records:
             known = self._records[run_id]
             self._records[run_id] = known.replace(outcome=outcome, updated_at=at)
 
     async def get(self, run_id: str) -> RunRecord | None:
-        """The run with exactly this id."""
         return self._records.get(run_id)
 
     async def find(self, prefix: str) -> Sequence[RunRecord]:
-        """The runs whose ids begin so, the newest first."""
         return [record for record in self._newest_first() if record.run_id.startswith(prefix)]
 
     async def recent(
         self, limit: int, labels: Mapping[str, str] | None = None
     ) -> Sequence[RunRecord]:
-        """The runs that began last, the newest first; those that have these labels."""
         wanted = (labels or {}).items()
         return [each for each in self._newest_first() if wanted <= each.labels.items()][:limit]
 
     async def remove(self, run_id: str) -> None:
-        """Remove a run with its journal and events, and its thread if no other run is on it.
-
-        Raises:
-            ThreadBusyError: A run works on the thread.
-        """
         record = self._records.get(run_id)
         if record is None:
             self._forget(run_id)
@@ -83,7 +73,6 @@ class MemoryRunBook:
     async def add_events(
         self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
     ) -> int:
-        """Append events of a run, in this order, and give the number of the first one."""
         for each in texts:
             self._texts.setdefault((run_id, each.ref), each)
         known = self._events.setdefault(run_id, [])
@@ -91,30 +80,24 @@ class MemoryRunBook:
         return len(known) - len(events) + 1
 
     async def text(self, run_id: str, ref: str) -> str | None:
-        """A long text of an event; None if it is not kept, or not any more."""
         kept = self._texts.get((run_id, ref))
         return None if kept is None else kept.text
 
     async def forget_texts(self, before: datetime) -> None:
-        """Remove the long texts of all runs that were kept before a time."""
         self._texts = {key: kept for key, kept in self._texts.items() if kept.at >= before}
 
     async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
-        """The events of a run whose numbers are larger, in the order of their numbers."""
         known = self._events.get(run_id, [])[after:]
         return [LoggedEvent(seq=seq, event=event) for seq, event in enumerate(known, after + 1)]
 
     async def add_request(self, request: Request) -> None:
-        """Ask something of a run; it waits until the owner of the run takes it."""
         self._requests.setdefault(request.name, request)
 
     async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
-        """What is asked of these runs and nobody has taken, in the order in which it was asked."""
         found = [each for each in self._requests.values() if each.run_id in run_ids]
         return sorted(found, key=lambda request: (request.at, request.name))
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
-        """Say that these were heeded, or are past."""
         for request in requests:
             self._requests.pop(request.name, None)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from replan.assembly import viewer
-from replan.cli.cells import counted, harmless, one_line
-from replan.cli.keeping import Place, found, now, opened
+from replan.cli.kept.place import Place, found, now, opened
+from replan.cli.views.cells import counted, harmless, one_line
 from replan.errors import InputError
 from replan.ports.run_book import RunBook
 from replan.runs.attempts import AttemptView, attempts_of

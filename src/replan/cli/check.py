@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from replan.cli.cells import counted, harmless, one_line, padded
-from replan.cli.exits import GOOD, WRONG_USE
+from replan.cli.kept.plan_text import read_plan_text
 from replan.cli.options import JsonOption
-from replan.cli.process import end_with
-from replan.cli.reading import read_plan_text
+from replan.cli.process import GOOD, WRONG_USE, end_with
+from replan.cli.views.cells import counted, harmless, one_line, padded
 from replan.errors import InputError, TeamFileError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from replan.cli.outlook import KnownTeam
+    from replan.cli.views.outlook import KnownTeam
     from replan.team.team_file import TeamFile
 
 _TEAM = re.compile(r"(?m)^specialists[ \t]*:")
@@ -135,7 +134,7 @@ def _team_in(
     path = own or beside
     if path is None:
         return None, None
-    from replan.cli.bounds import team_of
+    from replan.cli.preview import team_of
     from replan.team.team_file import read_team_file
 
     try:
@@ -162,7 +161,7 @@ def _check_models(team: TeamFile) -> None:
 
 
 def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
-    from replan.cli.outlook import KnownTeam, outlook, outlook_lines
+    from replan.cli.views.outlook import KnownTeam, outlook, outlook_lines
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
@@ -185,7 +184,7 @@ def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
 
 
 def _of_team(path: Path, team: KnownTeam) -> _Report:
-    from replan.cli.bounds import bound_lines, bounds
+    from replan.cli.views.outlook import bound_lines, bounds
 
     cards = team.cards or ()
     width = min(_WIDEST_NAME, max(len(card.name) for card in cards))

@@ -9,7 +9,7 @@ import typer
 from replan.cli.process import end_with
 from replan.cli.schema import schema_text
 from replan.errors import InputError
-from replan.team.starter import SCHEMA_NAME, starter_team
+from replan.team.file_team import SCHEMA_NAME, starter_team
 
 TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
 
@@ -48,7 +48,7 @@ def write_starter(directory: Path, *, force: bool) -> str:
     Raises:
         InputError: A file is there already, or cannot be written.
     """
-    from replan.cli.plan_file import replace_file
+    from replan.cli.kept.plan_file import replace_file
 
     contents = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text(), PLAN_NAME: _PLAN}
     there = [name for name in contents if (directory / name).exists()]

@@ -2,21 +2,28 @@
 
 import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from replan.cli.bounds import bound_lines, bounds, team_of
-from replan.cli.cells import harmless
-from replan.cli.exits import GOOD, WRONG_USE
-from replan.cli.orders import Order
-from replan.cli.outlook import KnownTeam, outlook, outlook_lines
+from replan.cli.process import GOOD, WRONG_USE
+from replan.cli.views.cells import harmless
+from replan.cli.views.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
-from replan.team.starter import DEFAULT_TEAM
+from replan.ports.built_in import is_built_in
+from replan.state.limits import RunSettings
+from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
+
+if TYPE_CHECKING:
+    from replan.cli.kept.orders import Order
+    from replan.team.specialist import Specialist
+    from replan.team.team import Team
 
 _UNKNOWN = "The plan of a request is made when it runs; whatever it is, the run takes"
 
 
-def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) -> tuple[str, int]:
+def previewed(order: "Order", environment: Mapping[str, str], *, as_json: bool) -> tuple[str, int]:
     """Give what is ahead of an order, and the exit code.
 
     Raises:
@@ -36,7 +43,77 @@ def previewed(order: Order, environment: Mapping[str, str], *, as_json: bool) ->
     return f"{harmless(text)}\n", WRONG_USE if team.refusals(plan) else GOOD
 
 
-def _team_of(order: Order, environment: Mapping[str, str]) -> KnownTeam:
+def _team_of(order: "Order", environment: Mapping[str, str]) -> KnownTeam:
     path = order.team or DEFAULT_TEAM
     team = read_team_file(path, environment, directory=order.folder)
     return team_of(team.config, order.settings, retries=team.models.retries)
+
+
+def team_of(
+    config: "Team",
+    asked: RunSettings | None = None,
+    *,
+    retries: Mapping[str, int] | None = None,
+) -> KnownTeam:
+    """Give what an outlook needs to know of a team.
+
+    Args:
+        config: The team.
+        asked: What one run is to do otherwise.
+        retries: Further calls of one reply by the name of the model, where they are configured.
+    """
+    settings = config.settings.overridden_by(asked)
+    known = retries or {}
+    return KnownTeam(
+        limits=settings.limits,
+        per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
+        per_reply=max(_calls_of_reply(model, known) for model in config.host.chat_models.values()),
+        merged=_is_merged(config),
+        typed=config.host.output_type is not None,
+        cards=tuple(each.card for each in config.specialists),
+        revisable=settings.allow_dynamic_update,
+        approval=settings.approval,
+        asking={each.name: tuple(each.approve) for each in config.specialists},
+        dearest_token=dearest_token(config),
+    )
+
+
+def _is_merged(config: "Team") -> bool | None:
+    """Whether one call of the host does the work of two; none where only some calls do."""
+    host = config.host
+    apart = (host.thinking_model, host.planning_model, host.feedback_model, host.planning_prompt)
+    if config.calls == "separate":
+        return False
+    return None if any(apart) or host.tools else True
+
+
+def dearest_token(config: "Team") -> float | None:
+    """What a token costs at most; none where a model has no price, or where nobody knows it."""
+    from replan.spending.scopes import price_of  # noqa: PLC0415 - the check without a team is light
+
+    dearest = 0.0
+    for model in config.chat_models.values():
+        name = model if isinstance(model, str) else ""
+        price = price_of((name, name.partition(":")[2]), config.prices) if name else None
+        if model is not None and price is None:
+            return None
+        dearest = max(dearest, price.input, price.output) if price is not None else dearest
+    foreign = (_calls_of_try(each, {}) for each in config.specialists if each.chat_model is None)
+    return None if None in foreign else dearest / 1_000_000
+
+
+def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
+    if is_built_in([model]):
+        return calls_of_reply(0)
+    return calls_of_reply(
+        retries.get(model, USUAL_RETRIES) if isinstance(model, str) else USUAL_RETRIES
+    )
+
+
+def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int | None:
+    """Model calls of one try; none where nobody can know: of tools, graphs and functions."""
+    if specialist.chat_model is not None and not specialist.tools:
+        return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
+    # A ready one, or a function, or the object that it belongs to, may say how many it makes.
+    does = specialist.use or getattr(specialist.run, "__self__", specialist.run)
+    return getattr(does, "model_calls", None)

@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from replan.cli.exits import INCOMPLETE, INTERRUPTED, TERMINATED, WRONG_USE
-
 if TYPE_CHECKING:
-    from replan.cli.keeping import Place
-    from replan.cli.session import Site
+    from replan.cli.kept.place import Place
+    from replan.cli.site import Site
+
+
+GOOD = 0
+INCOMPLETE = 1
+WRONG_USE = 2
+WAITING = 3
+INTERRUPTED = 130
+TERMINATED = 143
+
+CODES = {"answered": GOOD, "completed": GOOD, "waiting": WAITING}
+"""By the outcome of a run; every other one is `INCOMPLETE`."""
 
 
 def end_with(command: Callable[[], int]) -> None:
@@ -29,8 +38,8 @@ def end_with(command: Callable[[], int]) -> None:
     """
     # A checkpoint that somebody tampered with must not run code; LangGraph reads this on import.
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
-    from replan.cli.cells import harmless
-    from replan.cli.logs import off_the_screen
+    from replan.cli.kept.log_file import off_the_screen
+    from replan.cli.views.cells import harmless
     from replan.errors import ReplanError, UsageError
     from replan.secrets.sources import learn_environment
 
@@ -52,7 +61,7 @@ def end_with(command: Callable[[], int]) -> None:
 
 def place(storage: str | None) -> Place:
     """Where this process finds its runs."""
-    from replan.cli.keeping import place_of
+    from replan.cli.kept.place import place_of
 
     return place_of(storage, os.environ)
 
@@ -68,8 +77,8 @@ def site(
     log_file: Path | None,
 ) -> Site:
     """Where and how this process tells a run."""
-    from replan.cli.session import Site
-    from replan.cli.telling import Manner
+    from replan.cli.site import Site
+    from replan.cli.views.teller import Manner
 
     return Site(
         environment=os.environ,

@@ -63,8 +63,8 @@ def resume(
     """
 
     def resumed() -> int:
-        from replan.cli.orders import limits_of
-        from replan.cli.resuming import Wish, carry_on
+        from replan.cli.carry_on import Wish, carry_on
+        from replan.cli.kept.orders import limits_of
 
         others = {
             "team": team,

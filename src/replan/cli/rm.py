@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.cells import one_line
 from replan.cli.options import StorageOption
 from replan.cli.process import end_with, place
+from replan.cli.views.cells import one_line
 from replan.errors import InputError
 
 if TYPE_CHECKING:
-    from replan.cli.keeping import Place
+    from replan.cli.kept.place import Place
     from replan.ports.run_book import RunRecord
 
 
@@ -40,8 +40,7 @@ def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:
 
 
 async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
-    from replan.cli.holding import holding
-    from replan.cli.keeping import found, opened, short
+    from replan.cli.kept.place import check_idle, found, opened, short
 
     async with opened(place) as storage:
         # All are found before the first is removed.
@@ -52,9 +51,9 @@ async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
         if not yes and not _agreed(list(records.values())):
             typer.echo("Nothing was removed.")
             return 0
-        for run_id in records:
-            with holding(run_id):
-                await storage.runs.remove(run_id)
+        for run_id, record in records.items():
+            await check_idle(storage, record)
+            await storage.runs.remove(run_id)
             typer.echo(f"removed {short(run_id)}")
     return 0
 
@@ -62,7 +61,7 @@ async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
 def _agreed(records: list[RunRecord]) -> bool:
     if not sys.stdin.isatty():
         raise InputError("What is removed is gone. Say that you mean it with --yes.")
-    from replan.cli.keeping import short
+    from replan.cli.kept.place import short
 
     for record in records:
         typer.echo(f"{short(record.run_id)}  {record.outcome}  {one_line(record.title)}")

@@ -98,9 +98,9 @@ def run(
     chosen = _chosen_model(context, model, team)
 
     def ran() -> int:
+        from replan.cli.carry_out import carry_out
+        from replan.cli.kept.orders import order_of, settings_of_run
         from replan.cli.labels import labels_in
-        from replan.cli.orders import order_of, settings_of_run
-        from replan.cli.running import carry_out
 
         order = order_of(
             task,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from replan.cli.cells import cut, one_line, padded
 from replan.cli.options import LabelOption, StorageOption
 from replan.cli.process import end_with, place
+from replan.cli.views.cells import cut, one_line, padded
 
 if TYPE_CHECKING:
-    from replan.cli.keeping import Place
+    from replan.cli.kept.place import Place
     from replan.runs.looking import RunView
 
 _NONE = "No run is kept here. `replan run` begins one.\n"
@@ -67,7 +67,7 @@ def list_runs(
 
 async def _found(most: int, place: Place, labels: Mapping[str, str]) -> list[RunView]:
     from replan.assembly import viewer
-    from replan.cli.keeping import now, opened
+    from replan.cli.kept.place import now, opened
     from replan.runs.looking import seen
 
     async with opened(place) as storage:
@@ -92,7 +92,7 @@ def _record(run: RunView) -> dict[str, object]:
 
 
 def _table(runs: list[RunView], width: int | None) -> list[str]:
-    from replan.cli.keeping import short
+    from replan.cli.kept.place import short
 
     rows = [("run", "began", "outcome", "steps", "title")]
     rows += [

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
-from replan.cli.cells import counted, harmless, one_line
 from replan.cli.options import JsonOption, PlainOption, RunArgument, StorageOption
 from replan.cli.process import end_with, place
 from replan.cli.runs import when
+from replan.cli.views.cells import counted, harmless, one_line
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from replan.cli.keeping import Place
+    from replan.cli.kept.place import Place
     from replan.plan.model import PlanUpdate
     from replan.ports.journal import LedgerEntry, Spending
     from replan.ports.run_book import LoggedEvent
@@ -106,14 +106,14 @@ def _write_answer(text: str, output: TextIO, *, plain: bool) -> None:
         lines = (f"  {line}".rstrip() for line in text.strip().splitlines())
         output.write(harmless("".join(f"{line}\n" for line in lines)))
         return
-    from replan.cli.markdown import console_on, print_markdown
+    from replan.cli.views.rendered import console_on, print_markdown
 
     print_markdown(console_on(output), text, indent=2)
 
 
 async def _found(prefix: str, place: Place) -> _Whole:
     from replan.assembly import viewer
-    from replan.cli.keeping import found, now, opened
+    from replan.cli.kept.place import found, now, opened
     from replan.runs.looking import seen
 
     async with opened(place) as storage:
@@ -157,7 +157,7 @@ def _record(whole: _Whole) -> dict[str, object]:
 
 
 def _lines(whole: _Whole) -> list[str]:
-    from replan.cli.questions import told
+    from replan.cli.views.open_asks import told
 
     record = whole.run.record
     began, heard = when(record.started_at), when(record.updated_at)

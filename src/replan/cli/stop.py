@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from getpass import getuser
 from typing import TYPE_CHECKING, TextIO
 
 from replan.cli.options import RunArgument, StorageOption
 from replan.cli.process import end_with, place
 
 if TYPE_CHECKING:
-    from replan.cli.keeping import Place
+    from replan.cli.kept.place import Place
 
 
 def stop(run_id: RunArgument, *, storage: StorageOption = None) -> None:
@@ -33,13 +32,14 @@ def stop_run(prefix: str, place: Place, output: TextIO) -> int:
 
 async def _stopped(prefix: str, place: Place) -> str:
     from replan.assembly import viewer
-    from replan.cli.keeping import found, opened, short
+    from replan.cli.kept.place import found, opened, short
+    from replan.cli.kept.signature import own_name
     from replan.runtime import open_runtime
 
     async with opened(place) as storage:
         record = await found(storage.runs, prefix)
         async with open_runtime(viewer(storage), storage=storage) as runtime:
-            await runtime.stop(record.run_id, by=getuser())
+            await runtime.stop(record.run_id, by=own_name())
             view = await runtime.look(record.run_id)
     how = "is asked to stop" if view.outcome == "running" else f"is not at work: {view.outcome}"
     return f"run {short(record.run_id)} {how}\n"

@@ -143,17 +143,8 @@ class ToolTold:
         self.ends("failed" if failed else "success", text)
 
 
-_AT_WORK: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)
-
-
-@contextmanager
-def telling(calls: Calls) -> Generator[None]:
-    """Let the tools that are called inside be told of."""
-    token = _AT_WORK.set(calls)
-    try:
-        yield
-    finally:
-        _AT_WORK.reset(token)
+calls_at_work: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)
+"""Who tells of the tools that are called here; None where nobody hears."""
 
 
 @contextmanager
@@ -161,7 +152,7 @@ def telling_of(
     call: str, called: ToolCall, effects: Effects, approval: Approved | None
 ) -> Generator[ToolTold]:
     """Tell of a tool's call that is made inside, where somebody hears."""
-    calls = _AT_WORK.get()
+    calls = calls_at_work.get()
     if calls is None:
         yield ToolTold()
         return

@@ -16,13 +16,14 @@ from replan.state.questions import (
     Decision,
     Question,
     QuestionKind,
+    given_for,
     keys_meant,
     read_call_decision,
     read_decision,
 )
 from replan.state.waiting import open_questions, waiting_for
 from replan.steps.board import QUESTIONS
-from replan.steps.step_questions import ANSWERS
+from replan.steps.step_record import ANSWERS
 from replan.values import restored
 
 PLAN = "plan"
@@ -148,10 +149,12 @@ def bound_resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> C
 def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     """Read what somebody answers in a program: one answer, or answers by key.
 
-    The beginning of a key will do, such as the number of its step.
+    The beginning of a key will do, such as the number of its step. An answer may say by a
+    fingerprint what it is about: `{"answer": ..., "fingerprint": ...}`.
 
     Raises:
-        InputError: It fits nothing that is asked, or it cannot be told what.
+        InputError: It fits nothing that is asked, it cannot be told what, or it was given for
+            something else.
     """
     if not asks:
         raise InputError("This run asks nothing. Go on with it without an answer.")
@@ -170,6 +173,8 @@ def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
 
 
 def _read(ask: Ask, given: object) -> JsonValue:
+    if ask.fingerprint:
+        given = given_for(given, ask.kind, ask.fingerprint)
     if isinstance(given, Decision):
         return _written(given)
     return answer_of(ask, given) if isinstance(given, str) else cast("JsonValue", given)

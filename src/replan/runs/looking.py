@@ -14,6 +14,7 @@ from replan.ports.storage import Storage
 from replan.runs.asks import Ask, open_asks
 from replan.runs.past import plan_as_it_is, results_on_record
 from replan.state.enhanced import EnhancedState
+from replan.state.results import SpecialistResult
 
 _SETTLED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 
@@ -26,6 +27,7 @@ class RunView:
         record: Its entry in the book.
         state: Its state; empty if it was killed before it had one.
         plan: Its plan, with the marks of all that is finished, and its history.
+        results: Those of its plan that are on record, of a run that is not over.
         waiting: What it waits for.
         is_held: Whether somebody works on it now.
     """
@@ -33,6 +35,7 @@ class RunView:
     record: RunRecord
     state: EnhancedState
     plan: TaskPlan | None = None
+    results: tuple[SpecialistResult, ...] = ()
     waiting: tuple[Ask, ...] = ()
     is_held: bool = False
 
@@ -77,7 +80,14 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
     plan = plan_as_it_is(state, results, at)
     asks = () if is_over else await open_asks(snapshot, storage.journal)
     is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
-    return RunView(record=record, state=state, plan=plan, waiting=asks, is_held=is_held)
+    return RunView(
+        record=record,
+        state=state,
+        plan=plan,
+        results=tuple(results),
+        waiting=asks,
+        is_held=is_held,
+    )
 
 
 async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:

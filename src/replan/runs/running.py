@@ -91,6 +91,7 @@ async def followed(
     *,
     stop: asyncio.Event,
     grace: float = GRACE,
+    at_once: asyncio.Event | None = None,
 ) -> EnhancedState:
     """Run a graph until it rests, hand on its events as they happen, and give its state.
 
@@ -100,6 +101,7 @@ async def followed(
         take: Takes an event.
         stop: Set it to stop the run.
         grace: Seconds that running steps then have to end.
+        at_once: Set it to wait for them no longer.
 
     Raises:
         UsageError: The input cannot be used, or another run works on the thread.
@@ -123,7 +125,7 @@ async def followed(
 
     with _logged(asked):
         try:
-            state = await stoppable(work, stop, grace)
+            state = await stoppable(work, stop, grace, at_once)
         except RunStopped:
             return cast(
                 "EnhancedState", {**await _saved(graph, asked.config), "outcome": "interrupted"}

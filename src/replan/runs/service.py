@@ -9,10 +9,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
 from replan.calling import Input, check_input, shapes_of
@@ -20,17 +21,16 @@ from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.plan.markdown.document import PlanDocument
 from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import answers_by_key
-from replan.runs.event_log import EventLog, Heard, RunEvent, run_event
+from replan.runs.asks import answers_by_key, open_asks
+from replan.runs.event_log import EventLog, RunEvent, run_event
 from replan.runs.labels import checked_labels
 from replan.runs.looking import RunView, config_of, seen, snapshot_of
 from replan.runs.requests import BEAT, answer_row
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import raise_limits
 from replan.runs.stopping import RunStopped
-from replan.runs.work import Bench, Errand, Work
+from replan.runs.work import Bench, Errand, Following, Work
 from replan.state.channels import conversation
-from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 
@@ -85,6 +85,18 @@ class Run:
         return await self._runtime.look(self.run_id)
 
 
+class StartOptions(Following, total=False):
+    """What a run can be told when it begins; see `Runtime.start`."""
+
+    settings: RunSettings | None
+    config: RunnableConfig | None
+    run_id: str | None
+    thread_id: str | None
+    title: str
+    order: JsonValue
+    labels: Mapping[str, str] | None
+
+
 class Runtime:
     """Runs of one team, in one storage; from `open_runtime`."""
 
@@ -111,24 +123,10 @@ class Runtime:
     async def run(
         self,
         input: Input,  # noqa: A002 - LangGraph calls it so
-        *,
-        settings: RunSettings | None = None,
-        config: RunnableConfig | None = None,
-        run_id: str | None = None,
-        thread_id: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        **options: Unpack[StartOptions],
     ) -> RunResult:
         """Do a request, until it is over, waits for a person or is stopped; see `start`."""
-        return await (
-            await self.start(
-                input,
-                settings=settings,
-                config=config,
-                run_id=run_id,
-                thread_id=thread_id,
-                labels=labels,
-            )
-        )
+        return await (await self.start(input, **options))
 
     async def start(  # noqa: PLR0913 - what a run can be told
         self,
@@ -141,8 +139,7 @@ class Runtime:
         title: str = "",
         order: JsonValue = None,
         labels: Mapping[str, str] | None = None,
-        tokens: bool = False,
-        heard: Heard | None = None,
+        **following: Unpack[Following],
     ) -> Run:
         """Begin a run, and give it at once.
 
@@ -157,8 +154,8 @@ class Runtime:
             order: What is needed to build the same graph again; JSON without secrets.
             labels: What it is found by, such as `{"user": "eva"}`; no secrets, since storage keeps
                 them as plain as ids.
-            tokens: Whether texts are told piece by piece.
-            heard: Hears each event as it is, once it is on record.
+            following: `tokens=True` tells texts piece by piece, `heard` is called with each event
+                once it is on record, and `stop` is an `asyncio.Event` that stops the run.
 
         Raises:
             InputError: It says nothing, or its plan names unknown specialists.
@@ -169,8 +166,6 @@ class Runtime:
         given = _asked(input)
         check_input(self._bench.graph, given)
         run_id = run_id or self._bench.new_id()
-        if run_id in self._works:
-            return Run(self, run_id, self._works[run_id][1])
         known, now = await self._bench.book.get(run_id), self._bench.clock()
         record = known or RunRecord(
             run_id=run_id,
@@ -186,10 +181,10 @@ class Runtime:
             input=given,
             settings=settings,
             config=config,
-            tokens=tokens,
+            following=following,
             goes_on=known is not None,
         )
-        return await self._known(self._begun(errand, is_new=known is None, heard=heard))
+        return await self._known(self._begun(errand, is_new=known is None))
 
     async def resume(
         self,
@@ -197,6 +192,8 @@ class Runtime:
         *,
         settings: RunSettings | None = None,
         config: RunnableConfig | None = None,
+        by: str = "raise_limits",
+        **following: Unpack[Following],
     ) -> RunResult:
         """Go on with a run that was stopped or killed, or that a limit ended; what is done stays.
 
@@ -206,35 +203,54 @@ class Runtime:
             run_id: The run.
             settings: What is other now; a limit that ended the run must be raised.
             config: LangChain's configuration, for callbacks, tags and metadata.
+            by: Who raises the limit.
+            following: How it is followed and stopped; see `start`.
 
         Raises:
             InputError: There is no such run, or nothing is kept.
             ThreadBusyError: Somebody works on it.
         """
         record = await self._kept(run_id)
-        if run_id in self._works:
-            return await Run(self, run_id, self._works[run_id][1])
         snapshot = await snapshot_of(self._bench.graph, record)
         state = cast("EnhancedState", snapshot.values)
         if state.get("is_completed") and not snapshot.tasks:
-            if settings is None or state.get("limit_reached", "") in ("", *CUTS):
-                return result_of(state, shapes=shapes_of(self._bench.graph))
+            if settings is None or not state.get("limit_reached"):
+                return self._result(state)
             at = config_of(record.thread_id)
-            await raise_limits(self._bench.graph, settings=settings, config=at)
+            await raise_limits(self._bench.graph, settings=settings, config=at, by=by)
             settings = None
+        if settings is None and await self._only_waits(run_id, snapshot):
+            return self._result(_at_rest(snapshot))
         begins = not snapshot.values and not snapshot.tasks
         given = _input_again(record) if begins else None
-        errand = Errand(record=record, input=given, settings=settings, config=config, goes_on=True)
+        errand = Errand(
+            record=record,
+            input=given,
+            settings=settings,
+            config=config,
+            following=following,
+            goes_on=True,
+        )
         return await self._begun(errand)
 
-    async def answer(self, run_id: str, answers: object, *, by: str = "") -> Run:
+    async def answer(
+        self,
+        run_id: str,
+        answers: object,
+        *,
+        settings: RunSettings | None = None,
+        by: str = "",
+        **following: Unpack[Following],
+    ) -> Run:
         """Answer what a run asks; it goes on, here or where it is worked on.
 
         Args:
             run_id: The run.
             answers: One answer, or a mapping from keys of `look(run_id).waiting` to answers. A plan
                 or a tool's call takes `approve`, `reject: WHY` or a `Decision`.
+            settings: What is other now, if the run goes on here.
             by: Who answers.
+            following: How it is followed and stopped, if it goes on here; see `start`.
 
         Raises:
             InputError: There is no such run, it asks nothing, or this fits nothing that it asks.
@@ -246,11 +262,15 @@ class Runtime:
             ask.key: answer_row(ask, given[ask.key]) for ask in asks if ask.key in given
         }
         await self._ask(run_id, "answer", by, rows)
-        if run_id in self._works:
-            return Run(self, run_id, self._works[run_id][1])
-        return await self._known(self._begun(Errand(record=record, goes_on=True, gives_way=True)))
+        work, task = self._works.get(run_id, (None, None))
+        if work is not None and task is not None and work.is_resting:
+            await asyncio.wait({task})
+        errand = Errand(
+            record=record, settings=settings, goes_on=True, gives_way=True, following=following
+        )
+        return await self._known(self._begun(errand))
 
-    async def stop(self, run_id: str, *, by: str = "") -> None:
+    async def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
         """Stop a run well: no new step starts, what runs gets its grace, and the run can go on.
 
         Whoever works on it hears of this within a second. Where nobody does, it is stopped already.
@@ -258,13 +278,17 @@ class Runtime:
         Args:
             run_id: The run.
             by: Who stops it.
+            at_once: Whether what runs here gets no grace.
 
         Raises:
             InputError: There is no such run.
         """
+        if work := self._begun_here(run_id):
+            # Whatever becomes of the storage.
+            work.stop(at_once=at_once)
         record = await self._record(run_id)
         request = await self._ask(run_id, "stop", by, {})
-        if self._begun_here(run_id):
+        if work is not None:
             return
         view = await self.look(run_id)
         if view.is_held:
@@ -306,6 +330,14 @@ class Runtime:
             if is_worked_on:
                 await asyncio.sleep(BEAT)
 
+    async def look(self, run_id: str) -> RunView:
+        """Look at a run: how it stands, its plan, what it waits for.
+
+        Raises:
+            InputError: There is no such run.
+        """
+        return await self._seen(await self._record(run_id))
+
     async def text(self, run_id: str, ref: str) -> str | None:
         """Give a long text of an event: what stands in its `details` under a `ref`.
 
@@ -317,22 +349,10 @@ class Runtime:
         await self._record(run_id)
         return await self._bench.book.text(run_id, ref)
 
-    async def look(self, run_id: str) -> RunView:
-        """Look at a run: how it stands, its plan, what it waits for.
-
-        Raises:
-            InputError: There is no such run.
-        """
-        return await self._seen(await self._record(run_id))
-
     async def runs(
         self, most: int = 20, *, labels: Mapping[str, str] | None = None
     ) -> list[RunView]:
-        """The runs that began last, the newest first; with `labels`, those that have all of them.
-
-        Raises:
-            InputError: These are no labels.
-        """
+        """The runs that began last, the newest first."""
         found = await self._bench.book.recent(most, checked_labels(labels))
         return [await self._seen(each) for each in found]
 
@@ -364,26 +384,19 @@ class Runtime:
             self._reading.cancel()
             await asyncio.wait({self._reading})
 
-    def _begun(
-        self,
-        errand: Errand,
-        *,
-        is_new: bool = False,
-        heard: Heard | None = None,
-    ) -> Run:
-        """Work on a run beside everything else.
+    def _begun(self, errand: Errand, *, is_new: bool = False) -> Run:
+        """Work on a run beside everything else, unless it is worked on here already.
 
         Args:
             errand: What it is called with.
             is_new: Whether nothing is left of it if it is refused.
-            heard: Hears its events.
         """
+        if errand.run_id in self._works:
+            return Run(self, errand.run_id, self._works[errand.run_id][1])
+        heard = errand.following.get("heard")
+        keeps_texts = self._bench.storage is not None
         log = EventLog(
-            self._bench.book,
-            errand.run_id,
-            self._bench.clock,
-            heard,
-            keeps_texts=self._bench.storage is not None,
+            self._bench.book, errand.run_id, self._bench.clock, heard, keeps_texts=keeps_texts
         )
         work = Work(errand, self._bench, log)
         doing = self._shared(work) if errand.gives_way else self._own(work, is_new=is_new)
@@ -444,10 +457,18 @@ class Runtime:
         """The result of a run that rests, from what is kept of it."""
         view = await self.look(run_id)
         snapshot = await snapshot_of(self._bench.graph, view.record)
-        state = cast("Any", {**snapshot.values, "outcome": view.outcome})
-        if snapshot.interrupts:
-            state["__interrupt__"] = list(snapshot.interrupts)
-        return result_of(state, shapes=shapes_of(self._bench.graph))
+        return self._result({**_at_rest(snapshot), "outcome": view.outcome})
+
+    def _result(self, state: Mapping[str, Any]) -> RunResult:
+        return result_of(cast("EnhancedState", state), shapes=shapes_of(self._bench.graph))
+
+    async def _only_waits(self, run_id: str, snapshot: StateSnapshot) -> bool:
+        """Whether nothing can go on before a person answers, and nobody has."""
+        storage = cast("Storage", self._bench.storage)
+        asks = await open_asks(snapshot, storage.journal)
+        if not asks or not all(ask.interrupt for ask in asks):
+            return False
+        return not (await self._is_worked_on(run_id) or await storage.runs.requests([run_id]))
 
     async def _read(self) -> None:
         """Read what others ask of the runs that are worked on here, as long as there are any."""
@@ -508,6 +529,12 @@ class Runtime:
         if record.outcome != "running" or self._bench.storage is None:
             return False
         return await self._bench.storage.holds.is_held(record.thread_id)
+
+
+def _at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
+    """The state, as LangGraph gives that of a run that waits."""
+    waiting = {"__interrupt__": list(snapshot.interrupts)} if snapshot.interrupts else {}
+    return {**snapshot.values, **waiting}
 
 
 def _asked(given: Input) -> dict[str, Any]:

@@ -18,7 +18,10 @@ class RunStopped(Exception):  # noqa: N818 - no error, but what was asked for
 
 
 async def stoppable(
-    work: Callable[[RunControl], Awaitable[T]], stop: asyncio.Event, grace: float
+    work: Callable[[RunControl], Awaitable[T]],
+    stop: asyncio.Event,
+    grace: float,
+    at_once: asyncio.Event | None = None,
 ) -> T:
     """Run a graph until it ends, or is to stop and has come to rest.
 
@@ -26,6 +29,7 @@ async def stoppable(
         work: Runs the graph under a control.
         stop: Set by whoever wants the run to stop.
         grace: Seconds that running steps have then.
+        at_once: Set by whoever does not want to wait for them any more.
 
     Raises:
         RunStopped: It was stopped before its end; no task of it is left.
@@ -33,13 +37,15 @@ async def stoppable(
     control = RunControl()
     running = asyncio.ensure_future(work(control))
     waiting = asyncio.ensure_future(stop.wait())
+    hurrying = asyncio.ensure_future((at_once or asyncio.Event()).wait())
     try:
         await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             control.request_drain("stopped on request")
-            await asyncio.wait({running}, timeout=grace)
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait({running, hurrying}, timeout=grace, return_when=first)
     finally:
-        await put_an_end_to(waiting, running)
+        await put_an_end_to(waiting, hurrying, running)
     if running.cancelled() and stop.is_set():
         raise RunStopped
     try:

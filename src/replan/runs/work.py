@@ -3,20 +3,20 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
 from replan.calling import Call, Graph, Input, alone, shapes_of
-from replan.models.listening import without_tokens
+from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asks import asks_of, bound_resumption
-from replan.runs.event_log import EventLog
+from replan.runs.event_log import EventLog, Heard
 from replan.runs.looking import config_of
 from replan.runs.requests import answers_in, note_answers
 from replan.runs.rests import Rests
@@ -25,6 +25,20 @@ from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
+
+
+class Following(TypedDict, total=False):
+    """How whoever begins a run, or goes on with it, follows and stops it.
+
+    Attributes:
+        tokens: Whether texts are told piece by piece.
+        heard: Hears each event as it is, once it is on record.
+        stop: Set it to stop the run; whoever else stops the run sets it, too.
+    """
+
+    tokens: bool
+    heard: Heard
+    stop: asyncio.Event
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,18 +71,18 @@ class Errand:
         input: What it begins or goes on with.
         settings: What it may do.
         config: LangChain's configuration, without a thread.
-        tokens: Whether texts are told piece by piece.
         goes_on: Whether it has begun before.
         gives_way: Whether it is left alone if its owner was told to stop it meanwhile.
+        following: How it is followed and stopped by whoever calls it.
     """
 
     record: RunRecord
     input: Input = None
     settings: RunSettings | None = None
     config: RunnableConfig | None = None
-    tokens: bool = False
     goes_on: bool = False
     gives_way: bool = False
+    following: Following = field(default_factory=Following)
 
     @property
     def run_id(self) -> str:
@@ -83,7 +97,7 @@ class Errand:
     def call(self, given: Input, settings: RunSettings | None) -> Call:
         """What the graph is called with."""
         config = merge_configs(self.config or {}, config_of(self.thread_id))
-        config = config if self.tokens else without_tokens(config)
+        config = config if self.following.get("tokens") else without_tokens(config)
         return Call(given, settings, config, self.run_id)
 
 
@@ -94,6 +108,7 @@ class Work:
         errand: What the run is called with.
         log: Takes its events.
         has_begun: Whether it is in the book, and its thread is held here.
+        is_resting: Whether it heeds no further answer: who gives one goes on with the run.
         is_known: Set once it has begun, or somebody else turns out to work on it.
     """
 
@@ -109,15 +124,19 @@ class Work:
         self.log = log
         self.has_begun = False
         self.is_known = asyncio.Event()
+        self.is_resting = False
         self._bench = bench
-        self._stop = asyncio.Event()
+        self._stop = errand.following.get("stop") or asyncio.Event()
+        self._at_once = asyncio.Event()
         self._answers: list[Request] = []
         self._since = bench.clock()
         self._rests = Rests(log, errand.run_id, goes_on=errand.goes_on)
 
-    def stop(self) -> None:
+    def stop(self, *, at_once: bool = False) -> None:
         """Stop the run, and let it come to rest."""
         self._stop.set()
+        if at_once:
+            self._at_once.set()
 
     async def heed(self, request: Request) -> None:
         """Do what is asked of the run."""
@@ -132,15 +151,39 @@ class Work:
                 await note_answers(request, self._bench.storage.journal)
 
     async def done(self) -> RunResult:
-        """Work on the run until it rests.
+        """Work on the run until it rests, as the owner of its thread from the first to the last.
 
         Raises:
             UsageError: The input cannot be used, or another run works on the thread.
             ModelCallError: The thinking or planning model could not be reached.
             StorageError: What happened cannot be kept.
+            ThreadLostError: The thread is another's now.
         """
+        bench, errand = self._bench, self.errand
+        async with alone(bench.graph, config_of(errand.thread_id)) as owner:
+            if errand.gives_way and await self._was_stopped():
+                raise RunStopped
+            with owner.at_work() if owner else nullcontext():
+                await bench.book.begin(
+                    errand.record.replace(outcome="running", updated_at=bench.clock())
+                )
+                self.has_begun = True
+                self.is_known.set()
+                await self._drop_what_is_past()
+                await self._forget_texts()
+                outcome = "interrupted"
+                try:
+                    result = await self._logged()
+                    outcome = result.outcome
+                    return result
+                finally:
+                    if not (owner and owner.is_lost):
+                        await bench.book.update(errand.run_id, cast("Any", outcome), bench.clock())
+
+    async def _logged(self) -> RunResult:
+        """Work on the run, and write down what happens to the last event."""
         writing = asyncio.ensure_future(self.log.write())
-        working = asyncio.ensure_future(self._held())
+        working = asyncio.ensure_future(self._worked())
         try:
             await asyncio.wait({writing, working}, return_when=asyncio.FIRST_COMPLETED)
             if writing.done():
@@ -155,29 +198,12 @@ class Work:
             raise
         return result
 
-    async def _held(self) -> RunResult:
-        """Hold the thread from the first to the last."""
-        bench, errand = self._bench, self.errand
-        async with alone(bench.graph, config_of(errand.thread_id)) as owner:
-            if errand.gives_way and await self._was_stopped():
-                raise RunStopped
-            await bench.book.begin(
-                errand.record.replace(outcome="running", updated_at=bench.clock())
-            )
-            self.has_begun = True
-            self.is_known.set()
-            await self._drop_what_is_past()
-            await self._forget_texts()
-            outcome = "interrupted"
-            try:
-                with owner.at_work() if owner else nullcontext(), self._rests:
-                    state = await self._rested()
-                    result = result_of(state, self._rests.seconds, shapes_of(self._bench.graph))
-                    outcome = self._rests.outcome = result.outcome
-                return result
-            finally:
-                if not (owner and owner.is_lost):
-                    await bench.book.update(errand.run_id, cast("Any", outcome), bench.clock())
+    async def _worked(self) -> RunResult:
+        with self._rests:
+            state = await self._rested()
+            result = result_of(state, self._rests.seconds, shapes_of(self._bench.graph))
+            self._rests.outcome = result.outcome
+        return result
 
     async def _forget_texts(self) -> None:
         """Remove the prompts and other texts of all runs that are kept no longer."""
@@ -200,14 +226,16 @@ class Work:
                 self._rests.take,
                 stop=self._stop,
                 grace=self._bench.grace,
+                at_once=self._at_once,
             )
-            await self._take(used)
             asks = asks_of(state.get("__interrupt__") or ())
-            if self._stop.is_set() or not asks:
-                return state
-            await self._read_requests()
+            if not self._stop.is_set():
+                # A run that was stopped may not have come to them.
+                await self._take(used)
+                await self._read_requests()
             command = bound_resumption(asks, answers_in(self._answers, asks))
-            if not command.resume:
+            self.is_resting = self._stop.is_set() or not command.resume
+            if self.is_resting:
                 return state
             # The run has its settings by now.
             given, settings = command, None
@@ -219,6 +247,9 @@ class Work:
         config = config_of(self.errand.thread_id)
         snapshot: StateSnapshot = await cast("Any", self._bench.graph).aget_state(config)
         asks = asks_of(snapshot.interrupts)
+        keys = {ask.key for ask in asks}
+        # Where the steps asked, the answer is on record for them; else it is past.
+        await self._take([each for each in self._answers if keys.isdisjoint(each.answers)])
         command = bound_resumption(asks, answers_in(self._answers, asks))
         return command if command.resume else None
 

@@ -7,9 +7,9 @@ import pty
 
 import pytest
 
-from replan.cli.asking import Desk, Quit, answer
-from replan.cli.interview import Interview
-from replan.cli.keyboard import Keyboard
+from replan.cli.desk.dialogs import Desk, Quit, answer
+from replan.cli.desk.interview import Interview
+from replan.cli.desk.keyboard import Keyboard
 from replan.errors import StorageError
 from replan.runs.asks import Ask
 
@@ -233,14 +233,14 @@ async def test_what_is_said_after_a_withdrawn_question_begins_a_line(desk, seen)
 
 
 class Talk:
-    """What an interview notes and when it talks."""
+    """What an interview gives and when it talks."""
 
-    def __init__(self, desk, note=None):
-        self.noted, self.turns = {}, []
-        self.interview = Interview(desk, note=note or self.note, talking=self.turns.append)
+    def __init__(self, desk, give=None):
+        self.given, self.turns = {}, []
+        self.interview = Interview(desk, give=give or self.give, talking=self.turns.append)
 
-    async def note(self, asked, given):
-        self.noted[asked.key] = given
+    async def give(self, asked, given):
+        self.given[asked.key] = given
 
 
 async def test_questions_are_asked_in_their_order_each_once(desk, seen):
@@ -248,10 +248,11 @@ async def test_questions_are_asked_in_their_order_each_once(desk, seen):
     first, second = ask(), ask(key="2/writer/1", text="When?")
     talk.interview.add(first)
     seen.answers = ["Because.", "Now."]
-    assert await talk.interview.answers_to([first, second]) == {"1/writer/1": "Because."}
-    assert await talk.interview.answers_to([second]) == {"2/writer/1": "Now."}
+    assert await talk.interview.answered([first, second])
+    assert talk.given == {"1/writer/1": "Because."}
+    assert await talk.interview.answered([second])
     await talk.interview.close()
-    assert talk.noted == {"1/writer/1": "Because.", "2/writer/1": "Now."}
+    assert talk.given == {"1/writer/1": "Because.", "2/writer/1": "Now."}
     assert talk.turns == [True, False, True, False]
     assert seen.getvalue().count("When?") == 1
 
@@ -259,8 +260,8 @@ async def test_questions_are_asked_in_their_order_each_once(desk, seen):
 async def test_what_is_left_open_is_not_asked_again(desk, seen):
     talk = Talk(desk)
     seen.answers = [None, None]
-    assert await talk.interview.answers_to([ask(), ask(key="2/writer/1")]) == {}
-    assert await talk.interview.answers_to([ask()]) == {}
+    assert not await talk.interview.answered([ask(), ask(key="2/writer/1")])
+    assert not await talk.interview.answered([ask()])
     await talk.interview.close()
     assert talk.turns == [True, False, True, False]
 
@@ -270,8 +271,8 @@ async def test_keys_that_were_typed_ahead_answer_no_question(desk, person, seen)
     person.types("a", "half a li")
     seen.answers = ["r", "no"]
     talk, asked = Talk(desk), ask("approval", key="1/writer/1", details=CALL)
-    given = await talk.interview.answers_to([asked])
-    assert given == {"1/writer/1": {"action": "reject", "reason": "no"}}
+    assert await talk.interview.answered([asked])
+    assert talk.given == {"1/writer/1": {"action": "reject", "reason": "no"}}
     await talk.interview.close()
 
 
@@ -284,9 +285,18 @@ async def test_a_line_for_a_withdrawn_question_answers_no_other_one(desk, person
     await keyboard._coming  # noqa: SLF001 - by then the line was read
     seen.answers = ["r", "no"]
     talk = Talk(desk)
-    given = await talk.interview.answers_to([ask("approval", details=CALL)])
-    assert given["1/writer/1"]["action"] == "reject"
+    assert await talk.interview.answered([ask("approval", details=CALL)])
+    assert talk.given["1/writer/1"]["action"] == "reject"
     await talk.interview.close()
+
+
+async def test_the_same_key_is_asked_again_once_it_was_answered(desk, seen):
+    talk = Talk(desk)
+    seen.answers = ["Because.", "Indeed."]
+    assert await talk.interview.answered([ask()])
+    assert await talk.interview.answered([ask()])
+    await talk.interview.close()
+    assert talk.given == {"1/writer/1": "Indeed."}
 
 
 async def test_an_answer_that_cannot_be_kept_is_an_error(desk, seen):
@@ -296,6 +306,6 @@ async def test_an_answer_that_cannot_be_kept_is_an_error(desk, seen):
     talk = Talk(desk, fail)
     seen.answers = ["Because."]
     with pytest.raises(StorageError):
-        await talk.interview.answers_to([ask()])
+        await talk.interview.answered([ask()])
     with pytest.raises(StorageError):
         await talk.interview.close()

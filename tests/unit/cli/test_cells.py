@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from replan.cli.cells import cut, folded, harmless, one_line, padded, steady, wrapped
+from replan.cli.views.cells import cut, folded, harmless, one_line, padded, steady, wrapped
 
 
 @pytest.mark.parametrize(

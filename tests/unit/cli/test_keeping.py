@@ -1,27 +1,17 @@
-"""Where runs are kept, how one is named, and that one process at a time works on it."""
+"""Where runs are kept, and how one is named."""
 
 import os
 import stat
-import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-import warm
-from replan.cli.holding import holding
-from replan.cli.keeping import Place, found, opened, place_of
+from replan.cli.kept.place import Place, found, opened, place_of
 from replan.errors import ConfigurationError, InputError
 from replan.ports.run_book import RunRecord
 from replan_local.report import write_whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-HOLD = """\
-import signal, sys
-from replan.cli.holding import holding
-with holding(sys.argv[1]):
-    print("held", flush=True)
-    signal.pause()
-"""
 
 
 def test_the_option_goes_before_the_environment_and_that_before_the_own_file(data_folder):
@@ -76,42 +66,19 @@ async def test_a_run_is_found_by_the_beginning_of_its_id():
         assert "aaaaaaaa2, aaaaaaaa1. Write more of it." in str(caught.value)
 
 
-def test_a_run_is_held_by_one_process_until_it_ends():
-    with warm.Process(["-c", HOLD, "run"], stdout=subprocess.PIPE) as other:
-        assert other.stdout.readline() == "held\n"
-        with pytest.raises(InputError, match="Another process works on run"), holding("run"):
-            pass
-        other.kill()
-    with holding("run"):
-        pass
-
-
-def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
-    (tmp_path / "replan").write_text("a file")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    with pytest.raises(InputError, match="The run cannot be held: "), holding("run"):
-        pass
-
-
 def test_a_place_tells_neither_its_key_nor_its_password_where_it_is_printed():
     place = place_of("postgresql://u:word@h/db", {"REPLAN_STORAGE_KEY": "a key"})
     assert "word" not in repr(place)
     assert "a key" not in repr(place)
 
 
-def test_locks_are_for_this_user_alone_and_reports_follow_the_umask(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+def test_reports_follow_the_umask(tmp_path):
     before = os.umask(0)
     try:
-        with holding("run"):
-            (lock,) = (tmp_path / "replan" / "held").iterdir()
-            modes = [stat.S_IMODE(each.stat().st_mode) for each in (lock, lock.parent)]
         write_whole(tmp_path / "open.md", "text")
         os.umask(0o077)
         write_whole(tmp_path / "closed.md", "text")
     finally:
         os.umask(before)
-    assert modes == [0o600, 0o700]
     files = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.glob("*.md")}
     assert files == {"open.md": 0o666, "closed.md": 0o600}

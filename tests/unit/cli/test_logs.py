@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from replan.cli.logs import logging_to, off_the_screen
+from replan.cli.kept.log_file import logging_to, off_the_screen
 from replan.errors import InputError
 from replan.secrets.sources import learn_environment
 

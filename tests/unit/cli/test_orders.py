@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from replan.cli.orders import Order, kept, limits_of, order_from, order_of, settings_of_run
+from replan.cli.kept.orders import Order, kept, limits_of, order_from, order_of, settings_of_run
 from replan.errors import InputError
 from replan.state.limits import Limits
 

@@ -3,8 +3,8 @@
 import pytest
 
 from replan import Host, Limits, Price, Specialist, Team
-from replan.cli.bounds import dearest_token
-from replan.cli.outlook import KnownTeam, outlook, outlook_lines
+from replan.cli.preview import dearest_token
+from replan.cli.views.outlook import KnownTeam, outlook, outlook_lines
 from replan.plan import PlanDocument
 from replan.testing import ScriptedModel
 

@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan.cli.plan_file import PlanFile
+from replan.cli.kept.plan_file import PlanFile
 from replan.errors import InputError, ReplanError
 from replan.events.types import PlanCreated, PlanUpdated, SpecialistCompleted
 from replan.plan import PlanDocument

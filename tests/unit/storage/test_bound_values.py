@@ -10,9 +10,9 @@ from sqlalchemy import MetaData, inspect, select, text, update
 
 from old_storage import FORMATS, KINDS, changing, lay_out, picture
 from replan import StorageError, open_storage
-from replan.adapters.storage import formats
 from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.stored_values.sealing import UNPLACED, cipher_of
+from replan.adapters.storage.tables import formats
 from replan.ports.journal import Attempt
 from replan.ports.run_book import KeptText, Request, RunRecord
 from replan.state.results import SpecialistResult

@@ -18,7 +18,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.storage import holding
+from replan.adapters.storage.holds import thread_holds
 from replan.ports.run_book import RunRecord
 from states import state_of
 
@@ -50,7 +50,7 @@ class Bench:
 @pytest.fixture(autouse=True)
 def no_moment(monkeypatch):
     """Nobody here was killed just now, so that nobody need wait for a hold to fall."""
-    monkeypatch.setattr(holding, "MOMENT", 0.01)
+    monkeypatch.setattr(thread_holds, "MOMENT", 0.01)
 
 
 @pytest.fixture

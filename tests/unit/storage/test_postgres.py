@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from replan import ConfigurationError, StorageError, open_storage
-from replan.adapters.storage.formats import FORMAT
 from replan.adapters.storage.postgres import shown
+from replan.adapters.storage.tables.formats import FORMAT
 
 
 async def refused(address, *, match, **options):

@@ -20,7 +20,7 @@ from replan import (
     ThreadBusyError,
     open_storage,
 )
-from replan.adapters.storage.formats import FORMAT
+from replan.adapters.storage.tables.formats import FORMAT
 from replan.ports.journal import Attempt
 
 FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")

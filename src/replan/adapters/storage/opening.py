@@ -15,13 +15,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
+from replan.adapters.storage.checkpoints.savers import MemorySaver, SqliteSaver
+from replan.adapters.storage.checkpoints.sealed_sqlite import SealedSqliteSaver, show_places
 from replan.adapters.storage.database import Database, Patience
-from replan.adapters.storage.epochs import Epochs
-from replan.adapters.storage.holding import FileHolds, MemoryHolds
-from replan.adapters.storage.savers import MemorySaver, SqliteSaver
-from replan.adapters.storage.sealed_sqlite import SealedSqliteSaver, show_places
-from replan.adapters.storage.sql_journal import SqlJournal
-from replan.adapters.storage.sql_run_book import SqlRunBook
+from replan.adapters.storage.holds.file_holds import Epochs, FileHolds
+from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.sqlite_file import (
     file_errors,
     lock_of,
@@ -33,6 +31,8 @@ from replan.adapters.storage.sqlite_file import (
 from replan.adapters.storage.stored_values.sealing import Seal, SealedSerializer
 from replan.adapters.storage.stored_values.secrecy import Key, new_facts, opened_with
 from replan.adapters.storage.stored_values.serializer import strict_serializer
+from replan.adapters.storage.tables.sql_journal import SqlJournal
+from replan.adapters.storage.tables.sql_run_book import SqlRunBook
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
 from replan.ports.storage import Storage
@@ -158,7 +158,8 @@ async def _postgres_storage(
     address: str, key: Key, patience: float, allow: Sequence[type]
 ) -> AsyncGenerator[Storage]:
     try:
-        from replan.adapters.storage import postgres, sealed_postgres  # noqa: PLC0415 - an extra
+        from replan.adapters.storage import postgres  # noqa: PLC0415 - an extra
+        from replan.adapters.storage.checkpoints import sealed_postgres  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(
             "storage",

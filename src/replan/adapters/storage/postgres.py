@@ -20,15 +20,15 @@ from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import Connection as SyncConnection, NullPool, func, inspect, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from replan.adapters.storage import formats
-from replan.adapters.storage.advisory_holds import AdvisoryHolds
+from replan.adapters.storage.checkpoints.savers import WholeSaver, Work
 from replan.adapters.storage.database import Database, Patience
-from replan.adapters.storage.holding import Holds
-from replan.adapters.storage.savers import WholeSaver, Work
+from replan.adapters.storage.holds.advisory_holds import AdvisoryHolds
+from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.silence import HeardConnection
 from replan.adapters.storage.stored_values.resealing import SEAL
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.stored_values.secrecy import Facts
+from replan.adapters.storage.tables import formats
 from replan.errors import ConfigurationError, StorageError
 from replan.langgraph_inside.checkpoints import MIGRATIONS_TABLE, NEWEST_MIGRATION, known_migrations
 from replan.ports.ownership import Owner
@@ -95,11 +95,7 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
 
 
 def shown(address: str) -> str:
-    """An address without user name and password.
-
-    Raises:
-        ConfigurationError: It is none; what it says instead may hold a password, and is not told.
-    """
+    """An address without user name and password."""
     try:
         parts = conninfo_to_dict(address)
     except psycopg.ProgrammingError:
@@ -115,7 +111,6 @@ def shown(address: str) -> str:
 
 
 def holds_of(address: str, patience: Patience) -> AdvisoryHolds:
-    """The threads that are worked on in a database."""
     silence = _silence(patience.seconds)
     return AdvisoryHolds(lambda: _connect(address, silence, autocommit=True), patience)
 
@@ -167,20 +162,7 @@ async def prepare_database(
     new_facts: Callable[[], Facts],
     opened: Callable[[Facts], Opened],
 ) -> Opened:
-    """Make our tables or upgrade them, in one transaction, then LangGraph's; one process at a time.
-
-    Args:
-        address: The database.
-        where: How it is called in errors.
-        new_facts: What a new database is to keep about itself.
-        opened: Opens it by what it keeps about itself, before anything is changed.
-
-    Returns:
-        What `opened` gave.
-
-    Raises:
-        StorageError: It was written by a newer version, of ours or of LangGraph's saver.
-    """
+    """Make or upgrade our tables in one transaction, then LangGraph's; one process at a time."""
 
     def prepared(connection: SyncConnection) -> Opened:
         facts = formats.known(connection, where)
@@ -208,10 +190,7 @@ async def prepare_database(
 
 
 async def _set_up_saver(address: str) -> None:
-    """Make or upgrade LangGraph's tables.
-
-    Each change is a transaction of its own, which can be done again if it was killed in between.
-    """
+    """Make or upgrade LangGraph's tables, each change in a transaction of its own."""
     connection = await _connect(
         address, HeardConnection.longest, autocommit=True, prepare_threshold=0, row_factory=dict_row
     )

@@ -1,0 +1,1 @@
+"""The checkpoints of LangGraph, as a storage keeps them."""

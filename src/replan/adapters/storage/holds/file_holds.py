@@ -1,0 +1,128 @@
+"""Threads that are worked on, as locked files beside a SQLite file."""
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from sqlalchemy import delete, select
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from replan.adapters.storage.database import Database
+from replan.adapters.storage.holds.thread_holds import Holds, digest_of, first_epoch
+from replan.adapters.storage.sqlite_file import file_errors
+from replan.adapters.storage.tables.schema import threads
+from replan.ports.ownership import Owner
+
+
+class Epochs:
+    """How often each thread was taken, in a SQLite file."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def raised(self, thread_id: str) -> int:
+        """Count one take more, and give its number."""
+        first = sqlite.insert(threads).values(thread_id=thread_id, epoch=first_epoch())
+        statement = first.on_conflict_do_update(
+            index_elements=["thread_id"], set_={"epoch": threads.c.epoch + 1}
+        ).returning(threads.c.epoch)
+
+        async def work(connection: AsyncConnection) -> int:
+            return (await connection.execute(statement)).scalar_one()
+
+        return await self._database.write(work)
+
+    async def current(self, thread_id: str) -> int:
+        """The number of the newest take; 0 if there is none."""
+        query = select(threads.c.epoch).where(threads.c.thread_id == thread_id)
+        return await self._database.read(lambda connection: connection.scalar(query)) or 0
+
+    async def forget(self, thread_id: str) -> None:
+        """Forget a thread that is removed."""
+        statement = delete(threads).where(threads.c.thread_id == thread_id)
+        await self._database.write(lambda connection: connection.execute(statement))
+
+
+class FileHolds(Holds):
+    """A lock file for each thread that is worked on, in a folder beside the SQLite file."""
+
+    def __init__(self, path: Path, epochs: Epochs) -> None:
+        super().__init__(str(path))
+        self._folder = Path(f"{path}.held")
+        self._epochs = epochs
+        self._locks: dict[str, tuple[FileLock, os.stat_result | None]] = {}
+
+    async def forget(self, thread_id: str) -> None:
+        """Forget the number of a thread that is held, and removed."""
+        await self._epochs.forget(thread_id)
+
+    async def _take(self, owner: Owner) -> int:
+        if not await asyncio.to_thread(self._locked, owner.thread_id):
+            return 0
+        return await self._epochs.raised(owner.thread_id)
+
+    async def _is_taken(self, thread_id: str) -> bool:
+        return await asyncio.to_thread(self._is_locked, thread_id)
+
+    async def _leave(self, owner: Owner) -> None:
+        if owner.thread_id in self._locks:
+            lock, file = self._locks.pop(owner.thread_id)
+            # While it is held: who has opened it meanwhile finds out, and opens it anew.
+            if _is_there(lock, file):
+                with suppress(OSError):
+                    await asyncio.to_thread(Path(lock.lock_file).unlink)
+            lock.release()
+
+    async def _look_after(self) -> None:
+        for owner in self._held.values():
+            lock, file = self._locks[owner.thread_id]
+            if owner.is_lost or await asyncio.to_thread(_is_there, lock, file):
+                continue
+            # Somebody has cleaned up. Who came since then has taken the thread.
+            lock.release()
+            is_locked = await asyncio.to_thread(self._locked, owner.thread_id)
+            if not is_locked or await self._epochs.current(owner.thread_id) != owner.epoch:
+                owner.lose()
+
+    def _is_locked(self, thread_id: str) -> bool:
+        lock = self._lock_of(thread_id)
+        if not Path(lock.lock_file).exists():
+            return False
+        with file_errors(Path(self.where)):
+            try:
+                lock.acquire()
+            except Timeout:
+                return True
+        lock.release()
+        return False
+
+    def _lock_of(self, thread_id: str) -> FileLock:
+        path = self._folder / f"{digest_of(thread_id).hex()}.lock"
+        return FileLock(path, timeout=0, mode=0o600, thread_local=False)
+
+    def _locked(self, thread_id: str) -> bool:
+        lock = self._lock_of(thread_id)
+        with file_errors(Path(self.where)):
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            try:
+                lock.acquire()
+            except Timeout:
+                return False
+        self._locks[thread_id] = lock, _file_at(lock)
+        return True
+
+
+def _is_there(lock: FileLock, file: os.stat_result | None) -> bool:
+    """Whether the file that is locked is the one that others find."""
+    found = _file_at(lock)
+    return file is not None and found is not None and os.path.samestat(file, found)
+
+
+def _file_at(lock: FileLock) -> os.stat_result | None:
+    try:
+        return Path(lock.lock_file).stat()
+    except OSError:
+        return None

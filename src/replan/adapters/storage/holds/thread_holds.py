@@ -1,0 +1,193 @@
+"""One run at a time works on a thread: it holds the thread for as long as its process lives.
+
+Each take of a thread raises its number, its epoch, and what an earlier owner writes is refused. So
+a hold that falls unnoticed does no harm; it is looked after all the same, since a run whose thread
+was taken should end soon, and one whose thread was not should keep it.
+"""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from replan.adapters.storage.uninterrupted import uninterrupted
+from replan.errors import StorageError, ThreadBusyError
+from replan.ports.ownership import Owner, owner_in
+
+MOMENT = 1.0
+"""Seconds: longer than the hold of a process takes to fall that was killed just now."""
+
+BEAT = 1.0
+"""Seconds from one look after the holds to the next."""
+
+_POLL = 0.05
+
+logger = logging.getLogger(__name__)
+
+
+class Holds(ABC):
+    """Threads that are worked on, by whatever process that has the same storage open.
+
+    Attributes:
+        where: The storage.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self._held: dict[str, Owner] = {}
+        self._next_look: asyncio.TimerHandle | None = None
+        self._look: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def holding(self, thread_id: str) -> AsyncGenerator[Owner]:
+        """Hold a thread while this lasts; a process that is killed lets go.
+
+        Raises:
+            ThreadBusyError: Another run holds it.
+            StorageError: Nobody can say.
+        """
+        owner, latest = Owner(self.where, thread_id), time.monotonic() + MOMENT
+        try:
+            # Not stopped in the middle: a lock that nobody knows of would stay.
+            while not await uninterrupted(self._taken(owner)):
+                if time.monotonic() > latest:
+                    raise ThreadBusyError(thread_id)
+                await asyncio.sleep(_POLL)
+            yield owner
+        finally:
+            await uninterrupted(self._let_go(owner))
+
+    async def is_held(self, thread_id: str) -> bool:
+        """Whether somebody works on a thread now, in whatever process.
+
+        Raises:
+            StorageError: Nobody can say.
+        """
+        return thread_id in self._held or await self._is_taken(thread_id)
+
+    def epoch_of(self, thread_id: str) -> int | None:
+        """The number of the take by which a thread is held here; None if it is not."""
+        owner = self._held.get(thread_id)
+        return (owner and owner.epoch) or None
+
+    async def close(self) -> None:
+        """Look after nothing any more."""
+        if self._next_look is not None:
+            self._next_look.cancel()
+        if self._look is not None:
+            await asyncio.wait({self._look})
+
+    @asynccontextmanager
+    async def owning(self, thread_id: str) -> AsyncGenerator[None]:
+        """Do something as the owner of a thread: who is it already, or else who holds it for this.
+
+        Raises:
+            ThreadBusyError: Another run holds it.
+            StorageError: Nobody can say.
+        """
+        if owner_in(self.where, thread_id) is not None:
+            yield
+            return
+        async with self.holding(thread_id) as owner:
+            with owner.at_work():
+                yield
+
+    @abstractmethod
+    async def forget(self, thread_id: str) -> None:
+        """Forget the number of a thread that is held, and removed."""
+
+    @abstractmethod
+    async def _take(self, owner: Owner) -> int:
+        """Take the thread, and give the number of this take; 0 if another process has it."""
+
+    @abstractmethod
+    async def _is_taken(self, thread_id: str) -> bool:
+        """Whether another process has the thread."""
+
+    @abstractmethod
+    async def _leave(self, owner: Owner) -> None:
+        """Give the thread back; one that fell is none any more."""
+
+    @abstractmethod
+    async def _look_after(self) -> None:
+        """See that the holds still stand: what fell is taken again, or is lost."""
+
+    async def _taken(self, owner: Owner) -> bool:
+        async with self._turn:
+            if owner.thread_id in self._held:
+                return False
+            self._held[owner.thread_id] = owner
+            owner.epoch = await self._take(owner)
+            if not owner.epoch:
+                del self._held[owner.thread_id]
+            elif self._next_look is None:
+                self._schedule()
+            return bool(owner.epoch)
+
+    async def _let_go(self, owner: Owner) -> None:
+        async with self._turn:
+            if self._held.get(owner.thread_id) is not owner:
+                return
+            try:
+                await self._leave(owner)
+            finally:
+                del self._held[owner.thread_id]
+            if self._next_look is not None and not self._held:
+                self._next_look.cancel()
+                self._next_look = None
+
+    def _schedule(self) -> None:
+        self._next_look = asyncio.get_running_loop().call_later(BEAT, self._begin_look)
+
+    def _begin_look(self) -> None:
+        self._look = asyncio.ensure_future(self._looked())
+
+    async def _looked(self) -> None:
+        async with self._turn:
+            self._next_look = None
+            try:
+                await self._look_after()
+            except StorageError as error:
+                # Whose a thread is cannot be said now, so what is written fails by itself.
+                logger.warning("holds cannot be looked after", extra={"error": str(error)})
+            if self._held:
+                self._schedule()
+
+
+class MemoryHolds(Holds):
+    """The threads of one process, whose holds cannot fall."""
+
+    def __init__(self) -> None:
+        super().__init__(f":memory:{id(self)}")
+        self._epochs = 0
+
+    async def forget(self, thread_id: str) -> None:
+        """Nothing is kept of a thread that nobody holds."""
+
+    async def _take(self, owner: Owner) -> int:
+        self._epochs += 1
+        return self._epochs
+
+    async def _is_taken(self, thread_id: str) -> bool:
+        return False
+
+    async def _leave(self, owner: Owner) -> None:
+        pass
+
+    async def _look_after(self) -> None:
+        pass
+
+
+def digest_of(thread_id: str) -> bytes:
+    """Name a thread by 16 bytes, whatever its id is."""
+    return hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def first_epoch() -> int:
+    """The number of the first take of a thread; no other thread of its name ever had it."""
+    return secrets.randbits(48)

@@ -1,0 +1,123 @@
+"""The format of storage: how it is made, known and upgraded, the same in SQLite and PostgreSQL.
+
+Everything here works in the transaction that is open on a connection, so that a process that is
+killed leaves what was there before.
+"""
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from sqlalchemy import Connection, insert, inspect, literal, select, update
+from sqlalchemy.schema import CreateIndex, CreateTable, DropTable
+
+from replan.adapters.storage.faults import DAMAGED
+from replan.adapters.storage.stored_values.secrecy import Facts
+from replan.adapters.storage.tables.migrations import MIGRATIONS, Migration
+from replan.adapters.storage.tables.schema import facts as facts_table, metadata
+from replan.errors import StorageError
+
+FORMAT = len(MIGRATIONS) + 1
+"""The format that this version makes, and to which it upgrades older ones."""
+
+LEFT = f"It was left as it was. {DAMAGED.fix}"
+"""What to do with what is damaged, where nothing of it was touched."""
+
+_NEEDED = frozenset({"salt", "token"})
+
+
+def known(connection: Connection, where: str) -> Facts:
+    """Read what storage keeps about itself; nothing if there is none."""
+    tables = _tables_in(connection)
+    if facts_table.name not in tables:
+        return {}
+    rows = connection.execute(select(facts_table))
+    facts = {str(row.name): bytes(row.value) for row in rows}
+    try:
+        found, release = _format_of(connection), facts.get("release", b"").decode()
+    except ValueError as error:
+        raise StorageError(where, DAMAGED.problem, LEFT) from error
+    if found > FORMAT:
+        release = release or "a newer release"
+        raise StorageError(
+            where,
+            f"It was written by a newer version of Replan ({release}, format {found}; this one "
+            f"knows format {FORMAT}).",
+            "It was left as it was: upgrade Replan, or name another place.",
+        )
+    # What tables an older format has, its migrations know.
+    has_tables = 0 < found < FORMAT or (found == FORMAT and tables >= metadata.tables.keys())
+    if facts and not (has_tables and facts.keys() >= _NEEDED):
+        raise StorageError(where, DAMAGED.problem, LEFT)
+    return facts
+
+
+def make(connection: Connection, facts: Facts, where: str) -> None:
+    _drop_remains(connection, where)
+    for table in metadata.sorted_tables:
+        connection.execute(CreateTable(table))
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            connection.execute(CreateIndex(index))
+    for name, value in {**facts, "release": b""}.items():
+        connection.execute(insert(facts_table).values(name=name, value=value))
+    if not _is_sqlite(connection):
+        connection.execute(insert(facts_table).values(name="version", value=b""))
+    _sign(connection, FORMAT)
+
+
+def upgrade(
+    connection: Connection, where: str, migrations: Sequence[Migration] = MIGRATIONS
+) -> bool:
+    """Bring storage of an older format to the newest."""
+    found = _format_of(connection)
+    for migrate in migrations[found - 1 :]:
+        migrate(connection)
+    is_older = found <= len(migrations)
+    if is_older:
+        _sign(connection, len(migrations) + 1)
+    if not _tables_in(connection) >= metadata.tables.keys():
+        raise StorageError(where, DAMAGED.problem, LEFT)
+    return is_older
+
+
+def _format_of(connection: Connection) -> int:
+    """The number of the format; 0 before it is made."""
+    if _is_sqlite(connection):
+        return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    query = select(facts_table.c.value).where(facts_table.c.name == "version")
+    return int(connection.scalar(query) or 0)
+
+
+def _sign(connection: Connection, number: int) -> None:
+    written = {"release": _release()}
+    if _is_sqlite(connection):
+        connection.exec_driver_sql(f"PRAGMA user_version = {number}")
+    else:
+        written["version"] = str(number)
+    for name, value in written.items():
+        row = update(facts_table).where(facts_table.c.name == name)
+        connection.execute(row.values(value=value.encode()))
+
+
+def _tables_in(connection: Connection) -> frozenset[str]:
+    return frozenset(inspect(connection).get_table_names())
+
+
+def _drop_remains(connection: Connection, where: str) -> None:
+    """Drop the empty tables that a killed process left; format 1 was made one table at a time."""
+    there = _tables_in(connection)
+    for table in metadata.sorted_tables:
+        if table.name in there:
+            if connection.scalar(select(literal(1)).select_from(table).limit(1)):
+                raise StorageError(where, DAMAGED.problem, LEFT)
+            connection.execute(DropTable(table))
+
+
+def _release() -> str:
+    try:
+        return version("replan")
+    except PackageNotFoundError:
+        return "0+source"
+
+
+def _is_sqlite(connection: Connection) -> bool:
+    return connection.dialect.name == "sqlite"

@@ -1,0 +1,98 @@
+"""What turns storage of one format into storage of the next.
+
+To add one: change `schema`, write the function, name it last in `MIGRATIONS`, and make a sample
+(`tests/samples/make.py`). A migration speaks SQL of its own and leaves `schema` alone, which is
+that of the newest format only. It holds for SQLite and PostgreSQL, and where something is encrypted
+it is sealed.
+"""
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection, text
+
+from replan.adapters.storage.stored_values.resealing import bind_all_values
+
+Migration = Callable[[Connection], None]
+"""Changes storage inside the transaction that is open on the connection."""
+
+
+def _name_the_release(connection: Connection) -> None:
+    """Make room for the release that wrote the format: an older one can say what to install."""
+    statement = text("INSERT INTO replan_facts (name, value) VALUES ('release', :nothing)")
+    connection.execute(statement, {"nothing": b""})
+
+
+def _tell_keys_apart(connection: Connection) -> None:
+    """Note what services were handed beside what a try is of, which was one key."""
+    added = "ALTER TABLE replan_attempts ADD COLUMN idempotency_key TEXT DEFAULT '' NOT NULL"
+    connection.execute(text(added))
+    connection.execute(text("UPDATE replan_attempts SET idempotency_key = key"))
+
+
+def _number_the_takes(connection: Connection) -> None:
+    """Count how often a thread is taken; an older version would write beside its owner."""
+    table = (
+        "replan_threads (thread_id TEXT NOT NULL, epoch BIGINT NOT NULL, PRIMARY KEY (thread_id))"
+    )
+    connection.execute(text(f"CREATE TABLE IF NOT EXISTS {table}"))
+
+
+def _own_threads_and_bind_values(connection: Connection) -> None:
+    _number_the_takes(connection)
+    bind_all_values(connection)
+
+
+_NUMBERED = """
+UPDATE replan_events SET seq = numbered.number
+FROM (
+    SELECT id, row_number() OVER (PARTITION BY run_id ORDER BY id) AS number FROM replan_events
+) AS numbered
+WHERE numbered.id = replan_events.id
+"""
+
+
+def _number_events_and_take_requests(connection: Connection) -> None:
+    """Number the events of each run, and make room for what others ask of a run."""
+    connection.execute(text("ALTER TABLE replan_events ADD COLUMN seq BIGINT DEFAULT 0 NOT NULL"))
+    connection.execute(text(_NUMBERED))
+    connection.execute(text("DROP INDEX IF EXISTS replan_events_by_run"))
+    index = "replan_events_by_number ON replan_events (run_id, seq)"
+    connection.execute(text(f"CREATE UNIQUE INDEX {index}"))
+    binary = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+    columns = (
+        "run_id TEXT NOT NULL, name TEXT NOT NULL, kind VARCHAR(32) NOT NULL, "
+        f"at VARCHAR(32) NOT NULL, value {binary} NOT NULL, taken_at VARCHAR(32)"
+    )
+    table = f"replan_requests ({columns}, PRIMARY KEY (run_id, name))"
+    connection.execute(text(f"CREATE TABLE {table}"))
+
+
+def _keep_texts_and_labels(connection: Connection) -> None:
+    """Make room for the long texts of events, and for what runs are found by.
+
+    An older version would leave both behind when it removes a run.
+    """
+    binary = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+    texts = (
+        "replan_texts (run_id TEXT NOT NULL, ref VARCHAR(64) NOT NULL, at VARCHAR(32) NOT NULL, "
+        f"text {binary} NOT NULL, PRIMARY KEY (run_id, ref))"
+    )
+    labels = (
+        "replan_labels (run_id TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, "
+        "PRIMARY KEY (run_id, name))"
+    )
+    for table in (texts, labels):
+        connection.execute(text(f"CREATE TABLE {table}"))
+    connection.execute(text("CREATE INDEX replan_texts_by_time ON replan_texts (at)"))
+    by_value = "replan_labels_by_value ON replan_labels (name, value)"
+    connection.execute(text(f"CREATE INDEX {by_value}"))
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _name_the_release,
+    _tell_keys_apart,
+    _own_threads_and_bind_values,
+    _number_events_and_take_requests,
+    _keep_texts_and_labels,
+)
+"""From format 1 to 2, and so on."""

@@ -1,0 +1,180 @@
+"""Go on with a run that was killed, interrupted, asked something or ended by a limit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import JsonValue
+
+from replan.calling import Graph
+from replan.cli.carry_out import at_the_terminal, attempted, finished
+from replan.cli.kept.orders import Order, order_from
+from replan.cli.kept.place import check_idle, found, opened, short
+from replan.cli.kept.plan_text import read_plan_text
+from replan.cli.kept.signature import effects_of, is_signed, own_name
+from replan.cli.process import CODES, INCOMPLETE
+from replan.cli.session import Session
+from replan.cli.site import Site
+from replan.cli.views.cells import harmless
+from replan.errors import InputError
+from replan.graph.branches import specialist_node
+from replan.plan.model import TaskPlan
+from replan.ports.run_book import RunRecord
+from replan.runs.asks import PLAN, Ask, changed_plan, read_answers
+from replan.runs.looking import RunView
+from replan.runs.past import past_events
+from replan.runs.result import RunResult
+from replan.runs.service import Runtime
+from replan.state.cuts import CUTS
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import Limits, RunSettings
+from replan.state.rules import limit_value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """How a run is to go on.
+
+    Attributes:
+        run: The run's id, or its beginning.
+        answers: Answers, as the command line has them.
+        plan: A file with the changed plan, for a run that waits for a word on it.
+        limits: New limits.
+        changes: Fields of the order that are other now, such as the team file's place.
+    """
+
+    run: str
+    answers: Sequence[str] = ()
+    plan: Path | None = None
+    limits: Limits | None = None
+    changes: Mapping[str, Any] | None = None
+
+
+def carry_on(wish: Wish, site: Site) -> int:
+    """Go on with a run until it ends, asks or is stopped, and give the exit code."""
+    return attempted(lambda: _carried_on(wish, site), site)
+
+
+async def _carried_on(wish: Wish, site: Site) -> int:
+    if not site.place.outlives:
+        raise InputError("What was kept in memory is gone. Name a file or a database.")
+    async with opened(site.place) as storage:
+        record = await found(storage.runs, wish.run)
+        await check_idle(storage, record)
+        order = _order_of(record, wish, site)
+        at_work = at_the_terminal(record.run_id, order, storage, site)
+        async with at_work as (runtime, introduced):
+            view = await runtime.look(record.run_id)
+            answers = _read(wish, view.waiting)
+            is_raised = wish.limits is not None and view.state.get("limit_reached")
+            if view.state.get("is_completed") and not is_raised:
+                return _told_as_over(view, site)
+            _check_team(view.state, runtime.graph)
+            made = [artifact for result in view.results for artifact in result.artifacts]
+            session = introduced(made, is_known=True)
+            session.recall(past_events(view.state, view.results))
+            begun = _gone_on(runtime, view, order, wish, answers, session)
+            left = [ask for ask in view.waiting if ask.key not in answers]
+            return await finished(session.followed(begun, left), record.run_id, site)
+
+
+async def _gone_on(
+    runtime: Runtime,
+    view: RunView,
+    order: Order,
+    wish: Wish,
+    answers: Mapping[str, JsonValue],
+    session: Session,
+) -> RunResult:
+    new, run_id = wish.limits and RunSettings(limits=wish.limits), view.run_id
+    if answers:
+        by_key = {ask.key: ask for ask in view.waiting}
+        bound = {key: by_key[key].bound(answer) for key, answer in answers.items()}
+        by = own_name()
+        return await (await runtime.answer(run_id, bound, settings=new, by=by, **session.following))
+    if view.state:
+        by = "replan resume"
+        return await runtime.resume(run_id, settings=new, by=by, **session.following)
+    # It was killed before it had a state, and takes its settings once more.
+    settings = order.settings if new is None else _both(order.settings, new)
+    return await (
+        await runtime.start(order.input, run_id=run_id, settings=settings, **session.following)
+    )
+
+
+def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
+    """Read what the run is to do, with what was said of it now.
+
+    Raises:
+        InputError: Nobody knows that it is this user's own word, and it does what one must mean.
+    """
+    run, changes = short(record.run_id), wish.changes or {}
+    order = order_from(record.order, run)
+    does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)
+    if does:
+        unknown = (
+            f"What run {run} was asked to do was kept by somebody else, on another machine or by "
+            f"an earlier version, or was changed since. It {'; it '.join(does)}."
+        )
+        if not site.asks:
+            raise InputError(f"{unknown} Say with these options what of it you mean.")
+        typer.echo(harmless(unknown))
+        if not typer.confirm("Go on with that?"):
+            raise InputError("Nothing was done.")
+    return order.replace(**changes)
+
+
+def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
+    """The settings of an order with new ones on top; fields that nobody set stay unset."""
+    fields = {} if order is None else order.model_dump(exclude_unset=True)
+    limits = {**fields.get("limits", {}), **new.limits.model_dump(exclude_unset=True)}
+    return RunSettings.model_validate({**fields, "limits": limits})
+
+
+def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    """Read the answers of the command line.
+
+    Raises:
+        InputError: They fit nothing that is asked.
+    """
+    if wish.answers and not asks:
+        raise InputError("This run asks nothing. Go on with it without --answer.")
+    answers = read_answers(wish.answers, asks)
+    if wish.plan is not None:
+        if not any(ask.kind == PLAN for ask in asks):
+            raise InputError("This run does not wait for a word on its plan: leave --plan away.")
+        answers[PLAN] = changed_plan(read_plan_text(wish.plan))
+    return answers
+
+
+def _check_team(state: EnhancedState, graph: Graph) -> None:
+    """See to it that nobody else does the work of a specialist who is not there any more.
+
+    Raises:
+        InputError: An open step names a specialist whom the team does not have.
+    """
+    nodes = {node.casefold() for node in graph.nodes}
+    for step in (state.get("current_plan") or TaskPlan()).open_steps():
+        for name in step.specialists:
+            if specialist_node(name).casefold() not in nodes:
+                raise InputError(
+                    f"Step {step.id} is for @{name}, whom the team does not have. "
+                    "Name a team file that has it with --team."
+                )
+
+
+def _told_as_over(view: RunView, site: Site) -> int:
+    """Say that a run is over, and what could still be done with it."""
+    run, limit = short(view.run_id), view.state.get("limit_reached", "")
+    lines = [f"run {run} is over: {view.outcome}"]
+    if limit in CUTS:
+        lines.append(f"its answer is not whole: {CUTS[limit]}")
+    if limit and limit not in CUTS:
+        lines.append(f"the limit {limit}={limit_value(view.state, limit):g} ended it")
+        lines.append(f"go on with: {site.resume(view.run_id)} --limit {limit}=NUMBER")
+    else:
+        lines.append(f"see it with: replan show {run}{site.place.option}")
+    site.output.write("".join(f"{line}\n" for line in lines))
+    return CODES.get(view.outcome, INCOMPLETE)

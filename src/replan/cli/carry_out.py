@@ -1,0 +1,128 @@
+"""Carry out one order of the terminal and tell how it went."""
+
+import errno
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+from replan.calling import check_input
+from replan.cli.kept.log_file import logging_to
+from replan.cli.kept.orders import Order, kept, prepared
+from replan.cli.kept.place import opened, short
+from replan.cli.kept.plan_file import PlanFile
+from replan.cli.kept.signature import signed
+from replan.cli.process import INCOMPLETE, WRONG_USE
+from replan.cli.session import Session
+from replan.cli.site import Site
+from replan.cli.views.cells import harmless
+from replan.cli.views.notices import tracing_notice
+from replan.cli.views.teller import seconds, teller
+from replan.errors import ReplanError, UsageError
+from replan.own_loop import completed
+from replan.plan.markdown.seal import origin_of
+from replan.ports.built_in import built_in_models
+from replan.ports.storage import Storage
+from replan.runs.result import RunResult
+from replan.runs.service import Runtime
+from replan.runtime import open_runtime
+from replan.state.results import Artifact
+
+
+def carry_out(order: Order, site: Site) -> int:
+    """Run an order until it ends, asks or is stopped, and give the exit code."""
+    return attempted(lambda: _carried_out(order, site), site)
+
+
+def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
+    """Do what concerns kept runs; what goes wrong is one message and an exit code."""
+    try:
+        with logging_to(site.log_file):
+            return completed(work)
+    except UsageError as error:
+        code, complaint = WRONG_USE, str(error)
+    except ReplanError as error:
+        code, complaint = INCOMPLETE, str(error)
+    except OSError as error:
+        # A reader that went away wants no message, and a file that has a name is not the output.
+        if error.errno == errno.EPIPE or error.filename is not None:
+            raise
+        code, complaint = INCOMPLETE, f"The output cannot be written: {error.strerror}."
+    site.complain(f"replan: {harmless(complaint)}")
+    return code
+
+
+async def _carried_out(order: Order, site: Site) -> int:
+    run_id = uuid4().hex
+    async with (
+        opened(site.place) as storage,
+        at_the_terminal(run_id, order, storage, site) as (runtime, introduced),
+    ):
+        check_input(runtime.graph, order.input)
+        session = introduced()
+
+        async def begun() -> RunResult:
+            run = await runtime.start(
+                order.input,
+                run_id=run_id,
+                settings=order.settings,
+                title=order.title,
+                labels=order.labels,
+                order=signed(kept(order), run_id) if site.place.outlives else kept(order),
+                **session.following,
+            )
+            return await run
+
+        return await finished(session.followed(begun()), run_id, site)
+
+
+@asynccontextmanager
+async def at_the_terminal(
+    run_id: str, order: Order, storage: Storage, site: Site
+) -> AsyncGenerator[tuple[Runtime, Callable[..., Session]]]:
+    """Open what works on a run, and give with it what introduces the run.
+
+    Raises:
+        UsageError: The graph cannot be built, or the plan cannot be written where it is to be.
+    """
+    plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
+    ready = prepared(order, site.environment, storage=storage)
+
+    def introduced(made: Sequence[Artifact] = (), *, is_known: bool = False) -> Session:
+        told = teller(
+            site.manner,
+            site.output,
+            site.errors,
+            workspace=ready.workspace,
+            terminal=site.environment.get("TERM", ""),
+            clock=seconds,
+            made=made,
+        )
+        if traced := tracing_notice(site.environment):
+            site.complain(traced)
+        if site.tells_all:
+            if site.place.outlives:
+                site.complain(f"run {short(run_id)}")
+            built_in = built_in_models().get(str(ready.model))
+            if built_in is not None and not is_known:
+                told.say(built_in.notice)
+        return Session(run_id, runtime, site, told, plan_file)
+
+    async with open_runtime(ready.graph, storage=storage, grace=site.grace) as runtime:
+        yield runtime, introduced
+
+
+async def finished(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> int:
+    """Give the exit code of a run; one that breaks off says why, and how to go on.
+
+    Raises:
+        UsageError: The input cannot be used.
+    """
+    try:
+        return await work
+    except UsageError:
+        raise
+    except ReplanError as error:
+        go_on = [f"go on with: {site.resume(run_id)}"] if site.place.outlives else []
+        site.complain(f"replan: {harmless(str(error))}", *go_on)
+        return INCOMPLETE

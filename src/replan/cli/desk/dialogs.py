@@ -1,0 +1,219 @@
+"""Ask the person at the terminal: questions, tool calls to approve, plans to approve or edit."""
+
+import asyncio
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TextIO
+
+from pydantic import JsonValue
+from rich.cells import cell_len
+
+from replan.cli.desk.keyboard import Keyboard
+from replan.cli.kept.plan_text import read_plan_text
+from replan.cli.views.cells import folded, harmless, one_line
+from replan.errors import InputError, Mistake
+from replan.plan.markdown.document import PlanDocument
+from replan.runs.asks import (
+    Ask,
+    approval,
+    arguments_of,
+    changed_call,
+    changed_plan,
+    rejection,
+)
+
+_CHOICES = "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: "
+_MARK = "| "
+
+
+class Quit(Exception):  # noqa: N818 - nothing went wrong
+    """The person leaves the question open."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a person answers.
+
+    Attributes:
+        keyboard: What they type on.
+        output: What they read.
+        environment: Names their editor.
+        editing: Called with whether an editor has the terminal now.
+    """
+
+    keyboard: Keyboard
+    output: TextIO
+    environment: Mapping[str, str]
+    editing: Callable[[bool], None] = lambda _: None
+
+    def say(self, text: str) -> None:
+        """Write, at once and harmless."""
+        self.output.write(harmless(text))
+        self.output.flush()
+
+    async def line(self, prompt: str) -> str:
+        """Ask for a line.
+
+        Raises:
+            Quit: The person ends the input.
+        """
+        self.say(prompt)
+        try:
+            line = await self.keyboard.line()
+        except asyncio.CancelledError:
+            # What comes next does not belong behind the prompt.
+            self.say("\n")
+            raise
+        if line is None:
+            self.say("\n")
+            raise Quit
+        return line.strip()
+
+
+async def answer(ask: Ask, desk: Desk) -> JsonValue:
+    """Ask until there is an answer.
+
+    Raises:
+        Quit: The person leaves the question open.
+    """
+    match ask.kind:
+        case "plan":
+            return await _plan_answer(ask, desk)
+        case "approval":
+            return await _approval_answer(ask, desk)
+        case _:
+            return await _question_answer(ask, desk)
+
+
+async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
+    who = f"{one_line(ask.who)} asks: " if ask.who else ""
+    desk.say(f"\n{_as_said(ask.text, who)}\n")
+    if ask.details is not None:
+        desk.say(f"{_as_said(_pretty(ask.details))}\n")
+    while True:
+        line = await desk.line("answer (Ctrl-D to leave it open): ")
+        if line:
+            return line
+
+
+async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
+    who = f"{one_line(ask.who)}: " if ask.who else ""
+    desk.say(f"\n{_as_said(ask.text, who)}\n{_as_said(_pretty(ask.details))}\n")
+    shown = draft = _pretty(_arguments(ask.details))
+
+    async def edited() -> JsonValue:
+        nonlocal draft
+        draft = await _edited(draft, ".json", desk)
+        _check_changed(shown, draft)
+        return changed_call(arguments_of(draft))
+
+    return await _choice(desk, edited, why="why (may be empty): ")
+
+
+async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
+    """Ask for a word on a plan; the editor opens with what was written last."""
+    desk.say(f"\n{_as_said(ask.text)}\n\n")
+    for remark in (*ask.remarks, ask.problem):
+        desk.say(f"{_as_said(remark)}\n\n" if remark else "")
+    draft = ask.draft or ask.text
+
+    async def edited() -> JsonValue:
+        nonlocal draft
+        draft = await _edited(draft, ".md", desk)
+        _check_changed(ask.text, draft)
+        if mistakes := PlanDocument.recover(draft).mistakes:
+            raise InputError("\n".join(_place(each) for each in mistakes))
+        return changed_plan(draft)
+
+    return await _choice(desk, edited, why="why (empty ends the run): ")
+
+
+def _check_changed(before: str, after: str) -> None:
+    """An editor that is left without a change has not approved of anything."""
+    if after == before:
+        raise InputError("Nothing was changed.")
+
+
+async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]], *, why: str) -> JsonValue:
+    while True:
+        match (await desk.line(_CHOICES)).casefold()[:1]:
+            case "a":
+                return approval()
+            case "e":
+                try:
+                    return await edited()
+                except InputError as error:
+                    desk.say(f"{error}\nNothing was taken over; edit again or choose otherwise.\n")
+            case "r":
+                return rejection(await desk.line(why))
+            case "q":
+                raise Quit
+            case _:
+                desk.say("Type a, e, r or q.\n")
+
+
+async def _edited(text: str, suffix: str, desk: Desk) -> str:
+    """Open the person's editor with a text, and give what they saved.
+
+    Raises:
+        InputError: There is no such editor, it failed, or it left no text.
+    """
+    variables = desk.environment
+    editor = variables.get("VISUAL") or variables.get("EDITOR") or "vi"
+    with _file_of(text, suffix) as path:
+        desk.editing(True)  # noqa: FBT003 - what is called is a setter
+        try:
+            process = await asyncio.create_subprocess_exec(*shlex.split(editor), str(path))
+            code = await process.wait()
+        except (OSError, ValueError) as error:
+            raise InputError(f"The editor '{editor}' cannot be started: {error}.") from error
+        finally:
+            desk.editing(False)  # noqa: FBT003
+        if code:
+            raise InputError(f"The editor '{editor}' ended with {code}.")
+        return read_plan_text(path)
+
+
+@contextmanager
+def _file_of(text: str, suffix: str) -> Generator[Path]:
+    """A file of this user alone that holds a text for a while."""
+    handle, name = tempfile.mkstemp(suffix=suffix, prefix="replan-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8", "replace"))
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _place(mistake: Mistake) -> str:
+    return f"line {mistake.line}, column {mistake.column}: {mistake.reason} {mistake.fix}"
+
+
+def _arguments(details: JsonValue) -> JsonValue:
+    if isinstance(details, dict) and "arguments" in details:
+        return details["arguments"]
+    return details
+
+
+def _as_said(text: str, before: str = "") -> str:
+    """What somebody else wrote, each line behind a mark, so that none looks like one of ours.
+
+    A line that has room behind what stands `before` it needs no mark.
+    """
+    text, width = text.strip(), get_terminal_size().columns
+    if "\n" not in text and cell_len(before + harmless(text)) < width:
+        return before + text
+    lines = folded(text, width - cell_len(_MARK) - 1)
+    return "\n".join([*filter(None, [before.rstrip()]), *(f"{_MARK}{line}" for line in lines)])
+
+
+def _pretty(value: JsonValue) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,93 @@
+"""Ask a person several things one by one, while the run goes on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from pydantic import JsonValue
+
+from replan.cli.desk.dialogs import Desk, Quit, answer
+from replan.runs.asks import Ask
+
+Give = Callable[[Ask, JsonValue], Awaitable[None]]
+"""Gives an answer to the run."""
+
+
+class Interview:
+    """The questions of a run, in the order in which they came.
+
+    Attributes:
+        is_talking: Whether the person is asked something now.
+    """
+
+    def __init__(self, desk: Desk, *, give: Give, talking: Callable[[bool], None]) -> None:
+        """Prepare; nobody is asked before the first question comes.
+
+        Args:
+            desk: Where the person sits.
+            give: Gives each answer to the run, at once.
+            talking: Called with whether the person is asked something from now on.
+        """
+        self.is_talking = False
+        self._desk = desk
+        self._give = give
+        self._talking = talking
+        self._asked: set[str] = set()
+        self._left_open: set[str] = set()
+        self._queue: asyncio.Queue[Ask] = asyncio.Queue()
+        self._given = 0
+        self._news = asyncio.Condition()
+        self._task = asyncio.create_task(self._talk())
+
+    def add(self, ask: Ask) -> None:
+        """Ask this, too, unless it is asked already."""
+        if ask.key not in self._asked:
+            self._asked.add(ask.key)
+            self._queue.put_nowait(ask)
+
+    async def answered(self, asks: Sequence[Ask]) -> bool:
+        """Ask these, and wait until one answer more was given; False if all are left open."""
+        given, keys = self._given, {ask.key for ask in asks}
+        for ask in asks:
+            self.add(ask)
+        async with self._news:
+            await self._news.wait_for(
+                lambda: self._given > given or keys <= self._left_open or self._task.done()
+            )
+        if self._task.done():
+            self._task.result()
+        return self._given > given
+
+    async def close(self) -> None:
+        """Ask nothing more."""
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _talk(self) -> None:
+        try:
+            while True:
+                await self._ask(await self._queue.get())
+        finally:
+            async with self._news:
+                self._news.notify_all()
+
+    async def _ask(self, ask: Ask) -> None:
+        self._turn(is_talking=True)
+        self._desk.keyboard.clear()
+        try:
+            await self._give(ask, await answer(ask, self._desk))
+        except Quit:
+            self._left_open.add(ask.key)
+        else:
+            # The same key may ask again, as a plan does whose edition had mistakes.
+            self._asked.discard(ask.key)
+            self._given += 1
+        finally:
+            self._turn(is_talking=False)
+        async with self._news:
+            self._news.notify_all()
+
+    def _turn(self, *, is_talking: bool) -> None:
+        self.is_talking = is_talking
+        self._talking(is_talking)

@@ -1,0 +1,68 @@
+"""What Ctrl-C and SIGTERM do: no new step starts, running ones get a moment, then all stops."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+from replan.cli.process import INTERRUPTED, TERMINATED
+
+_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+
+
+class Stop:
+    """A wish to stop, and how urgent it is.
+
+    Attributes:
+        asked: Set at the first signal: nothing new starts from now on.
+        code: The exit code of the first signal; 0 before there is one.
+        is_editing: Whether an editor has the terminal: then Ctrl-C is meant for it.
+    """
+
+    def __init__(self, asked: asyncio.Event, *, finish: Callable[[], object]) -> None:
+        """Prepare; `heard` takes the signals.
+
+        Args:
+            asked: Set at the first signal.
+            finish: Called at the second one, when the person does not want to wait.
+        """
+        self.asked = asked
+        self.code = 0
+        self.is_editing = False
+        self._finish = finish
+
+    def take(self, number: int) -> None:
+        """Take a signal, in the loop."""
+        if self.is_editing and number == signal.SIGINT:
+            return
+        if self.asked.is_set():
+            self._finish()
+            return
+        self.code = _CODES[signal.Signals(number)]
+        self.asked.set()
+
+
+@contextmanager
+def heard(stop: Stop) -> Generator[None]:
+    """Give the process's signals to `stop` while this lasts; must be entered in the loop."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals come to the main thread, and only it may say what they do
+        return
+    loop, urgent = asyncio.get_running_loop(), False
+
+    def hear(number: int, _: FrameType | None) -> None:
+        nonlocal urgent
+        if urgent and not stop.is_editing:
+            # The third one is for a loop that foreign code keeps from hearing the second.
+            signal.signal(number, signal.SIG_DFL)
+        urgent = stop.asked.is_set()
+        loop.call_soon_threadsafe(stop.take, number)
+
+    before = {number: signal.signal(number, hear) for number in _CODES}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""What the terminal keeps and reads again: places, orders and their signatures, plans, logs."""

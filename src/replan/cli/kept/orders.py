@@ -1,0 +1,197 @@
+"""What a run was asked to do, in a form that can be kept and carried out again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from langchain_core.messages import HumanMessage
+from pydantic import Field, JsonValue, ValidationError
+
+from replan.assembly import Graph, build_graph
+from replan.cli.kept.plan_text import is_plan_path, read_plan_text
+from replan.errors import InputError
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import Value
+from replan.state.limits import Budget, Limits, RunSettings
+from replan.team.file_team import DEFAULT_TEAM
+from replan.team.team_file import read_team_file
+from replan.values import restored
+
+SIGNATURE = "signature"
+"""The field of a kept order that says who kept it."""
+
+_ALWAYS_KEPT = frozenset({"task", "team", "directory", "out", "plan_out", "base_url"})
+
+
+class Order(Value):
+    """All that is needed to build a run's graph again and to start it; nothing secret.
+
+    Attributes:
+        task: The request, or the path of the plan document as it was given.
+        plan: The plan document's text, if there is one.
+        team: A team file; else the default team.
+        model: The host's model; none: the team file's.
+        base_url: A server that speaks the OpenAI protocol.
+        directory: The folder that specialists may read; none: the team file's, else this one.
+        out: The folder for reports.
+        plan_out: Where the plan is written.
+        settings: What this run may do, as far as the terminal was told.
+        labels: What the run is found by.
+    """
+
+    task: str
+    plan: str | None = None
+    team: Path | None = None
+    model: str | None = None
+    base_url: str | None = None
+    directory: Path | None = None
+    out: Path | None = None
+    plan_out: Path | None = None
+    settings: RunSettings | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that specialists may read; none: the one of the team file."""
+        return Path() if self.team is None and self.directory is None else self.directory
+
+    @property
+    def title(self) -> str:
+        """One line that says what the run is about."""
+        heading = "" if self.plan is None else PlanDocument.recover(self.plan).plan.title
+        return " ".join((heading or self.task).split())
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """What the graph is given."""
+        if self.plan is None:
+            return {"messages": [HumanMessage(self.task)]}
+        heading = PlanDocument.recover(self.plan).plan.title
+        message = HumanMessage(heading or f"Carry out the plan in {self.task}")
+        return {"messages": [message], "plan": self.plan}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A graph that can run, the folder that its files are relative to, and who is its host."""
+
+    graph: Graph
+    workspace: Path
+    model: object
+
+
+def order_of(task: str, **fields: Any) -> Order:
+    """Read what the terminal was asked for.
+
+    Raises:
+        InputError: The task is empty, or names a plan that cannot be read.
+    """
+    if not task.strip():
+        raise InputError("The task is empty. Say what to do, or name a plan document.")
+    plan = read_plan_text(Path(task)) if is_plan_path(task) else None
+    # The shell may hand over bytes that are no text.
+    return Order(task=task.encode("utf-8", "replace").decode("utf-8"), plan=plan, **fields)
+
+
+def kept(order: Order) -> JsonValue:
+    """Give an order as it is kept: paths that lead there from everywhere, and no secret."""
+    paths = {
+        name: None if path is None else path.absolute()
+        for name, path in {
+            "team": order.team,
+            "out": order.out,
+            "plan_out": order.plan_out,
+            # Without a team file the folder is the one where the run began.
+            "directory": order.directory or (Path() if order.team is None else None),
+        }.items()
+    }
+    address = order.base_url if _is_open(order.base_url) else None
+    return order.replace(**paths, base_url=address).model_dump(mode="json", exclude_unset=True)
+
+
+def order_from(record: JsonValue, run_id: str) -> Order:
+    """Read an order that was kept.
+
+    Raises:
+        InputError: It was not kept by this version of the terminal.
+    """
+    if isinstance(record, dict):
+        record = {name: value for name, value in record.items() if name != SIGNATURE}
+    # Another program's own order may have a task, too, and more that must not be left out.
+    is_ours = isinstance(record, dict) and record.keys() >= _ALWAYS_KEPT
+    try:
+        return restored(Order, record) if is_ours else Order.model_validate(record)
+    except ValidationError as error:
+        raise InputError(
+            f"The run {run_id} was not begun by this version of `replan run`, "
+            "so its graph cannot be built again here. Go on with the program that began it."
+        ) from error
+
+
+def prepared(order: Order, environment: Mapping[str, str], **keeping: Any) -> Prepared:
+    """Build the graph of an order.
+
+    Args:
+        order: What to do.
+        environment: Where keys stand.
+        keeping: What `build_graph` is told of storage or saver.
+
+    Raises:
+        UsageError: Something cannot be used.
+    """
+    path = order.team or DEFAULT_TEAM
+    team = read_team_file(path, environment, directory=order.folder, out=order.out)
+    team = team.with_model(order.model, order.base_url)
+    graph = build_graph(team.config, models=team.models, **keeping)
+    workspace = Path(team.config.workspace or Path())
+    return Prepared(graph, workspace, team.config.host.model)
+
+
+def settings_of_run(limits: list[str], approve: str | None) -> RunSettings | None:
+    """Read what one run is to do otherwise than its team; none if nothing.
+
+    Raises:
+        InputError: A limit is unknown, or its value is none.
+    """
+    asked: dict[str, Any] = {"limits": limits_of(limits), "approval": approve}
+    given = {name: value for name, value in asked.items() if value is not None}
+    return RunSettings(**given) if given else None
+
+
+def limits_of(texts: list[str]) -> Limits | None:
+    """Read limits such as `max_model_calls=50`; `none` takes a limit away where that is allowed.
+
+    Raises:
+        InputError: A limit is unknown, or its value is none.
+    """
+    names = [*Limits.model_fields, *(f"per_step.{name}" for name in Budget.model_fields)]
+    names.remove("per_step")
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or name not in names:
+            raise InputError(
+                f"'{text}' is no limit. Write NAME=VALUE with one of: {', '.join(names)}."
+            )
+        part = given.setdefault("per_step", {}) if "." in name else given
+        part[name.rpartition(".")[2]] = None if value.casefold() == "none" else value
+    try:
+        return Limits.model_validate(given) if given else None
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        value = "empty" if first["input"] == "" else first["input"]
+        raise InputError(f"The limit {name} cannot be {value}: {first['msg']}.") from error
+
+
+def _is_open(address: str | None) -> bool:
+    """Whether an address tells no secret: neither a password nor a query stands in it."""
+    if address is None:
+        return True
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return "@" not in parts.netloc and not parts.query

@@ -1,0 +1,148 @@
+"""Where the terminal keeps its runs: a SQLite file of the user, unless something else is named."""
+
+import re
+import shlex
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from platformdirs import user_data_path
+
+from replan.adapters.storage.opening import open_storage
+from replan.errors import InputError, StorageError
+from replan.ports.run_book import RunBook, RunRecord
+from replan.ports.storage import Storage
+
+MEMORY = "memory"
+LAST = "last"
+_PASSWORD = re.compile(r"(?i)([?&])\w*password=[^&]*&?")
+SHORT = 8
+"""Characters of a run's id that people are shown."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs are kept.
+
+    Attributes:
+        where: `memory`, the path of a SQLite file, or a PostgreSQL address.
+        key: What encrypts the texts there; none: nothing does.
+        keep_days: Days for which prompts and other texts of events are kept; None: for good.
+        option: What a command line adds to name it again; empty where the shell or nothing names
+            it. A password does not stand in it.
+    """
+
+    where: str = field(repr=False)
+    key: str | None = field(default=None, repr=False)
+    option: str = ""
+    keep_days: float | None = None
+
+    @property
+    def outlives(self) -> bool:
+        """Whether a run that is kept there outlives the process."""
+        return self.where != MEMORY
+
+
+def place_of(asked: str | None, environment: Mapping[str, str]) -> Place:
+    """Choose by the option, then by `REPLAN_STORAGE`, then the file in the user's data folder."""
+    where = asked or environment.get("REPLAN_STORAGE") or str(_own_file())
+    key = environment.get("REPLAN_STORAGE_KEY") or None
+    option = f" --storage {shlex.quote(_told(asked))}" if asked else ""
+    return Place(where, key, option, _days(environment.get("REPLAN_KEEP_DAYS", "")))
+
+
+def _days(given: str) -> float | None:
+    try:
+        return float(given) if given.strip() else None
+    except ValueError as error:
+        raise InputError(
+            f"REPLAN_KEEP_DAYS={given} is no number of days. Give one such as 30."
+        ) from error
+
+
+@asynccontextmanager
+async def opened(place: Place) -> AsyncGenerator[Storage]:
+    """Open the storage of a place.
+
+    Raises:
+        InputError: It cannot be opened; nothing was started.
+        ConfigurationError: It is named in a way that nobody knows.
+    """
+    where = place.where if place.outlives else ":memory:"
+    async with AsyncExitStack() as stack:
+        try:
+            storage = await stack.enter_async_context(
+                open_storage(where, key=place.key, keep_days=place.keep_days)
+            )
+        except StorageError as error:
+            raise InputError(str(error)) from error
+        yield storage
+
+
+def short(run_id: str) -> str:
+    """A run's id as people see it."""
+    return run_id[:SHORT]
+
+
+async def found(book: RunBook, prefix: str) -> RunRecord:
+    """The one run whose id begins so; `last` is the one that began last.
+
+    Raises:
+        InputError: There is none, or more than one.
+    """
+    if prefix == LAST:
+        runs = await book.recent(1)
+    else:
+        runs = await book.find(prefix) if prefix else ()
+    exact = [run for run in runs if run.run_id == prefix]
+    match exact or runs:
+        case [run]:
+            return run
+        case []:
+            raise InputError(f"There is no run '{prefix}'. `replan runs` lists them.")
+        case several:
+            ids = ", ".join(_apart(several))
+            raise InputError(f"More than one run begins with '{prefix}': {ids}. Write more of it.")
+
+
+async def check_idle(storage: Storage, run: RunRecord) -> None:
+    """See that nobody works on a run.
+
+    Raises:
+        InputError: Somebody does.
+    """
+    if run.outcome == "running" and await storage.holds.is_held(run.thread_id):
+        raise InputError(
+            f"Another process works on run {short(run.run_id)} now. Wait for its end, or stop it."
+        )
+
+
+def now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+def _told(where: str) -> str:
+    """An address as it may be shown: the path as it is, a database without its password."""
+    try:
+        password = urlsplit(where).password
+    except ValueError:
+        return where
+    where = where.replace(f":{password}@", "@") if password else where
+    return _PASSWORD.sub(r"\1", where)
+
+
+def _own_file() -> Path:
+    return user_data_path("replan", appauthor=False) / "runs.db"
+
+
+def _apart(runs: Sequence[RunRecord]) -> list[str]:
+    """Ids cut to the length at which all of them differ, eight at least."""
+    ids = [run.run_id for run in runs]
+    length = SHORT
+    while len({each[:length] for each in ids}) < len(ids):
+        length += 1
+    return [each[:length] for each in ids[:10]]

@@ -1,0 +1,58 @@
+"""Where and how a run is told, asked about and stopped."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from replan.cli.kept.place import Place, short
+from replan.cli.views.teller import Manner
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where and how a run is told, asked about and stopped.
+
+    Attributes:
+        environment: The variables of the shell.
+        input: Where a person types.
+        output: Where the run is told.
+        errors: Where complaints go, and what says how to go on.
+        place: Where runs are kept.
+        manner: How the run is told.
+        log_file: Where the log is written.
+        grace: Seconds that running steps get when the run is stopped.
+    """
+
+    environment: Mapping[str, str]
+    input: TextIO
+    output: TextIO
+    errors: TextIO
+    place: Place
+    manner: Manner = field(default_factory=Manner)
+    log_file: Path | None = None
+    grace: float = 10.0
+
+    @property
+    def asks(self) -> bool:
+        """Whether somebody sits there who can answer."""
+        return self.input.isatty() and self.output.isatty() and not self.manner.as_json
+
+    def resume(self, run_id: str) -> str:
+        """The command that goes on with a run; empty if none does."""
+        return f"replan resume {short(run_id)}{self.place.option}" if self.place.outlives else ""
+
+    @property
+    def shows_tokens(self) -> bool:
+        """Whether texts are shown piece by piece."""
+        return self.output.isatty() or self.manner.as_json or self.manner.verbose
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether more than the answer is wanted, by a person."""
+        return not (self.manner.quiet or self.manner.as_json)
+
+    def complain(self, *lines: str) -> None:
+        """Write lines beside the run, at once."""
+        self.errors.write("".join(f"{line}\n" for line in lines))
+        self.errors.flush()

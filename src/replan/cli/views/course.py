@@ -1,0 +1,200 @@
+"""The course of a run as people follow it: a pure fold of its events."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from replan.cli.views.cells import one_line
+from replan.events.types import (
+    AnswerRestarted,
+    AnswerToken,
+    Event,
+    InputRequested,
+    LimitReached,
+    PlanCreated,
+    PlanUpdated,
+    SpecialistCompleted,
+    SpecialistInvoked,
+    SpecialistParked,
+    SpecialistRetried,
+    SpecialistToken,
+    StepEvent,
+    TaskCompleted,
+    ThinkingCompleted,
+)
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.state.results import ExecutionStatus, TaskComplexity
+
+_LONGEST = 2_000
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One step, as it stands now.
+
+    Attributes:
+        id: The step.
+        description: Its one line.
+        specialists: Who does it.
+        status: Where it stands; `executing` while somebody works on it.
+        busy: Who works on it now.
+        ended: Who is done with it, and whether well.
+        started: When the work began.
+        seconds: How long it took.
+        note: Why it failed, waits, was skipped or is tried again.
+        said: The newest text of its specialist.
+    """
+
+    id: int
+    description: str
+    specialists: tuple[str, ...] = ()
+    status: StepStatus = StepStatus.PENDING
+    busy: frozenset[str] = frozenset()
+    ended: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    started: float | None = None
+    seconds: float | None = None
+    note: str = ""
+    said: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """A run, as it stands now.
+
+    Attributes:
+        started: When it began.
+        activity: What the host does.
+        title: The plan's title.
+        rows: The steps by id, in the order of the plan.
+        answer: The answer so far.
+        outcome: How the run ended; empty before its end.
+    """
+
+    started: float
+    activity: str = "thinking"
+    title: str = ""
+    rows: Mapping[int, Row] = field(default_factory=dict[int, Row])
+    answer: str = ""
+    outcome: str = ""
+
+    def count(self, *statuses: StepStatus) -> int:
+        """How many steps stand in one of these ways."""
+        return sum(row.status in statuses for row in self.rows.values())
+
+
+def after(course: Course, event: Event, now: float) -> Course:
+    """Give the course after an event."""
+    match event:
+        case PlanCreated() | PlanUpdated():
+            return _planned(course, event.plan)
+        case (
+            SpecialistInvoked()
+            | SpecialistToken()
+            | SpecialistRetried()
+            | SpecialistParked()
+            | SpecialistCompleted()
+            | InputRequested()
+        ):
+            row = course.rows.get(event.step_id)
+            if row is None:
+                return course
+            moved = _worked(row, event, now)
+            return replace(course, rows={**course.rows, row.id: moved})
+        case AnswerToken():
+            return replace(course, activity="answering", answer=course.answer + event.text)
+        case AnswerRestarted():
+            return replace(course, answer="")
+        case _:
+            return _of_host(course, event)
+
+
+def _of_host(course: Course, event: Event) -> Course:
+    match event:
+        case ThinkingCompleted(thinking=thinking) if not course.rows:
+            is_simple = thinking.complexity is TaskComplexity.SIMPLE
+            return replace(course, activity="answering" if is_simple else "planning")
+        case LimitReached(scope="run"):
+            return replace(course, activity=f"ending: {event.limit} is reached")
+        case TaskCompleted():
+            return replace(course, outcome=event.outcome, answer=event.answer.text)
+        case _:
+            return course
+
+
+def _planned(course: Course, plan: TaskPlan) -> Course:
+    rows = {step.id: _row_of(step, course.rows.get(step.id)) for step in plan.steps}
+    return replace(course, activity="judging", title=one_line(plan.title[:_LONGEST]), rows=rows)
+
+
+def _row_of(step: PlanStep, known: Row | None) -> Row:
+    """The row of a step: what the plan says, and what was seen of it."""
+    row = known or Row(id=step.id, description="")
+    is_open = step.status in _OPEN
+    note = row.note if is_open else step.feedback
+    if is_open and row.status is StepStatus.FAILED:
+        row, note = replace(row, ended={}, started=None, seconds=None), ""
+    return replace(
+        row,
+        description=one_line(step.description[:_LONGEST]),
+        specialists=step.specialists or row.specialists,
+        status=_open_status(row) if is_open else step.status,
+        seconds=row.seconds if step.actual_duration is None else step.actual_duration,
+        note=one_line(note[:_LONGEST]),
+    )
+
+
+def _open_status(row: Row) -> StepStatus:
+    return StepStatus.EXECUTING if row.busy else StepStatus.PENDING
+
+
+def _worked(row: Row, event: StepEvent, now: float) -> Row:
+    names = row.specialists
+    if event.specialist.casefold() not in map(str.casefold, names):
+        names = (*names, event.specialist)
+    match event:
+        case SpecialistInvoked():
+            is_first = event.attempt == 1 and not row.busy
+            return replace(
+                row,
+                specialists=names,
+                status=StepStatus.EXECUTING,
+                busy=row.busy | {event.specialist},
+                started=now if is_first or row.started is None else row.started,
+                note="" if is_first else row.note,
+                said="",
+            )
+        case SpecialistToken():
+            return replace(row, said=(row.said + event.text)[-_LONGEST:])
+        case SpecialistRetried():
+            note = f"try {event.attempt} failed: {event.error[:_LONGEST]}"
+            return replace(row, note=one_line(note))
+        case SpecialistParked():
+            steps = ", ".join(map(str, event.waiting_for))
+            return replace(row, note=f"waits for {steps}" if steps else "waits for another round")
+        case SpecialistCompleted():
+            return _ended(replace(row, specialists=names), event)
+        case _:
+            return _asking(row, event)
+
+
+def _asking(row: Row, event: StepEvent) -> Row:
+    if not isinstance(event, InputRequested):
+        return row
+    busy = row.busy - {event.specialist}
+    status = StepStatus.EXECUTING if busy else StepStatus.PENDING
+    note = f"asks: {one_line(event.question.text[:_LONGEST])}"
+    return replace(row, status=status, busy=busy, note=note)
+
+
+def _ended(row: Row, event: SpecialistCompleted) -> Row:
+    result = event.result
+    succeeded = result.status is ExecutionStatus.SUCCESS
+    ended = {**row.ended, event.specialist: succeeded}
+    seconds = max(result.duration, row.seconds or 0.0)
+    row = replace(row, busy=row.busy - {event.specialist}, ended=ended, seconds=seconds, said="")
+    if len(ended) < len(row.specialists):
+        return row
+    if any(ended.values()):
+        note = "the result is not whole" if result.cut else ""
+        return replace(row, status=StepStatus.COMPLETED, note=note)
+    return replace(row, status=StepStatus.FAILED, note=one_line(result.error[:_LONGEST]))

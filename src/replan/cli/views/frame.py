@@ -1,0 +1,234 @@
+"""Draw the course of a run into a window: a pure function of course, size and time."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from replan.cli.views.cells import cut, folded, padded, steady
+from replan.cli.views.course import Course, Row
+from replan.plan.model import StepStatus
+
+_FRAMES_PER_SECOND = 8
+_WITH_NAMES, _WITH_TIMES = 44, 26
+_WIDEST_NAME = 18
+_TIME = 7
+_MINUTE, _HOUR, _SHORT = 60, 3600, 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signs:
+    """The signs before the steps."""
+
+    marks: dict[StepStatus, str]
+    spinner: str
+
+
+UNICODE = Signs(
+    marks={
+        StepStatus.PENDING: "·",
+        StepStatus.COMPLETED: "✓",
+        StepStatus.FAILED: "✗",
+        StepStatus.SKIPPED: "–",
+    },
+    spinner="⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏",
+)
+ASCII = Signs(
+    marks={
+        StepStatus.PENDING: ".",
+        StepStatus.COMPLETED: "x",
+        StepStatus.FAILED: "!",
+        StepStatus.SKIPPED: "-",
+    },
+    spinner="|/-\\",
+)
+_STYLES = {
+    StepStatus.PENDING: "dim",
+    StepStatus.EXECUTING: "cyan",
+    StepStatus.COMPLETED: "green",
+    StepStatus.FAILED: "red",
+    StepStatus.SKIPPED: "dim",
+}
+_ORDER = {
+    StepStatus.EXECUTING: 0,
+    StepStatus.PENDING: 1,
+    StepStatus.FAILED: 2,
+    StepStatus.COMPLETED: 3,
+    StepStatus.SKIPPED: 4,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Where a course is drawn.
+
+    Attributes:
+        width: Cells of a line.
+        height: Lines.
+        signs: The signs that it can show.
+        verbose: Whether to show what specialists say.
+    """
+
+    width: int
+    height: int
+    signs: Signs = UNICODE
+    verbose: bool = False
+
+
+def frame(course: Course, window: Window, now: float) -> list[Text]:
+    """Draw a run that goes on; never more lines than the window has, and none wider."""
+    last = _status_line(course, window, now)
+    if not course.rows:
+        return [*_tail(course.answer, window, window.height - 2), last]
+    head = _title(course, window)
+    room = window.height - len(head) - 1
+    # While steps run they come first; then the answer does.
+    share, least = (room // 3, 4) if course.count(StepStatus.EXECUTING) else (room * 2 // 3, 1)
+    tail = _tail(course.answer, window, min(max(3, share), room - least))
+    body = _body(course, window, now, room - len(tail))
+    return [*head, *body, last, *tail][: window.height]
+
+
+def whole_plan(course: Course, window: Window, now: float) -> list[Text]:
+    """Draw all steps of a run that is over, however many lines they take."""
+    lines = _title(course, window)
+    indent = " " * (_id_width(course) + 3)
+    for row in course.rows.values():
+        lines.append(_row_line(row, course, window, now))
+        note = folded(steady(row.note), max(1, window.width - len(indent))) if row.note else ()
+        lines += [Text(f"{indent}{line}", _note_style(row)) for line in note]
+    return lines
+
+
+def seconds(value: float) -> str:
+    """Write a duration for people."""
+    if value < _SHORT:
+        return f"{value:.1f} s"
+    if value < _MINUTE:
+        return f"{value:.0f} s" if value < _MINUTE - 0.5 else "1:00"
+    whole = int(value)
+    if value < _HOUR:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // _HOUR}:{whole % _HOUR // 60:02}:{whole % 60:02}"
+
+
+def _title(course: Course, window: Window) -> list[Text]:
+    return [Text(cut(steady(course.title), window.width), "bold")] if course.title else []
+
+
+def _body(course: Course, window: Window, now: float, room: int) -> list[Text]:
+    """The steps with their notes; of too many, those that matter now, and how many are left out."""
+    rows = list(course.rows.values())
+    if sum(1 + len(_notes(row, course, window)) for row in rows) <= room:
+        return [line for row in rows for line in _lines(row, course, window, now)]
+    shown = _chosen(rows, course, window, room - 1)
+    lines = [line for row in shown for line in _lines(row, course, window, now)]
+    hidden = [row for row in rows if row not in shown]
+    return [*lines[: max(0, room - 1)], _counts(hidden, window)][: max(0, room)]
+
+
+def _chosen(rows: Sequence[Row], course: Course, window: Window, room: int) -> list[Row]:
+    """Running steps first, then the next ones, then failures, then the newest ends."""
+    pending = [row for row in rows if row.status is StepStatus.PENDING]
+    running = [row for row in rows if row.status is StepStatus.EXECUTING]
+    failed = [row for row in rows if row.status is StepStatus.FAILED]
+    ended = [row for row in rows if row.status in (StepStatus.COMPLETED, StepStatus.SKIPPED)]
+    chosen: set[int] = set()
+    for row in (*running, *pending[:3], *reversed(failed), *pending[3:], *reversed(ended)):
+        needed = 1 + len(_notes(row, course, window))
+        if needed <= room:
+            room -= needed
+            chosen.add(row.id)
+    return [row for row in rows if row.id in chosen]
+
+
+def _counts(hidden: Iterable[Row], window: Window) -> Text:
+    statuses = [row.status for row in hidden]
+    named = {"done": StepStatus.COMPLETED, "failed": StepStatus.FAILED}
+    named |= {"skipped": StepStatus.SKIPPED, "running": StepStatus.EXECUTING}
+    named |= {"waiting": StepStatus.PENDING}
+    parts = [f"{n} {name}" for name, status in named.items() if (n := statuses.count(status))]
+    return Text(cut(f"… and {', '.join(parts)}", window.width), "dim")
+
+
+def _lines(row: Row, course: Course, window: Window, now: float) -> list[Text]:
+    return [_row_line(row, course, window, now), *_notes(row, course, window)]
+
+
+def _row_line(row: Row, course: Course, window: Window, now: float) -> Text:
+    style, width = _STYLES[row.status], window.width
+    mark = window.signs.marks.get(row.status) or _spin(window, now)
+    text = Text(f"{mark} ", style)
+    text.append(f"{row.id:>{_id_width(course)}} ", "dim")
+    names = _names_width(course, window)
+    times = _TIME + 1 if width >= _WITH_TIMES else 0
+    space = width - text.cell_len - times - (names + 1 if names else 0)
+    dim = "dim" if row.status in (StepStatus.SKIPPED, StepStatus.COMPLETED) else ""
+    text.append(padded(steady(row.description), max(0, space)), dim)
+    if names:
+        text.append(f" {padded(steady(', '.join(row.specialists)), names)}", "dim")
+    if times:
+        text.append(f"{_time_of(row, now):>{times}}", style)
+    text.rstrip()
+    text.truncate(width)
+    return text
+
+
+def _notes(row: Row, course: Course, window: Window) -> list[Text]:
+    notes = [row.note] if row.note else []
+    if window.verbose and row.busy and row.said.strip():
+        notes.append(row.said.strip().rsplit("\n", 1)[-1])
+    indent = " " * (_id_width(course) + 3)
+    return [Text(cut(indent + steady(note), window.width), _note_style(row)) for note in notes]
+
+
+def _note_style(row: Row) -> str:
+    return "red" if row.status is StepStatus.FAILED else "dim"
+
+
+def _status_line(course: Course, window: Window, now: float) -> Text:
+    running = course.count(StepStatus.EXECUTING)
+    failed, total = course.count(StepStatus.FAILED), len(course.rows)
+    done = course.count(StepStatus.COMPLETED, StepStatus.SKIPPED)
+    parts = [f"{done} of {total} done"] if total else []
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{running} running"] if running else [course.activity]
+    line = f"{_spin(window, now)} {seconds(now - course.started)}: {', '.join(parts)}"
+    return Text(cut(line, window.width), "cyan")
+
+
+def _tail(answer: str, window: Window, room: int) -> list[Text]:
+    """The newest lines of the answer, under an empty line."""
+    if not answer.strip() or room < 2:  # noqa: PLR2004 - the empty line and one of text
+        return []
+    newest = answer[-window.width * room * 2 :]
+    lines = list(folded("\n".join(map(_plain, newest.split("\n"))), window.width))
+    return [Text(""), *(Text(cut(line, window.width)) for line in lines[1 - room :])]
+
+
+def _plain(line: str) -> str:
+    lead = line[: len(line) - len(line.lstrip())]
+    return lead + steady(line)
+
+
+def _spin(window: Window, now: float) -> str:
+    spinner = window.signs.spinner
+    return spinner[int(now * _FRAMES_PER_SECOND) % len(spinner)]
+
+
+def _time_of(row: Row, now: float) -> str:
+    if row.busy and row.started is not None:
+        return seconds(max(0.0, now - row.started))
+    return "" if row.seconds is None else seconds(row.seconds)
+
+
+def _id_width(course: Course) -> int:
+    return len(str(max(course.rows, default=1)))
+
+
+def _names_width(course: Course, window: Window) -> int:
+    if window.width < _WITH_NAMES:
+        return 0
+    widest = max(cell_len(steady(", ".join(row.specialists))) for row in course.rows.values())
+    return min(widest, _WIDEST_NAME, window.width // 4)

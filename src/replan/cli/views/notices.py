@@ -1,0 +1,80 @@
+"""What is worth a line of its own, wherever a run is told."""
+
+from collections.abc import Mapping
+
+from replan.cli.views.cells import one_line
+from replan.events.types import (
+    Event,
+    FeedbackGenerated,
+    InputRequested,
+    LimitReached,
+    PlanDoubtful,
+    PlanUpdated,
+    ReplyUnreadable,
+    StepsReopened,
+    StepsRouted,
+    ThinkingCompleted,
+)
+from replan.secrets.masking import without_secrets
+
+_TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2")
+_ON = "true"
+_ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_LANGSMITH = "https://api.smith.langchain.com"
+
+
+def notice(event: Event) -> str:
+    """The line that everybody should see of an event, or an empty text."""
+    match event:
+        case FeedbackGenerated(feedback=said) if said.should_continue and said.feedback:
+            return f"feedback: {one_line(said.feedback)}"
+        case PlanUpdated() if event.changes:
+            return f"plan revised (version {event.plan.version}, by {event.by})"
+        case StepsReopened(reruns=reruns):
+            return f"runs again: {', '.join(map(str, reruns))}"
+        case InputRequested(question=asked):
+            return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
+        case _:
+            return _trouble(event)
+
+
+def tracing_notice(environment: Mapping[str, str]) -> str:
+    """The line that says that another service gets all texts of a run, or an empty text."""
+    names = [name for name in _TRACING if environment.get(name, "").casefold() == _ON]
+    if not names:
+        return ""
+    where = next(filter(None, map(environment.get, _ENDPOINTS)), _LANGSMITH)
+    return (
+        f"tracing is on ({names[0]}): prompts, results and answers go to "
+        f"{one_line(without_secrets(where))}; {names[0]}=false turns it off"
+    )
+
+
+def _trouble(event: Event) -> str:
+    match event:
+        case StepsRouted(chosen=chosen):
+            given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
+            return f"names nobody, given by the cards: {one_line(given)}"
+        case PlanDoubtful(overlooked=doubts):
+            return "\n".join(f"warning: {one_line(str(each))}" for each in doubts)
+        case LimitReached():
+            whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
+            value = f"={event.value:g}" if event.value else ""
+            return f"limit reached: {event.limit}{value}{whose}"
+        case ReplyUnreadable():
+            complaint = f"{one_line(event.complaint)} {one_line(event.fallback)}"
+            return f"unreadable reply of {event.node}: {complaint}"
+        case _:
+            return ""
+
+
+def verbose_notice(event: Event) -> str:
+    """The line of an event for those who want to see more, or an empty text."""
+    match event:
+        case ThinkingCompleted(thinking=thinking):
+            reason = f": {one_line(thinking.reasoning)}" if thinking.reasoning else ""
+            return f"judged {thinking.complexity}{reason}"
+        case FeedbackGenerated(feedback=said) if said.feedback:
+            return f"feedback: {one_line(said.feedback)}"
+        case _:
+            return ""

@@ -1,0 +1,42 @@
+"""What a waiting run asks, in the words of the terminal."""
+
+import json
+from collections.abc import Sequence
+
+from replan.cli.views.cells import counted, one_line
+from replan.runs.asks import PLAN, Ask
+
+
+def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
+    """Say what a run waits for, and in the last line how to go on.
+
+    Args:
+        asks: What it waits for.
+        run: The run, as people see it.
+        resume: The command that goes on with it; empty if none does.
+    """
+    lines = [f"the answer could not be taken: {ask.problem}" for ask in asks if ask.problem]
+    if [ask.kind for ask in asks] == [PLAN]:
+        lines.append(f"run {run} waits for your word on its plan")
+        ways = [
+            f'reject it with: {resume} --answer "reject: WHY"',
+            f"change it with: {resume} --plan FILE",
+            f"go on with: {resume} --answer approve",
+        ]
+    else:
+        lines.append(f"run {run} waits for {counted(len(asks), 'answer')}:")
+        lines += [f"  {ask.key}: {told(ask)}" for ask in asks]
+        ways = [f"go on with: {resume}{''.join(_option(ask, len(asks)) for ask in asks)}"]
+    return [*lines, *(ways if resume else ())]
+
+
+def _option(ask: Ask, many: int) -> str:
+    word = "approve" if ask.kind == "approval" else "TEXT"
+    return f" --answer {word}" if many == 1 else f" --answer {ask.key}={word}"
+
+
+def told(ask: Ask) -> str:
+    """A question in one line; of a tool call, with what it would be called with."""
+    if ask.kind == "approval" and ask.details is not None:
+        return f"{one_line(ask.text)} {one_line(json.dumps(ask.details, ensure_ascii=False))}"
+    return one_line(ask.text)

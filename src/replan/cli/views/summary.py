@@ -1,0 +1,35 @@
+"""What stands below the answer of a run: its files, and what it took."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from replan.cli.views.cells import counted, one_line
+from replan.events.types import TaskCompleted
+from replan.state.results import Artifact
+
+
+def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
+    """A line for each file that was made."""
+    return "".join(f"file: {_place(each, workspace)}\n" for each in artifacts)
+
+
+def warnings(event: TaskCompleted) -> list[str]:
+    """A line for each thing that the run told and a person may not expect."""
+    return [f"warning: {one_line(each)}" for each in event.warnings]
+
+
+def account(event: TaskCompleted, seconds: float) -> str:
+    """The line that ends a run: outcome, model calls, tokens, time."""
+    usage = event.usage
+    return (
+        f"{event.outcome}: {counted(usage.calls, 'model call')}, "
+        f"{counted(usage.total_tokens, 'token')}, {seconds:.1f} s\n"
+    )
+
+
+def _place(artifact: Artifact, workspace: Path) -> str:
+    title = f" ({one_line(artifact.title)})" if artifact.title else ""
+    path = (workspace / artifact.path).resolve()
+    here = Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    return f"{one_line(str(shown))}{title}"

@@ -1,0 +1,205 @@
+"""Choose how a run is told: live on a terminal, as lines, or as JSON."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from pydantic_core import PydanticSerializationError
+
+from replan.cli.views.course import Course
+from replan.cli.views.plain import Lines
+from replan.events.types import Event, TaskCompleted
+from replan.runs.asks import Ask
+from replan.state.results import Artifact
+
+_STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_POOR_TERMINALS = ("dumb", "unknown")
+
+
+class Teller(Protocol):
+    """Tells people or programs what happens in a run."""
+
+    def say(self, text: str) -> None:
+        """Say something before the run begins."""
+        ...
+
+    def tell(self, event: Event, course: Course) -> None:
+        """Tell of an event; `course` is the run after it."""
+        ...
+
+    def follow(self, course: Course) -> None:
+        """Take how the run stands, without a word."""
+        ...
+
+    def remark(self, line: str) -> None:
+        """Tell a person something that is no event."""
+        ...
+
+    def pause(self) -> None:
+        """Leave the terminal to somebody else."""
+        ...
+
+    def proceed(self) -> None:
+        """Take the terminal back."""
+        ...
+
+    def close(self) -> None:
+        """End the telling, also of a run that was broken off."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How to tell: JSON goes before quiet, quiet before verbose; plain is as into a pipe."""
+
+    as_json: bool = False
+    plain: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+
+def teller(
+    manner: Manner,
+    output: TextIO,
+    errors: TextIO,
+    *,
+    workspace: Path,
+    terminal: str,
+    clock: Callable[[], float],
+    made: Sequence[Artifact] = (),
+) -> Teller:
+    """Choose by what was asked for and by where it goes.
+
+    Args:
+        manner: What was asked for.
+        output: Where it goes.
+        errors: Where goes what is no part of it.
+        workspace: The folder that the paths of artifacts are relative to.
+        terminal: The kind of terminal, as `TERM` names it.
+        clock: Seconds.
+        made: The files that the run made before this process.
+    """
+    if manner.as_json:
+        return JsonTeller(output)
+    is_rich = output.isatty() and not manner.plain and terminal not in _POOR_TERMINALS
+    if is_rich and not manner.quiet:
+        from replan.cli.views.live import LiveTeller  # noqa: PLC0415 - only a terminal needs it
+
+        return LiveTeller(
+            output, workspace=workspace, clock=clock, verbose=manner.verbose, made=made
+        )
+    lines = Lines(
+        workspace=workspace, clock=clock, quiet=manner.quiet, verbose=manner.verbose, made=made
+    )
+    return (AnswerTeller if is_rich else LineTeller)(lines, output, errors)
+
+
+@dataclass
+class JsonTeller:
+    """Writes each event as a line of JSON."""
+
+    output: TextIO
+
+    def say(self, text: str) -> None:
+        """Nothing: every line is an event."""
+
+    def tell(self, event: Event, course: Course) -> None:
+        """Write an event."""
+        self.output.write(json_line(event))
+        self.output.flush()
+
+    def follow(self, course: Course) -> None:
+        """Every line is an event."""
+
+    def remark(self, line: str) -> None:
+        """Programs read events only."""
+
+    def pause(self) -> None:
+        """Nobody else writes here."""
+
+    def proceed(self) -> None:
+        """Nobody else wrote here."""
+
+    def close(self) -> None:
+        """Nothing is left to write."""
+
+
+@dataclass
+class LineTeller:
+    """Writes lines of text."""
+
+    lines: Lines
+    output: TextIO
+    errors: TextIO
+
+    def say(self, text: str) -> None:
+        """Write a line."""
+        self.output.write(f"{text}\n")
+
+    def tell(self, event: Event, course: Course) -> None:
+        """Write what an event adds."""
+        self.output.write(self.lines.lines_of(event))
+        self.output.flush()
+
+    def follow(self, course: Course) -> None:
+        """Lines that are written stay as they are."""
+
+    def remark(self, line: str) -> None:
+        """Write a line beside the run."""
+        self.errors.write(f"{line}\n")
+        self.errors.flush()
+
+    def pause(self) -> None:
+        """End the line that was begun."""
+        self.close()
+
+    def proceed(self) -> None:
+        """The next event has its own line."""
+
+    def close(self) -> None:
+        """End the line that was begun."""
+        self.output.write(self.lines.broken_off())
+        self.output.flush()
+
+
+class AnswerTeller(LineTeller):
+    """Writes the answer alone, on a terminal, when it is whole."""
+
+    def tell(self, event: Event, course: Course) -> None:
+        """Write the answer."""
+        from replan.cli.views.rendered import console_on, print_markdown  # noqa: PLC0415 - as above
+
+        if isinstance(event, TaskCompleted):
+            print_markdown(console_on(self.output), event.answer.text)
+
+
+def json_line(event: Event) -> str:
+    """Write an event as one line of JSON that steers no terminal."""
+    try:
+        text = event.model_dump_json()
+    except PydanticSerializationError:
+        # Half a character is no UTF-8, but JSON can spell it.
+        text = json.dumps(event.model_dump(mode="json"))
+    return _harmless_json(text)
+
+
+def rest_line(kind: str, run_id: str, asks: Sequence[Ask], resume: str) -> str:
+    """Write how a run stands that is not over: `waiting` or `interrupted`, and how to go on."""
+    questions = [
+        {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details} for ask in asks
+    ]
+    record = {"type": kind, "run_id": run_id, "questions": questions, "resume": resume}
+    return _harmless_json(json.dumps(record))
+
+
+def _harmless_json(text: str) -> str:
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def seconds() -> float:
+    """The clock of the terminal."""
+    return time.monotonic()

@@ -1,0 +1,227 @@
+"""Runs in Studio: questions, approvals, two runs on a thread, a process on the same storage."""
+
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_client
+
+from replan import Approval, ThreadBusyError, open_storage, run, waiting_for
+from replan.assembly import team_graph
+
+WORK = '''\
+"""One that works until a file says that it may end, and notes what it began; two others."""
+
+import asyncio
+from pathlib import Path
+
+from replan import ask_user
+
+HERE = Path(__file__).parent
+
+
+def asks(context):
+    return f"heard {ask_user(context.task_description)}"
+
+
+def joins(context):
+    return " and ".join(context.inputs.values()) or "done"
+
+
+async def works(context):
+    step = context.task_description
+    with (HERE / "begun").open("a") as begun:
+        begun.write(f"{step}\\n")
+    while step.startswith("Wait") and not (HERE / "go on").exists():
+        await asyncio.sleep(0.01)
+    return f"done: {step}"
+'''
+TEAM = """\
+host:
+  model: offline
+specialists:
+  - name: worker
+    intended_use: Works.
+    run: studio_working_team:works
+    effects: keyed
+  - name: asker
+    intended_use: Asks.
+    run: studio_working_team:asks
+  - name: joiner
+    intended_use: Joins.
+    run: studio_working_team:joins
+"""
+LONG = "- [ ] 1. Begin @worker\n- [ ] 2. Wait @worker (after 1)\n"
+SHORT = "- [ ] 1. Other work @worker\n"
+QUESTIONS = """\
+- [ ] 1. Which colour? @asker
+- [ ] 2. Which size? @asker
+- [ ] 3. Aside @joiner
+- [ ] 4. Both @joiner (after 1, 2)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "studio_working_team.py").write_text(WORK, "utf-8")
+    (folder / "team.yaml").write_text(TEAM, "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def url(folder, serve_studio) -> str:
+    return serve_studio(folder, {"REPLAN_TEAM": str(folder / "team.yaml")})
+
+
+@pytest.fixture(autouse=True)
+def fresh(folder):
+    """Nothing has begun, and what waits goes on waiting."""
+    for name in ("begun", "go on"):
+        (folder / name).unlink(missing_ok=True)
+    (folder / "begun").touch()
+    return folder
+
+
+def begun(folder):
+    return (folder / "begun").read_text().splitlines()
+
+
+def asked(said, plan):
+    return {"messages": [{"role": "user", "content": said}], "plan": plan}
+
+
+async def at_work(client, folder):
+    """Begin a run on a new thread; it waits in its second step."""
+    thread = (await client.threads.create())["thread_id"]
+    stream = client.runs.stream(thread, "replan", input=asked("First", LONG), stream_mode="custom")
+    run_id = None
+    async with aclosing(stream):
+        async for part in stream:
+            run_id = run_id or part.data.get("run_id")
+            if part.data.get("type") == "specialist_invoked" and part.data.get("step_id") == 2:
+                break
+    assert begun(folder) == ["Begin", "Wait"]
+    return thread, run_id
+
+
+async def said(client, thread):
+    values = (await client.threads.get_state(thread))["values"]
+    return [each["content"] for each in values["messages"] if each["type"] == "human"], values
+
+
+async def test_a_run_that_is_rolled_back_leaves_nothing_on_the_thread(url, folder):
+    async with get_client(url=url) as client:
+        thread, _ = await at_work(client, folder)
+        second = await client.runs.create(
+            thread, "replan", input=asked("Second", SHORT), multitask_strategy="rollback"
+        )
+        await client.runs.join(thread, second["run_id"])
+        messages, values = await said(client, thread)
+        assert (messages, values["outcome"]) == (["Second"], "completed")
+        assert [each["status"] for each in await client.runs.list(thread)] == ["success"]
+        results = [set(each["results"]["results"]) for each in values["execution_history"]]
+        assert results == [{"1/worker"}]
+    assert begun(folder) == ["Begin", "Wait", "Other work"]
+
+
+async def test_a_run_that_is_interrupted_keeps_what_it_finished(url, folder):
+    async with get_client(url=url) as client:
+        thread, _ = await at_work(client, folder)
+        second = await client.runs.create(
+            thread, "replan", input=asked("Second", SHORT), multitask_strategy="interrupt"
+        )
+        await client.runs.join(thread, second["run_id"])
+        messages, values = await said(client, thread)
+        assert (messages, values["outcome"]) == (["First", "Second"], "completed")
+        kept = [each["results"]["results"] for each in values["execution_history"]]
+        texts = [result["result"]["content"] for each in kept for result in each.values()]
+        assert texts == ["done: Begin", "done: Other work"]
+
+
+async def test_a_process_beside_the_server_leaves_a_thread_alone_that_is_worked_on(url, folder):
+    where = folder / ".langgraph_api" / "replan.sqlite"
+    async with get_client(url=url) as client:
+        thread, _ = await at_work(client, folder)
+        config = {"configurable": {"thread_id": thread}}
+        async with open_storage(where) as storage:
+            graph = team_graph(folder / "team.yaml", storage=storage)
+            with pytest.raises(ThreadBusyError):
+                await run(graph, None, config=config)
+            (folder / "go on").touch()
+            (first,) = await client.runs.list(thread)
+            await client.runs.join(thread, first["run_id"])
+            assert (await run(graph, None, config=config)).state["outcome"] == "completed"
+    assert begun(folder) == ["Begin", "Wait"]
+
+
+async def interrupted(client: Any, thread: str) -> list[Any]:
+    state = await client.threads.get_state(thread)
+    return [interrupt for task in state["tasks"] for interrupt in task["interrupts"]]
+
+
+async def resume(client: Any, thread: str, value: object, **options: Any) -> Any:
+    return await client.runs.wait(thread, "replan", command={"resume": value}, **options)
+
+
+async def test_questions_are_shown_and_answered_one_by_one_in_any_order(url):
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        state = await client.runs.wait(thread, "replan", input={"plan": QUESTIONS})
+        asked = waiting_for(await interrupted(client, thread))
+        assert asked == waiting_for(state)
+        assert [(q.key, q.text) for q in asked] == [
+            ("1/asker/1", "Which colour?"),
+            ("2/asker/1", "Which size?"),
+        ]
+        assert set(state["current_specialist_results"]) == {"3/joiner"}
+        # A text alone does not say which question it answers.
+        await resume(client, thread, "large")
+        (again,) = await interrupted(client, thread)
+        assert "One answer is not enough" in again["value"]["problem"]
+        assert [each["description"] for each in again["value"]["action_requests"]] == [
+            "Which colour?",
+            "Which size?",
+        ]
+        assert "decisions" in again["response_schema"]["anyOf"][1]["properties"]
+        await resume(client, thread, {"2/asker/1": "large"})
+        (left,) = waiting_for(await interrupted(client, thread))
+        assert left.key == "1/asker/1"
+        # New limits hold from there on, where they are no looser than the team's.
+        new = {"limits": {"step_retries": 1, "max_model_calls": 1_000_000}}
+        state = await resume(client, thread, "blue", context=new)
+    assert state["outcome"] == "completed"
+    assert state["settings"]["limits"]["step_retries"] == 1
+    assert state["settings"]["limits"]["max_model_calls"] == 200
+    texts = {
+        key: result["result"]["content"]
+        for key, result in state["current_specialist_results"].items()
+    }
+    assert texts == {
+        "1/asker": "heard blue",
+        "2/asker": "heard large",
+        "3/joiner": "done",
+        "4/joiner": "heard blue and heard large",
+    }
+    assert {q["answer"] for q in state["questions"].values()} == {"blue", "large"}
+
+
+async def test_a_plan_is_shown_changed_with_a_mistake_and_then_run_as_the_person_wrote_it(url):
+    context = {"approval": "always"}
+    plan = "- [ ] 1. One @joiner\n- [ ] 2. Two @joiner (after 1)\n"
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        state = await client.runs.wait(thread, "replan", input={"plan": plan}, context=context)
+        about = waiting_for(state).fingerprint
+        assert waiting_for(state) == Approval(
+            approve=plan, reason="A plan was handed in.", fingerprint=about
+        )
+        assert about
+        wrong = {"action": "edit", "plan": plan.replace("after 1", "after 7")}
+        state = await resume(client, thread, wrong)
+        assert "line 2" in waiting_for(state).problem
+        state = await resume(client, thread, plan.replace("Two", "Second"))
+    assert state["outcome"] == "completed"
+    assert state["current_plan"]["steps"][1]["description"] == "Second"
+    assert [update["by"] for update in state["current_plan"]["update_history"]] == ["person"]
