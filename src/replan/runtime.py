@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -339,6 +339,10 @@ class SyncRuntime:
         """Look at a run: how it stands, its plan, what it waits for."""
         return self._portal.call(lambda: self._runtime.look(run_id))
 
-    def runs(self, most: int = 20) -> list[RunView]:
+    def text(self, run_id: str, ref: str) -> str | None:
+        """Give a long text of an event; see `Runtime.text`."""
+        return self._portal.call(lambda: self._runtime.text(run_id, ref))
+
+    def runs(self, most: int = 20, *, labels: Mapping[str, str] | None = None) -> list[RunView]:
         """The runs that began last, the newest first."""
-        return self._portal.call(lambda: self._runtime.runs(most))
+        return self._portal.call(lambda: self._runtime.runs(most, labels=labels))

@@ -1,13 +1,13 @@
 """A book of runs in memory: it lives as long as the process."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.holds.thread_holds import Holds
-from replan.ports.run_book import LoggedEvent, Request, RunOutcome, RunRecord
+from replan.ports.run_book import KeptText, LoggedEvent, Request, RunOutcome, RunRecord
 
 
 class MemoryRunBook:
@@ -24,6 +24,7 @@ class MemoryRunBook:
         self._forget_thread = forget_thread
         self._records: dict[str, RunRecord] = {}
         self._events: dict[str, list[JsonValue]] = {}
+        self._texts: dict[tuple[str, str], KeptText] = {}
         self._requests: dict[str, Request] = {}
 
     async def begin(self, record: RunRecord) -> None:
@@ -43,8 +44,11 @@ class MemoryRunBook:
     async def find(self, prefix: str) -> Sequence[RunRecord]:
         return [record for record in self._newest_first() if record.run_id.startswith(prefix)]
 
-    async def recent(self, limit: int) -> Sequence[RunRecord]:
-        return self._newest_first()[:limit]
+    async def recent(
+        self, limit: int, labels: Mapping[str, str] | None = None
+    ) -> Sequence[RunRecord]:
+        wanted = (labels or {}).items()
+        return [each for each in self._newest_first() if wanted <= each.labels.items()][:limit]
 
     async def remove(self, run_id: str) -> None:
         record = self._records.get(run_id)
@@ -61,14 +65,26 @@ class MemoryRunBook:
     def _forget(self, run_id: str) -> None:
         self._journal.forget(run_id)
         self._events.pop(run_id, None)
+        self._texts = {key: kept for key, kept in self._texts.items() if key[0] != run_id}
         self._records.pop(run_id, None)
         of_others = [each for each in self._requests.values() if each.run_id != run_id]
         self._requests = {each.name: each for each in of_others}
 
-    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
+    async def add_events(
+        self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
+    ) -> int:
+        for each in texts:
+            self._texts.setdefault((run_id, each.ref), each)
         known = self._events.setdefault(run_id, [])
         known.extend(events)
         return len(known) - len(events) + 1
+
+    async def text(self, run_id: str, ref: str) -> str | None:
+        kept = self._texts.get((run_id, ref))
+        return None if kept is None else kept.text
+
+    async def forget_texts(self, before: datetime) -> None:
+        self._texts = {key: kept for key, kept in self._texts.items() if kept.at >= before}
 
     async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
         known = self._events.get(run_id, [])[after:]

@@ -67,6 +67,7 @@ async def _carried_out(order: Order, site: Site) -> int:
                 run_id=run_id,
                 settings=order.settings,
                 title=order.title,
+                labels=order.labels,
                 order=signed(kept(order), run_id) if site.place.outlives else kept(order),
                 **session.following,
             )

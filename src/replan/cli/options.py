@@ -42,6 +42,10 @@ LimitOption = Annotated[
         "--limit", "-l", metavar="NAME=VALUE", help="A limit, such as max_model_calls=50."
     ),
 ]
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="NAME=VALUE", help="A label of the run, such as user=eva."),
+]
 GraceOption = Annotated[
     float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at Ctrl-C.")
 ]

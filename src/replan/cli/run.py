@@ -13,6 +13,7 @@ from replan.cli.options import (
     DirectoryOption,
     GraceOption,
     JsonLinesOption,
+    LabelOption,
     LimitOption,
     LogFileOption,
     OutOption,
@@ -86,6 +87,7 @@ def run(
         bool, typer.Option("--preview", help="Print what it takes at worst, and do nothing.")
     ] = False,
     limit: LimitOption = None,
+    label: LabelOption = None,
     grace: GraceOption = 10.0,
     storage: StorageOption = None,
     as_json: JsonLinesOption = False,
@@ -104,6 +106,7 @@ def run(
     def ran() -> int:
         from replan.cli.carry_out import carry_out
         from replan.cli.kept.orders import order_of, settings_of_run
+        from replan.cli.labels import labels_in
 
         order = order_of(
             task,
@@ -115,6 +118,7 @@ def run(
             plan_out=plan_out,
             files=tuple(file or ()),
             settings=settings_of_run(limit or [], approve),
+            **({"labels": labels_in(label)} if label else {}),
         )
         if preview:
             from replan.cli.preview import previewed

@@ -8,7 +8,9 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
+
+import typer
 
 from replan.cli.options import JsonOption, PlainOption, RunArgument, StorageOption
 from replan.cli.process import end_with, place
@@ -59,9 +61,26 @@ def show(
     storage: StorageOption = None,
     as_json: JsonOption = False,
     plain: PlainOption = False,
+    step: Annotated[
+        int | None,
+        typer.Option("--step", "-s", help="Show one step: its newest try, its whole result."),
+    ] = None,
+    attempts: Annotated[
+        bool, typer.Option("--attempts", help="Show every try, with its calls of models and tools.")
+    ] = False,
 ) -> None:
     """Show a run: its plan with marks, who changed it, tries, events, what it used, its answer."""
-    end_with(lambda: show_run(run_id, place(storage), sys.stdout, as_json=as_json, plain=plain))
+
+    def shown() -> int:
+        if step is None and not attempts:
+            return show_run(run_id, place(storage), sys.stdout, as_json=as_json, plain=plain)
+        from replan.cli.attempts import show_attempts
+
+        return show_attempts(
+            run_id, place(storage), sys.stdout, step=step, earlier=attempts, as_json=as_json
+        )
+
+    end_with(shown)
 
 
 def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool, plain: bool) -> int:
@@ -120,6 +139,7 @@ def _record(whole: _Whole) -> dict[str, object]:
         "warnings": run.state.get("warnings", []),
         "started_at": record.started_at.isoformat(),
         "updated_at": record.updated_at.isoformat(),
+        "labels": record.labels,
         "order": record.order,
         "plan": None if plan is None else {"version": plan.version, "markdown": plan.content},
         "questions": [
@@ -145,6 +165,7 @@ def _lines(whole: _Whole) -> list[str]:
         f"run {record.run_id}",
         f"{whole.run.outcome}, began {began}, last heard of {heard}",
         f"title: {one_line(record.title)}",
+        *(f"label: {name}={one_line(value)}" for name, value in record.labels.items()),
     ]
     sections = {
         "plan": _plan_lines(whole),

@@ -14,8 +14,10 @@ from replan.events.types import (
     SpecialistInvoked,
     SpecialistToken,
     TaskCompleted,
+    WarningGiven,
 )
 from replan.events.warnings import warnings_in
+from replan.langgraph_inside.tasks import does_nothing
 from replan.secrets.known import KNOWN
 
 # What is told most often: of it there is nothing to warn of, and nothing to log.
@@ -39,6 +41,7 @@ class Emitter:
         run_id: The run.
         round: The round.
         counter: The run's event numbers.
+        keeps_prompts: Whether what models are told and what they say is told.
         warnings: What the events so far tell that a person may not expect.
     """
 
@@ -47,7 +50,18 @@ class Emitter:
     run_id: str
     round: int
     counter: Counter
+    keeps_prompts: bool = True
     warnings: list[str] = field(default_factory=list[str])
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody hears of what happens, so that it is worth to be put together."""
+        return self.hooks.hears_events or not does_nothing(self.write)
+
+    async def warn(self, *texts: str) -> None:
+        """Tell of what a person may not expect."""
+        for text in texts:
+            await self.emit(WarningGiven, text=text)
 
     async def emit(self, kind: type[BaseEvent], **fields: Any) -> None:
         """Tell of an event, and wait for its hooks."""

@@ -83,6 +83,11 @@ class RunHooks:
         """Whether a callback hears tokens."""
         return any(line.hears_tokens for line in self._lines)
 
+    @property
+    def hears_events(self) -> bool:
+        """Whether a callback hears of every event."""
+        return any(line.hears_events for line in self._lines)
+
     def tell(self, event: BaseEvent) -> None:
         """Have the hooks of an event called, in their time; from whatever thread."""
         for line in self._lines:
@@ -107,6 +112,7 @@ class _Line:
 
     def __init__(self, callback: object, hooks: Hooks, run_id: str, owner: RunHooks) -> None:
         self._own: Mapping[str, Hook] = hooks_of(callback)
+        self.hears_events = ANY_EVENT in self._own
         self.hears_tokens = hears_tokens(callback)
         self._hooks, self._run_id = hooks, run_id
         # Whoever comes to the same run while hooks of it are at work finds this line by its run.

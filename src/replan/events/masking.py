@@ -32,6 +32,8 @@ def _masked(value: Any) -> Any:
     if isinstance(value, tuple):
         parts = tuple(_masked(each) for each in cast("tuple[Any, ...]", value))
         return parts if parts != value else cast("Any", value)
+    if isinstance(value, list):
+        return [_masked(each) for each in cast("list[Any]", value)]
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
         masked = {name: _masked(each) for name, each in fields.items()}

@@ -10,6 +10,7 @@ from replan.plan.model import Author, TaskPlan, Value
 from replan.plan.rerun import Rerun
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
+from replan.state.team import Effects
 from replan.state.usage import Usage
 
 
@@ -33,6 +34,31 @@ class StepEvent(BaseEvent):
     step_id: int
     specialist: str
     attempt: int = 1
+
+
+class CallEvent(BaseEvent):
+    """What all events of one call of a model or a tool share.
+
+    Attributes:
+        call: Names the call among those of its node or attempt.
+        node: The node that is at work.
+        step_id: The step; None where the host calls.
+        specialist: Who does the step; empty where the host calls.
+        attempt: The attempt of the step, from 1; None where the host calls.
+    """
+
+    call: str
+    node: str
+    step_id: int | None = None
+    specialist: str = ""
+    attempt: int | None = None
+
+
+class Said(Value):
+    """A message to or from a model, as text; what is no text is named in brackets."""
+
+    role: str
+    text: str
 
 
 class RunStarted(BaseEvent):
@@ -124,10 +150,14 @@ class SpecialistParked(StepEvent):
 
 
 class SpecialistCompleted(StepEvent):
-    """A step ended at a specialist, well or not."""
+    """A step ended at a specialist, well or not.
+
+    `step_seconds` is the time since its first attempt, where a log of events takes it.
+    """
 
     type: Literal["specialist_completed"] = "specialist_completed"
     result: SpecialistResult
+    step_seconds: float | None = None
 
 
 class InputRequested(StepEvent):
@@ -144,11 +174,72 @@ class ApprovalRequested(BaseEvent):
     approval: Approval
 
 
+class ModelCalled(CallEvent):
+    """A model is called; each retry is a call of its own.
+
+    `prompt` is what it is sent. It is no part of the event as JSON: what is kept of it is read by
+    reference. It is empty where prompts are not kept.
+    """
+
+    type: Literal["model_called"] = "model_called"
+    model: str
+    prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
+
+
+class ModelAnswered(CallEvent):
+    """A call of a model is over: `error` says why if it failed.
+
+    `cost` is what is charged for it, in the currency of the prices. Tokens that the server did not
+    report, and the cost of a model without a price, are None. `reply` is kept as `prompt` is.
+    """
+
+    type: Literal["model_answered"] = "model_answered"
+    model: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    seconds: float
+    error: str = ""
+    reply: Said | None = Field(default=None, exclude=True, repr=False)
+
+
+Approved = Literal["approved", "edited", "rejected"]
+"""What a person said of a tool's call: yes, yes with other arguments, or no."""
+
+ToolEnd = Literal["success", "failed", "rejected", "waiting", "cancelled"]
+"""How a tool's call ended; `waiting` means that it asks a person, and will be called anew."""
+
+
+class ToolEvent(CallEvent):
+    """What the events of a tool's call share; `approval` is None where no person was asked."""
+
+    tool: str
+    arguments: dict[str, JsonValue]
+    effects: Effects
+    approval: Approved | None = None
+
+
+class ToolInvoked(ToolEvent):
+    """A tool is called."""
+
+    type: Literal["tool_invoked"] = "tool_invoked"
+
+
+class ToolCompleted(ToolEvent):
+    """A tool's call is over, or a person did not allow it; `result` is what the model gets."""
+
+    type: Literal["tool_completed"] = "tool_completed"
+    status: ToolEnd
+    result: str = ""
+    seconds: float = 0.0
+
+
 class FeedbackGenerated(BaseEvent):
-    """A round was judged."""
+    """A round was judged; `round_seconds` is its time, where a log of events takes it."""
 
     type: Literal["feedback_generated"] = "feedback_generated"
     feedback: FeedbackResult
+    round_seconds: float | None = None
 
 
 class LimitReached(BaseEvent):
@@ -188,8 +279,39 @@ class ReplyUnreadable(BaseEvent):
     fallback: str
 
 
+class WarningGiven(BaseEvent):
+    """Something that a person may not expect, and that no other event tells."""
+
+    type: Literal["warning"] = "warning"
+    text: str
+
+
+class RunStopped(BaseEvent):
+    """Nobody works on the run any more, and it is not over.
+
+    `why` is `waiting` for a person, `interrupted` by a wish to stop, or `failed`, with the `error`.
+    `by` says who wished it, `seconds` how long it was worked on.
+    """
+
+    type: Literal["run_stopped"] = "run_stopped"
+    why: Literal["waiting", "interrupted", "failed"]
+    by: str = ""
+    error: str = ""
+    seconds: float = 0.0
+
+
+class RunResumed(BaseEvent):
+    """Somebody works on the run again; `by` says whose answers it goes on with."""
+
+    type: Literal["run_resumed"] = "run_resumed"
+    by: str = ""
+
+
 class TaskCompleted(BaseEvent):
-    """The run is over; `warnings` has all that it told and a person may not expect."""
+    """The run is over; `warnings` has all that it told and a person may not expect.
+
+    `run_seconds` is the time since it began or was gone on with, where a log of events takes it.
+    """
 
     type: Literal["task_completed"] = "task_completed"
     outcome: Outcome
@@ -197,6 +319,7 @@ class TaskCompleted(BaseEvent):
     usage: Usage
     output: JsonValue = None
     warnings: tuple[str, ...] = ()
+    run_seconds: float | None = None
 
 
 Event = Annotated[
@@ -215,11 +338,18 @@ Event = Annotated[
     | SpecialistCompleted
     | InputRequested
     | ApprovalRequested
+    | ModelCalled
+    | ModelAnswered
+    | ToolInvoked
+    | ToolCompleted
     | FeedbackGenerated
     | LimitReached
     | AnswerToken
     | AnswerRestarted
     | ReplyUnreadable
+    | WarningGiven
+    | RunStopped
+    | RunResumed
     | TaskCompleted,
     Field(discriminator="type"),
 ]

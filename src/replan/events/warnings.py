@@ -9,14 +9,17 @@ from replan.events.types import (
     ReplyUnreadable,
     StepsReopened,
     StepsRouted,
+    WarningGiven,
 )
 from replan.secrets.known import KNOWN
 from replan.state.cuts import CUTS
 
 
-def warnings_in(event: BaseEvent) -> tuple[str, ...]:
+def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for each kind
     """The warnings of an event, a sentence each."""
     match event:
+        case WarningGiven(text=text):
+            return (text,)
         case StepsRouted(chosen=chosen):
             return tuple(
                 f"Step {step} names nobody; by the cards it goes to @{name}."

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
+from replan.events.calls import Calls, calls_at_work
 from replan.events.emitter import Counter, Emitter
 from replan.events.types import LimitReached
 from replan.failures import can_pass, describe
@@ -63,8 +64,7 @@ class HostCall:
             LimitReachedError: The run has no call, no token, no money or no time left.
         """
         self.refused = None
-        services = self.services
-        meter = Meter(self._account, [self.scope], new_id=services.new_id, prices=services.prices)
+        meter = self._meter()
         config = with_handlers(self.config, [meter.handler], tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
@@ -164,6 +164,21 @@ class HostCall:
         )
         return used.plus((CUT_OFF, lost)) if lost.calls else used
 
+    def _meter(self) -> Meter:
+        calls, services = None, self.services
+        if self.emitter.is_heard:
+            about = {"node": self.node}
+            calls = Calls(emitter=self.emitter, config=self.config, about=about)
+        # Those of its tools are told, too. Each node is a task, and its context ends with it.
+        calls_at_work.set(calls)
+        return Meter(
+            self._account,
+            [self.scope],
+            new_id=services.new_id,
+            prices=services.prices,
+            calls=calls,
+        )
+
     def _failed(self, error: Exception) -> ModelCallError:
         about = {"run_id": self.run_id, "node": self.node, "error": type(error).__name__}
         logger.warning("model call failed", extra=about)
@@ -204,4 +219,5 @@ def emitter_of(state: EnhancedState, services: Services, runtime: Runtime[RunSet
         run_id=state.get("run_id", ""),
         round=state.get("current_round", 0),
         counter=Counter(state.get("event_seq", 0)),
+        keeps_prompts=settings_of(state).keep_prompts,
     )

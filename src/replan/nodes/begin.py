@@ -55,9 +55,9 @@ async def begin(
     run_id = await _run_id(name, checkpoint, services)
     kept = await _kept(plan, run_id, state, services)
     emitter = emitter_of({"run_id": run_id}, services, runtime)
-    emitter.warnings.extend(refused_in(runtime, services))
     request = request_messages({"messages": [*state.get("messages", []), *given]})
     await emitter.emit(RunStarted, request=request_text(request))
+    await emitter.warn(*refused_in(runtime, services))
     if reruns:
         await emitter.emit(StepsReopened, reruns=reruns)
     update = {

@@ -57,8 +57,9 @@ async def direct_answer(
         outcome = "partial"
     usage = await call.usage(state)
     await call.close()
-    told = [problem] if problem else []
-    new = [*call.emitter.warnings, *told, *told_secret("The answer", answer.text)]
+    await call.emitter.warn(*([problem] if problem else []))
+    await call.emitter.warn(*told_secret("The answer", answer.text))
+    new = call.emitter.warnings
     warnings = (*state.get("warnings", []), *new)
     await call.emitter.emit(
         TaskCompleted,

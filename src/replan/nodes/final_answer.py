@@ -52,8 +52,9 @@ async def final_answer(
     outcome, limit = await _ended(state, call, problem)
     usage = await call.usage(state)
     await call.close()
-    told = [*call.emitter.warnings, *([problem] if problem else [])]
-    new = [*told, *told_secret("The answer", answer.text)]
+    await call.emitter.warn(*([problem] if problem else []))
+    await call.emitter.warn(*told_secret("The answer", answer.text))
+    new = call.emitter.warnings
     warnings = (*state.get("warnings", []), *new)
     await call.emitter.emit(
         TaskCompleted,

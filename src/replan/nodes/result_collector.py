@@ -47,6 +47,7 @@ async def result_collector(
         history = tuple(state.get("plan_history", []))
         whole = plan.replace(update_history=history)
         await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
+    await emitter.warn(*_about_secrets(results))
     used = [(result.specialist_name, result.usage) for result in results.values()]
     used += [(question.specialist, question.usage) for question in asked_questions(state)]
     used += [(hit.specialist, hit.usage) for hit in round_hits(state).values()]
@@ -59,7 +60,7 @@ async def result_collector(
         "generations": after_round(state.get("generations", {}), before, plan),
         "stalls": _stalls(before, plan, state),
         "usage": state.get("usage", Usage()).plus(*used),
-        "warnings": [*emitter.warnings, *_about_secrets(results)],
+        "warnings": emitter.warnings,
         "event_seq": emitter.counter.value,
     }
 

@@ -1,8 +1,8 @@
 """The book of runs: which there were, how they stand, and what it takes to go on with one."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from pydantic import Field, JsonValue
 
@@ -24,6 +24,7 @@ class RunRecord(Value):
         outcome: How it stands. A process that is killed cannot say so: its run reads `running`.
         started_at: When it began.
         updated_at: When it was last heard of.
+        labels: What it is found by, such as its user; given where it begins, and never encrypted.
     """
 
     run_id: str
@@ -33,6 +34,21 @@ class RunRecord(Value):
     outcome: RunOutcome = "running"
     started_at: datetime
     updated_at: datetime
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class KeptText(NamedTuple):
+    """A long text of an event, such as a prompt.
+
+    Attributes:
+        ref: What it is found by: its digest, so that it is kept once in a run.
+        text: The text.
+        at: When it was kept.
+    """
+
+    ref: str
+    text: str
+    at: datetime
 
 
 class LoggedEvent(Value):
@@ -89,8 +105,10 @@ class RunBook(Protocol):
         """The runs whose ids begin so, the newest first: one if the prefix is enough to name it."""
         ...
 
-    async def recent(self, limit: int) -> Sequence[RunRecord]:
-        """The runs that began last, the newest first."""
+    async def recent(
+        self, limit: int, labels: Mapping[str, str] | None = None
+    ) -> Sequence[RunRecord]:
+        """The runs that began last, the newest first; those that have these labels."""
         ...
 
     async def remove(self, run_id: str) -> None:
@@ -101,8 +119,24 @@ class RunBook(Protocol):
         """
         ...
 
-    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
-        """Append events of a run, in this order, and give the number of the first one."""
+    async def add_events(
+        self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
+    ) -> int:
+        """Append events of a run, in this order, and give the number of the first one.
+
+        Args:
+            run_id: The run.
+            events: The events.
+            texts: Their long texts, which are safe with them; one that is there stays.
+        """
+        ...
+
+    async def text(self, run_id: str, ref: str) -> str | None:
+        """A long text of an event; None if it is not kept, or not any more."""
+        ...
+
+    async def forget_texts(self, before: datetime) -> None:
+        """Remove the long texts of all runs that were kept before a time."""
         ...
 
     async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:

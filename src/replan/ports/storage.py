@@ -18,11 +18,14 @@ class Storage:
         checkpointer: A LangGraph saver with a strict serializer.
         journal: What must be known of a run even if a node never returns.
         runs: Which runs there were, and their events.
+        keep_days: Days for which prompts, replies and long texts of events are kept; None: as long
+            as their runs.
     """
 
     checkpointer: BaseCheckpointSaver[Any]
     journal: Journal
     runs: RunBook
+    keep_days: float | None = None
 
     @property
     def holds(self) -> Holds:

@@ -11,36 +11,15 @@ from pydantic import Field, JsonValue
 from replan.errors import StorageError
 from replan.events.types import (
     AnswerToken,
-    ApprovalRequested,
     BaseEvent,
     Event,
-    FeedbackGenerated,
-    InputRequested,
-    PlanCreated,
-    PlanUpdated,
-    SpecialistCompleted,
     SpecialistToken,
-    StepsReopened,
-    ThinkingCompleted,
 )
 from replan.plan.model import Value
 from replan.ports.run_book import LoggedEvent, RunBook
-
-# The state and the journal hold these in full; a second copy would grow with the square of a plan.
-_KEPT_ELSEWHERE = {
-    "seq",
-    "run_id",
-    "plan",
-    "markdown",
-    "answer",
-    "output",
-    "thinking",
-    "feedback",
-    "result",
-    "question",
-    "approval",
-    "usage",
-}
+from replan.runs.durations import Durations
+from replan.runs.event_texts import EventTexts
+from replan.runs.recorded import recorded
 
 Heard = Callable[[Event], None]
 """Hears the events of a run as they are, once they are on record."""
@@ -89,6 +68,8 @@ class EventLog:
         run_id: str,
         clock: Callable[[], datetime],
         heard: Heard | None = None,
+        *,
+        keeps_texts: bool = True,
     ) -> None:
         """Prepare; `write` does the work.
 
@@ -97,11 +78,14 @@ class EventLog:
             run_id: The run that they belong to.
             clock: The time.
             heard: Hears the events, with their numbers, once they are on record.
+            keeps_texts: Whether prompts, replies and long texts are kept beside the events.
         """
+        self._texts = EventTexts() if keeps_texts else None
         self._book = book
         self._run_id = run_id
         self._clock = clock
         self._heard = heard
+        self._durations = Durations()
         self._left: list[tuple[Event, JsonValue]] = []
         self._news = asyncio.Event()
         self._is_over = self._is_told = False
@@ -109,7 +93,9 @@ class EventLog:
 
     def take(self, event: Event) -> None:
         """Take an event; the tokens of texts are told and not kept."""
-        self._left.append((event, None if _is_token(event) else recorded(event, self._clock())))
+        event = event if _is_token(event) else self._durations.timed(event)
+        entry = None if _is_token(event) else recorded(event, self._clock(), self._texts)
+        self._left.append((event, entry))
         self._news.set()
 
     def end(self) -> None:
@@ -139,10 +125,13 @@ class EventLog:
         self._news.clear()
         batch, self._left = self._left, []
         kept = [entry for _, entry in batch if entry is not None]
+        texts = self._texts.take() if self._texts else []
         try:
-            seq = await self._book.add_events(self._run_id, kept) if kept else 0
+            seq = await self._book.add_events(self._run_id, kept, texts) if kept else 0
         except StorageError:
             self._left[:0] = batch
+            if self._texts:
+                self._texts.give_back(texts)
             raise
         for event, entry in batch:
             self._tell(event, None if entry is None else LoggedEvent(seq=seq, event=entry))
@@ -179,12 +168,6 @@ class EventLog:
             self._followers.remove(coming)
 
 
-def recorded(event: Event, at: datetime) -> JsonValue:
-    """Give what is kept of an event: that it happened, and when, without long texts."""
-    fields = event.model_dump(mode="json", exclude=_KEPT_ELSEWHERE)
-    return {"at": at.isoformat(timespec="milliseconds"), **fields, **_essence(event)}
-
-
 def _is_token(event: BaseEvent) -> bool:
     return isinstance(event, AnswerToken | SpecialistToken)
 
@@ -192,27 +175,3 @@ def _is_token(event: BaseEvent) -> bool:
 def _piece(event: Event) -> RunEvent:
     fields = event.model_dump(mode="json", exclude={"seq", "run_id", "type", "round"})
     return RunEvent(run_id=event.run_id, type=event.type, round=event.round, details=fields)
-
-
-def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for each kind
-    match event:
-        case ThinkingCompleted(thinking=thought):
-            return {"complexity": thought.complexity.value, "reasoning": thought.reasoning}
-        case PlanCreated(plan=plan) | PlanUpdated(plan=plan):
-            return {"version": plan.version, "steps": plan.total_steps}
-        case StepsReopened(reruns=reruns):
-            return {"reruns": [str(rerun) for rerun in reruns]}
-        case InputRequested(question=question):
-            return {"key": question.key, "question": question.text}
-        case ApprovalRequested(approval=approval):
-            return {"reason": approval.reason}
-        case SpecialistCompleted(result=result):
-            return {
-                "status": result.status.value,
-                "seconds": round(result.duration, 3),
-                "error": result.error,
-            }
-        case FeedbackGenerated(feedback=said):
-            return {"feedback": said.feedback, "should_continue": said.should_continue}
-        case _:
-            return {}

@@ -23,6 +23,7 @@ from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asks import answers_by_key, open_asks
 from replan.runs.event_log import EventLog, RunEvent, run_event
+from replan.runs.labels import checked_labels
 from replan.runs.looking import RunView, config_of, seen, snapshot_of
 from replan.runs.requests import BEAT, answer_row
 from replan.runs.result import RunResult, result_of
@@ -93,6 +94,7 @@ class StartOptions(Following, total=False):
     thread_id: str | None
     title: str
     order: JsonValue
+    labels: Mapping[str, str] | None
 
 
 class Runtime:
@@ -136,6 +138,7 @@ class Runtime:
         thread_id: str | None = None,
         title: str = "",
         order: JsonValue = None,
+        labels: Mapping[str, str] | None = None,
         **following: Unpack[Following],
     ) -> Run:
         """Begin a run, and give it at once.
@@ -149,6 +152,8 @@ class Runtime:
             thread_id: The conversation that it belongs to; else one of its own.
             title: What it is about, for lists; else the beginning of the request.
             order: What is needed to build the same graph again; JSON without secrets.
+            labels: What it is found by, such as `{"user": "eva"}`; no secrets, since storage keeps
+                them as plain as ids.
             following: `tokens=True` tells texts piece by piece, `heard` is called with each event
                 once it is on record, and `stop` is an `asyncio.Event` that stops the run.
 
@@ -169,9 +174,15 @@ class Runtime:
             order=order if order is not None else _kept_input(given),
             started_at=now,
             updated_at=now,
+            labels=checked_labels(labels),
         )
         errand = Errand(
-            record=record, input=given, settings=settings, config=config, following=following
+            record=record,
+            input=given,
+            settings=settings,
+            config=config,
+            following=following,
+            goes_on=known is not None,
         )
         return await self._known(self._begun(errand, is_new=known is None))
 
@@ -213,7 +224,12 @@ class Runtime:
         begins = not snapshot.values and not snapshot.tasks
         given = _input_again(record) if begins else None
         errand = Errand(
-            record=record, input=given, settings=settings, config=config, following=following
+            record=record,
+            input=given,
+            settings=settings,
+            config=config,
+            following=following,
+            goes_on=True,
         )
         return await self._begun(errand)
 
@@ -249,7 +265,9 @@ class Runtime:
         work, task = self._works.get(run_id, (None, None))
         if work is not None and task is not None and work.is_resting:
             await asyncio.wait({task})
-        errand = Errand(record=record, settings=settings, gives_way=True, following=following)
+        errand = Errand(
+            record=record, settings=settings, goes_on=True, gives_way=True, following=following
+        )
         return await self._known(self._begun(errand))
 
     async def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
@@ -320,9 +338,23 @@ class Runtime:
         """
         return await self._seen(await self._record(run_id))
 
-    async def runs(self, most: int = 20) -> list[RunView]:
+    async def text(self, run_id: str, ref: str) -> str | None:
+        """Give a long text of an event: what stands in its `details` under a `ref`.
+
+        None if it is not kept: `keep_days` are over, or there is no such text.
+
+        Raises:
+            InputError: There is no such run.
+        """
+        await self._record(run_id)
+        return await self._bench.book.text(run_id, ref)
+
+    async def runs(
+        self, most: int = 20, *, labels: Mapping[str, str] | None = None
+    ) -> list[RunView]:
         """The runs that began last, the newest first."""
-        return [await self._seen(each) for each in await self._bench.book.recent(most)]
+        found = await self._bench.book.recent(most, checked_labels(labels))
+        return [await self._seen(each) for each in found]
 
     async def rested(self, run_id: str) -> RunResult:
         """Wait until nobody works on a run, and give its result.
@@ -362,7 +394,10 @@ class Runtime:
         if errand.run_id in self._works:
             return Run(self, errand.run_id, self._works[errand.run_id][1])
         heard = errand.following.get("heard")
-        log = EventLog(self._bench.book, errand.run_id, self._bench.clock, heard)
+        keeps_texts = self._bench.storage is not None
+        log = EventLog(
+            self._bench.book, errand.run_id, self._bench.clock, heard, keeps_texts=keeps_texts
+        )
         work = Work(errand, self._bench, log)
         doing = self._shared(work) if errand.gives_way else self._own(work, is_new=is_new)
         task = asyncio.ensure_future(doing)

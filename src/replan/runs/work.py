@@ -1,11 +1,10 @@
 """One run while this process works on it: from where it stands to its end, a question or a stop."""
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypedDict, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -20,6 +19,7 @@ from replan.runs.asks import asks_of, bound_resumption
 from replan.runs.event_log import EventLog, Heard
 from replan.runs.looking import config_of
 from replan.runs.requests import answers_in, note_answers
+from replan.runs.rests import Rests
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
@@ -71,6 +71,7 @@ class Errand:
         input: What it begins or goes on with.
         settings: What it may do.
         config: LangChain's configuration, without a thread.
+        goes_on: Whether it has begun before.
         gives_way: Whether it is left alone if its owner was told to stop it meanwhile.
         following: How it is followed and stopped by whoever calls it.
     """
@@ -79,6 +80,7 @@ class Errand:
     input: Input = None
     settings: RunSettings | None = None
     config: RunnableConfig | None = None
+    goes_on: bool = False
     gives_way: bool = False
     following: Following = field(default_factory=Following)
 
@@ -128,6 +130,7 @@ class Work:
         self._at_once = asyncio.Event()
         self._answers: list[Request] = []
         self._since = bench.clock()
+        self._rests = Rests(log, errand.run_id, goes_on=errand.goes_on)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Stop the run, and let it come to rest."""
@@ -139,9 +142,11 @@ class Work:
         """Do what is asked of the run."""
         if request.kind == "stop":
             self._stop.set()
+            self._rests.by = request.by
             await self._take([request])
         elif all(request.name != known.name for known in self._answers):
             self._answers.append(request)
+            self._rests.by = request.by
             if self._bench.storage is not None:
                 await note_answers(request, self._bench.storage.journal)
 
@@ -165,6 +170,7 @@ class Work:
                 self.has_begun = True
                 self.is_known.set()
                 await self._drop_what_is_past()
+                await self._forget_texts()
                 outcome = "interrupted"
                 try:
                     result = await self._logged()
@@ -176,14 +182,13 @@ class Work:
 
     async def _logged(self) -> RunResult:
         """Work on the run, and write down what happens to the last event."""
-        began = time.monotonic()
         writing = asyncio.ensure_future(self.log.write())
-        working = asyncio.ensure_future(self._rested())
+        working = asyncio.ensure_future(self._worked())
         try:
             await asyncio.wait({writing, working}, return_when=asyncio.FIRST_COMPLETED)
             if writing.done():
                 writing.result()
-            state = await working
+            result = await working
             self.log.end()
             await writing
         except BaseException:
@@ -191,7 +196,20 @@ class Work:
             self.log.end()
             await asyncio.wait({writing})
             raise
-        return result_of(state, time.monotonic() - began, shapes_of(self._bench.graph))
+        return result
+
+    async def _worked(self) -> RunResult:
+        with self._rests:
+            state = await self._rested()
+            result = result_of(state, self._rests.seconds, shapes_of(self._bench.graph))
+            self._rests.outcome = result.outcome
+        return result
+
+    async def _forget_texts(self) -> None:
+        """Remove the prompts and other texts of all runs that are kept no longer."""
+        days = self._bench.storage.keep_days if self._bench.storage else None
+        if days is not None:
+            await self._bench.book.forget_texts(self._bench.clock() - timedelta(days=days))
 
     async def _was_stopped(self) -> bool:
         now = await self._bench.book.get(self.errand.run_id)
@@ -205,7 +223,7 @@ class Work:
             state = await followed(
                 self._bench.graph,
                 self.errand.call(given, settings),
-                self.log.take,
+                self._rests.take,
                 stop=self._stop,
                 grace=self._bench.grace,
                 at_once=self._at_once,

@@ -17,6 +17,8 @@ from langgraph.types import Command
 from pydantic import JsonValue
 
 from replan.errors import InDoubtError, LimitReachedError, StorageError
+from replan.events.calls import telling_of
+from replan.events.types import Approved
 from replan.failures import describe
 from replan.langgraph_inside.tools import called_by, runs_in_thread
 from replan.models.transcript import ToolRun, Transcript, plain
@@ -101,17 +103,30 @@ class ToolCalls:
     ) -> ToolAnswer | None:
         """Call the tool; None if the call was cut off, and nobody knows what it did."""
         called, remark = request.tool_call, ""
+        approval: Approved | None = None
         if called["name"] in self.approve:
             decision = read_call_decision(_asked(called, place))
+            approval = "approved"
             if decision.action == "reject":
-                reason = decision.reason or "no reason given"
-                return answer_of_failure(called, f"A person did not allow this call: {reason}")
+                return self._rejected(request, place, decision.reason or "no reason given")
             if decision.action == "edit":
+                approval = "edited"
                 called = ToolCall({**called, "args": decision.arguments or {}})
                 remark = f"A person changed the arguments to {called['args']}.\n"
-        answer = await self._on_record(request, called, place, handler)
-        if isinstance(answer, ToolMessage) and isinstance(answer.content, str):
-            answer.content = within_budget(remark + answer.content, LONGEST_TOOL_RESULT)
+        effects = tool_effects(request.tool, self.effects)
+        with telling_of(place, called, effects, approval) as told:
+            answer = await self._on_record(request, called, place, handler)
+            if isinstance(answer, ToolMessage) and isinstance(answer.content, str):
+                answer.content = within_budget(remark + answer.content, LONGEST_TOOL_RESULT)
+            if answer is not None:
+                told.answered(_messages_of(answer))
+        return answer
+
+    def _rejected(self, request: ToolCallRequest, place: str, reason: str) -> ToolMessage:
+        called, effects = request.tool_call, tool_effects(request.tool, self.effects)
+        answer = answer_of_failure(called, f"A person did not allow this call: {reason}")
+        with telling_of(place, called, effects, "rejected") as told:
+            told.ends("rejected", answer.text)
         return answer
 
     async def _on_record(
@@ -158,13 +173,17 @@ def _asked(called: ToolCall, place: str) -> JsonValue:
 
 def _kept(answer: ToolAnswer) -> JsonValue:
     """What the record keeps of an answer: the messages, which are all that the model sees of it."""
-    messages: list[Any] = [answer]
-    if isinstance(answer, Command):
-        messages = cast("dict[str, list[Any]]", answer.update or {}).get("messages", [])
     dumped = [
-        message.model_dump(mode="json", exclude={"artifact"}, fallback=str) for message in messages
+        message.model_dump(mode="json", exclude={"artifact"}, fallback=str)
+        for message in _messages_of(answer)
     ]
     return {"messages": dumped, "is_command": isinstance(answer, Command)}
+
+
+def _messages_of(answer: ToolAnswer) -> list[Any]:
+    if isinstance(answer, Command):
+        return cast("dict[str, list[Any]]", answer.update or {}).get("messages", [])
+    return [answer]
 
 
 def _restored(kept: JsonValue) -> ToolAnswer:

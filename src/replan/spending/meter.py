@@ -16,6 +16,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
 from replan.errors import LimitReachedError, UnpricedModelError
+from replan.events.calls import Calls
 from replan.ports.allowance import Request
 from replan.ports.journal import Spending
 from replan.spending.account import Account
@@ -67,6 +68,7 @@ class Meter:
         new_id: Callable[[], str],
         prices: Mapping[str, Price] | None = None,
         on_token: Callable[[str], None] | None = None,
+        calls: Calls | None = None,
     ) -> None:
         """Count for a run, on the running event loop.
 
@@ -76,7 +78,9 @@ class Meter:
             new_id: Names reservations.
             prices: What models cost, by name.
             on_token: Gets the pieces of text as they come; None where nobody hears them.
+            calls: Tells of the calls; None where nobody hears.
         """
+        self.calls = calls
         self._made = 0
         self._used: list[TokenCount] = []
         self._refused: LimitReachedError | None = None
@@ -112,6 +116,8 @@ class Meter:
         self._line.close(RuntimeError(_OVER))
         for permit in calls:
             self._account.give_up(permit)
+            cost = permit.reservation.amount.cost
+            self._tell_end(permit, error or RuntimeError(_OVER), TokenCount(), cost)
         await self._home.at_rest()
 
     @property
@@ -158,7 +164,7 @@ class Meter:
             UnpricedModelError: Money is bound, and the model has no price.
         """
         permit = self._handed_over() or await self._take(request())
-        if not self._noted(call, permit):
+        if not self._noted(call, permit, request):
             await self._settle(permit, Spending())
             raise RuntimeError(_OVER)
 
@@ -176,7 +182,7 @@ class Meter:
             written = self._written(permit)
             if not self._home.is_here:
                 self._home.await_in_thread(written)
-        if not self._noted(call, permit):
+        if not self._noted(call, permit, request):
             self._settle_plain(permit, Spending())
             raise RuntimeError(_OVER)
 
@@ -244,14 +250,17 @@ class Meter:
         self._account.settle_now(permit, used, counted)
         self._home.write(lambda: self._account.record_settled(permit, used))
 
-    def _noted(self, call: UUID, permit: Permit) -> bool:
+    def _noted(self, call: UUID, permit: Permit, request: Callable[[], Request]) -> bool:
         """Count a call; tell whether it may still be made."""
         with self._guard:
             if not self._is_over:
                 self._calls[call] = permit
                 self._line.is_own = True
                 self._made += 1
-            return not self._is_over
+            is_made = not self._is_over
+        if is_made and self.calls is not None:
+            self.calls.called(permit.ask.id, permit.ask.model, request().messages)
+        return is_made
 
     def _check_time(self) -> None:
         if self._is_over:
@@ -271,8 +280,17 @@ class Meter:
             if self._calls.pop(call, None) is not None:
                 self._line.is_own = bool(self._calls)
                 self._used.append(reported.replace(cost=spent.cost))
+        self._tell_end(permit, came, reported, spent.cost)
         counted = (reported.input_tokens, reported.output_tokens)
         return spent, counted if any(counted) else None
+
+    def _tell_end(
+        self, permit: Permit, came: LLMResult | BaseException, reported: TokenCount, cost: float
+    ) -> None:
+        ask = permit.ask
+        if self.calls is not None:
+            known = None if ask.price is None else cost
+            self.calls.answered(ask.id, ask.model, came, reported, known)
 
     def _handed_over(self) -> Permit | None:
         for handed in _handed.get():

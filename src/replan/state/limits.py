@@ -189,6 +189,7 @@ class RunSettings(Asked):
             missing.
         allow_dynamic_update: Whether the plan may be revised.
         approval: Which plans a person must approve before they run.
+        keep_prompts: Whether what models are told and what they say is kept beside the events.
     """
 
     model_config = ConfigDict(json_schema_extra=described)
@@ -200,6 +201,7 @@ class RunSettings(Asked):
     complexity_threshold: float = Field(default=0.5, ge=0, le=1)
     allow_dynamic_update: bool = True
     approval: Approving = "never"
+    keep_prompts: bool = True
 
     def overridden_by(self, request: "RunSettings | None") -> "RunSettings":
         """Take the fields that a request set, one by one, also inside `limits`."""

@@ -14,6 +14,7 @@ _LOOSEST_FIRST: Final[dict[str, tuple[Any, ...]]] = {
     "on_failure": ("finish", "halt"),
     "on_doubt": ("ask", "fail"),
     "allow_dynamic_update": (True, False),
+    "keep_prompts": (True, False),
 }
 _APPROVED = {
     "never": frozenset[str](),

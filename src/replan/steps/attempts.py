@@ -12,6 +12,7 @@ from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
 from replan.errors import LimitReachedError, StorageError
+from replan.events.calls import Calls, calls_at_work
 from replan.events.types import LimitReached, SpecialistToken
 from replan.failures import can_pass, describe
 from replan.langgraph_inside.tasks import (
@@ -226,12 +227,16 @@ class Attempts:
 
         is_heard = stream_is_heard(self._emitter.write, self.config)
         is_heard = is_heard or self._emitter.hooks.hears_tokens
+        about = {"node": f"specialist_{self._card.name}", **names}
         return Meter(
             self._account,
             step_scopes(self.limits, self._services, self._card.name, self._step.id),
             new_id=self._services.new_id,
             prices=self._services.prices,
             on_token=tell if is_heard else None,
+            calls=Calls(emitter=self._emitter, config=self.config, about=about)
+            if self._emitter.is_heard
+            else None,
         )
 
     @property
@@ -256,6 +261,7 @@ class Attempts:
         inherited_config.set(config)
         folders_at_work.set(self._services.folders)
         transcript_at_work.set(self.record.transcript)
+        calls_at_work.set(meter.calls)
         try:
             given = await self.specialist.run(context, config)
             return storable_result(SpecialistResult.model_validate(given))

@@ -63,7 +63,14 @@ class StepRun:
     ) -> Self:
         run_id = board.state.get("run_id", "")
         hooks = services.hooks.of(run_id)
-        emitter = Emitter(runtime.stream_writer, hooks, run_id, board.round, board.counter)
+        emitter = Emitter(
+            runtime.stream_writer,
+            hooks,
+            run_id,
+            board.round,
+            board.counter,
+            keeps_prompts=board.settings.keep_prompts,
+        )
         step = board.step(sent["step_id"])
         return cls(step, sent["specialist"], board, emitter, services, runtime, config)
 

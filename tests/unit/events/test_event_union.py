@@ -20,7 +20,7 @@ from replan import (
     Usage,
 )
 from replan.events import types
-from replan.events.types import BaseEvent, Event, StepEvent
+from replan.events.types import BaseEvent, CallEvent, Event, Said, StepEvent, ToolEvent
 from replan.plan import Rerun
 from replan.plan.markdown.overlooked import Overlooked
 from replan.state.usage import TokenCount
@@ -42,6 +42,8 @@ FEEDBACK = FeedbackResult(
     final_answer=ANSWER,
     collected_results=CollectedResults(results={"1/a": RESULT}, successful_results=("1/a",)),
 )
+STEP_CALL = {"call": "0.1", "node": "specialist_a", "step_id": 1, "specialist": "a", "attempt": 2}
+TOOL = {"tool": "price", "arguments": {"of": ["gold"]}, "effects": "unsafe"}
 FIELDS = {
     "run_started": {"request": "Go."},
     "steps_reopened": {"reruns": (Rerun(step=2, why="awaits", of=(1,)),)},
@@ -58,11 +60,18 @@ FIELDS = {
     "specialist_completed": {"result": RESULT},
     "input_requested": {"question": Question(key="1/a/1", step_id=1, specialist="a", text="Why?")},
     "approval_requested": {"approval": Approval(approve="- [ ] 1. One\n", version=2)},
+    "model_called": {"call": "c", "node": "think", "model": "m"},
+    "model_answered": {**STEP_CALL, "model": "m", "cost": 0.5, "output_tokens": 7, "seconds": 1.5},
+    "tool_invoked": {**STEP_CALL, **TOOL, "approval": "edited"},
+    "tool_completed": {**STEP_CALL, **TOOL, "status": "failed", "result": "Error: no"},
     "feedback_generated": {"feedback": FEEDBACK},
     "limit_reached": {"limit": "max_rounds", "value": 10},
     "answer_token": {"text": "Par"},
     "answer_restarted": {},
     "reply_unreadable": {"node": "think", "complaint": "Empty.", "fallback": "none"},
+    "warning": {"text": "Settings were refused."},
+    "run_stopped": {"why": "waiting", "seconds": 2.5},
+    "run_resumed": {"by": "eva"},
     "task_completed": {
         "outcome": "completed",
         "answer": ANSWER,
@@ -92,9 +101,19 @@ def test_the_union_holds_every_kind_of_event_that_there_is():
         kind
         for kind in vars(types).values()
         if isinstance(kind, type) and issubclass(kind, BaseEvent)
-    } - {BaseEvent, StepEvent}
+    } - {BaseEvent, StepEvent, CallEvent, ToolEvent}
     assert written == set(KINDS.values())
     assert set(FIELDS) == set(KINDS)
+
+
+def test_what_a_model_is_told_and_says_is_no_part_of_an_event_as_json():
+    prompt, reply = (Said(role="system", text="Be kind."),), Said(role="ai", text="Yes.")
+    called = event("model_called").replace(prompt=prompt)
+    answered = event("model_answered").replace(reply=reply)
+    assert (called.replace(seq=9).prompt, answered.replace(seq=9).reply) == (prompt, reply)
+    for each in (called, answered):
+        assert "kind" not in each.model_dump_json() + repr(each) + str(each.model_dump())
+        assert "Yes." not in each.model_dump_json() + repr(each)
 
 
 def test_an_event_of_an_unknown_kind_is_refused():

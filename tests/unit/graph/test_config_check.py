@@ -157,6 +157,7 @@ def test_the_settings_of_a_run_are_those_of_the_configuration():
         "on_failure": "halt",
         "complexity_threshold": 0.7,
         "allow_dynamic_update": False,
+        "keep_prompts": True,
         "approval": "always",
         "on_doubt": "ask",
     }

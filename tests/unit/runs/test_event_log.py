@@ -13,17 +13,24 @@ from replan.events.types import (
     ApprovalRequested,
     FeedbackGenerated,
     InputRequested,
+    ModelCalled,
     PlanCreated,
     RunStarted,
+    Said,
     SpecialistCompleted,
+    SpecialistInvoked,
     SpecialistToken,
     StepsReopened,
     TaskCompleted,
     ThinkingCompleted,
+    ToolCompleted,
 )
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import Rerun
-from replan.runs.event_log import EventLog, recorded
+from replan.runs.durations import Durations
+from replan.runs.event_log import EventLog
+from replan.runs.event_texts import EventTexts
+from replan.runs.recorded import recorded
 from replan.state.questions import Approval, Question
 from replan.state.results import (
     ActionType,
@@ -48,7 +55,7 @@ class Book:
         self.error = error
         self.came = asyncio.Event()
 
-    async def add_events(self, run_id, events):
+    async def add_events(self, run_id, events, texts=()):
         if self.error is not None:
             raise self.error
         first = sum(len(types) for _, types in self.taken) + 1
@@ -109,10 +116,69 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
             "status": "failed",
             "seconds": 0.123,
             "error": "No ink.",
+            "step_seconds": None,
         },
-        {"type": "feedback_generated", "feedback": "Go on.", "should_continue": True},
-        {"type": "task_completed", "outcome": "completed", "warnings": []},
+        {
+            "type": "feedback_generated",
+            "feedback": "Go on.",
+            "should_continue": True,
+            "round_seconds": None,
+        },
+        {"type": "task_completed", "outcome": "completed", "warnings": [], "run_seconds": None},
     ]
+
+
+def test_a_long_text_is_kept_once_beside_the_events_and_found_by_a_reference():
+    texts, step = EventTexts(), {"call": "0.0", "node": "specialist_w", "step_id": 1}
+    about = {"tool": "find", "effects": "pure", "arguments": {"of": LONG, "most": 3}}
+    told = ToolCompleted(**NAMES, **step, **about, status="success", result=LONG)
+    kept = recorded(told, NOON, texts)
+    assert kept["result"] == f"{LONG[:1000]}…"
+    assert kept["arguments"] == {"of": f"{LONG[:100]}…", "most": 3}
+    assert recorded(told, NOON, texts) == kept
+    whole = {each.ref: each.text for each in texts.take()}
+    assert whole[kept["result_ref"]] == LONG
+    assert json.loads(whole[kept["arguments_ref"]]) == about["arguments"]
+    assert len(whole) == 2
+    assert recorded(told, NOON, texts) == kept
+    assert texts.take() == []
+    # Where nothing outlives the run, nothing is kept beside it.
+    assert recorded(told, NOON)["result"] == LONG
+
+
+def test_a_prompt_is_kept_by_its_messages_each_once():
+    texts, call = EventTexts(), {"call": "c", "node": "think", "model": "m"}
+    system, first = Said(role="system", text="Be kind."), Said(role="human", text="Hi.")
+    one = recorded(ModelCalled(**NAMES, **call, prompt=(system, first)), NOON, texts)
+    parts = [(part["role"], part["length"]) for part in one["prompt"]]
+    assert parts == [("system", 8), ("human", 3)]
+    two = recorded(ModelCalled(**NAMES, **call, prompt=(system,)), NOON, texts)
+    assert two["prompt"] == one["prompt"][:1]
+    assert sorted(each.text for each in texts.take()) == ["Be kind.", "Hi."]
+    assert "prompt" not in recorded(ModelCalled(**NAMES, **call), NOON, texts)
+    assert "Be kind." not in json.dumps([one, two])
+
+
+def test_steps_rounds_and_runs_are_timed_from_their_beginning():
+    times = iter([0, 1, 2, 4, 8, 16, 32])
+    durations = Durations(lambda: next(times))
+    step = {"step_id": 1, "specialist": "w", "round": 1}
+    result, feedback = SpecialistResult(), FeedbackResult(should_continue=False)
+    over = TaskCompleted(**NAMES, round=1, outcome="completed", answer=AIMessage(""), usage=Usage())
+    told = [
+        durations.timed(event)
+        for event in (
+            RunStarted(**NAMES, request="x"),
+            SpecialistInvoked(**NAMES, **step, task="t"),
+            SpecialistInvoked(**NAMES, **step, task="t", attempt=2),
+            SpecialistCompleted(**NAMES, **step, attempt=2, result=result),
+            SpecialistCompleted(**NAMES, **{**step, "step_id": 2}, result=result),
+            FeedbackGenerated(**NAMES, round=1, feedback=feedback),
+            over,
+        )
+    ]
+    assert [told[3].step_seconds, told[4].step_seconds] == [3, None]
+    assert (told[5].round_seconds, told[6].run_seconds) == (15, 32)
 
 
 def log_of(book, heard=None):

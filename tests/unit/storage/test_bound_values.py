@@ -14,7 +14,7 @@ from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.stored_values.sealing import UNPLACED, cipher_of
 from replan.adapters.storage.tables import formats
 from replan.ports.journal import Attempt
-from replan.ports.run_book import Request, RunRecord
+from replan.ports.run_book import KeptText, Request, RunRecord
 from replan.state.results import SpecialistResult
 from upgrade_kills import killed, open_it
 
@@ -45,7 +45,8 @@ async def two_runs(where):
                 run_id=run, thread_id=run, title=run, order=run, started_at=NOW, updated_at=NOW
             )
             await storage.runs.begin(record)
-            await storage.runs.add_events(run, [f"{run} 1", f"{run} 2"])
+            kept = [KeptText(ref, f"{run} {ref}", NOW) for ref in ("1", "2")]
+            await storage.runs.add_events(run, [f"{run} 1", f"{run} 2"], kept)
             for name in (f"{run} 1", f"{run} 2"):
                 request = Request(run_id=run, name=name, kind="stop", at=NOW, by=name)
                 await storage.runs.add_request(request)
@@ -94,6 +95,7 @@ async def read(storage):
                 config=thread, channels=["a", "b", "large"]
             ),
             await runs.requests([run]),
+            [await runs.text(run, ref) for ref in ("1", "2")],
         ]
     return found
 
@@ -129,7 +131,7 @@ async def test_a_value_that_was_copied_to_another_place_is_refused_and_says_wher
     async with open_storage(where, key=KEY) as storage:
         with changing(where) as connection:
             columns = list(sealed_columns(connection))
-        assert len(columns) == 9
+        assert len(columns) == 10
         for name, column in columns:
             with changing(where) as connection:
                 table, rows = rows_of(connection, name)
@@ -270,4 +272,4 @@ def test_a_process_killed_while_it_binds_leaves_the_old_format_whole(at, where):
     assert picture(where) == before
     open_it(where, KINDS["encrypted"])
     assert unbound(where)[0] == 0
-    assert formats.FORMAT == 5
+    assert formats.FORMAT == 6

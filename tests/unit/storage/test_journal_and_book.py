@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from replan.ports.journal import Attempt, Bound, LedgerEntry, Refused, Reservation, Spending
-from replan.ports.run_book import Request, RunRecord
+from replan.ports.run_book import KeptText, Request, RunRecord
 from replan.state.results import Artifact, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
 
@@ -338,6 +338,34 @@ async def test_two_who_append_at_once_give_no_number_twice(lasting):
         assert [each.seq for each in await one.runs.events("r")] == [*range(1, 21)]
 
 
+async def test_long_texts_are_kept_once_beside_the_events_of_their_run(storage):
+    runs = storage.runs
+    half = KeptText("a1", "half \ud800", NOON)
+    await runs.add_events("r", ["x"], [half, KeptText("b2", "later", LATER)])
+    await runs.add_events("r", ["y"], [half._replace(text="other", at=LATER)])
+    assert [await runs.text("r", ref) for ref in ("a1", "b2", "c3")] == [half.text, "later", None]
+    assert await runs.text("other", "a1") is None
+    await runs.forget_texts(LATER)
+    assert [await runs.text("r", ref) for ref in ("a1", "b2")] == [None, "later"]
+
+
+async def test_runs_are_found_by_all_of_their_labels(storage):
+    eva, otto = {"user": "eva", "tenant": "a"}, {"user": "otto", "tenant": "a"}
+    for name, labels in (("1", eva), ("2", otto), ("3", {})):
+        await storage.runs.begin(record(name).replace(labels=labels))
+    # What a run begins with stays.
+    await storage.runs.begin(record("1").replace(labels={"user": "otto"}))
+    assert (await storage.runs.get("1")).labels == eva
+    for labels, found in (
+        ({"tenant": "a"}, {"1", "2"}),
+        ({"tenant": "a", "user": "otto"}, {"2"}),
+        ({"tenant": "a", "user": "ottilie"}, set()),
+        ({}, {"1", "2", "3"}),
+    ):
+        assert {each.run_id for each in await storage.runs.recent(9, labels)} == found
+    assert [each.labels for each in await storage.runs.recent(1, {"user": "eva"})] == [eva]
+
+
 async def test_what_is_asked_of_a_run_waits_until_it_is_taken(storage):
     runs, answers = storage.runs, {"1/w/1": "half \ud800"}
     asked = Request(run_id="r", name="a", kind="answer", at=NOON, by="anna", answers=answers)
@@ -356,8 +384,8 @@ async def test_what_is_asked_of_a_run_waits_until_it_is_taken(storage):
 async def test_removing_a_run_removes_all_of_it(storage):
     journal, runs = storage.journal, storage.runs
     for name in ("gone", "kept"):
-        await runs.begin(record(name, thread=name))
-        await runs.add_events(name, ["begun"])
+        await runs.begin(record(name, thread=name).replace(labels={"user": name}))
+        await runs.add_events(name, ["begun"], [KeptText("ref", name, NOON)])
         await runs.add_request(Request(run_id=name, name=name, kind="stop", at=NOON))
         await journal.reserve(call("1", run=name), [RUN])
         await journal.finished(attempt(run=name), SpecialistResult(), LATER)
@@ -366,6 +394,9 @@ async def test_removing_a_run_removes_all_of_it(storage):
     await runs.remove("never there")
     assert await runs.get("gone") is None
     assert await runs.events("gone") == []
+    assert [await runs.text(name, "ref") for name in ("gone", "kept")] == [None, "kept"]
+    await runs.begin(record("gone", thread="gone"))
+    assert (await runs.get("gone")).labels == {}
     assert await journal.spent("gone") == {}
     assert await journal.ledger("gone") == []
     assert await journal.results("gone") == {}

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,9 @@ BUSY = 10.0
 """Seconds that SQLite waits by itself for another process to end its write."""
 
 
+_MOST_DAYS = 36_500
+
+
 @asynccontextmanager
 async def open_storage(
     where: str | Path,
@@ -54,6 +58,7 @@ async def open_storage(
     key: Key = None,
     patience: float = PATIENCE,
     allow: Sequence[type] = (),
+    keep_days: float | None = None,
 ) -> AsyncGenerator[Storage]:
     """Open the storage of runs; leaving the block closes it.
 
@@ -65,15 +70,28 @@ async def open_storage(
         patience: Seconds for which a database that is away, locked or full is asked again.
         allow: Classes beside Replan's that the state of a graph holds, for specialists that are
             compiled graphs with a state of their own.
+        keep_days: Days for which prompts, replies and other long texts of events are kept; older
+            ones are removed whenever a run begins. None: as long as their runs.
 
     Raises:
         StorageError: It cannot be opened; says why, and what to do. Nothing was changed.
-        ConfigurationError: `where` names no storage that Replan knows, or a package is missing.
+        ConfigurationError: `where` names no storage that Replan knows, a package is missing, or
+            `keep_days` is no number of days.
     """
-    plain = strict_serializer(allow)
-    text = str(where)
-    learn_address(text)
+    if keep_days is not None and not 0 <= keep_days <= _MOST_DAYS:
+        problem = "It is no number of days."
+        raise ConfigurationError("keep_days", keep_days, problem, "Give a number such as 30.")
+    learn_address(str(where))
     learn_values([key])
+    async with _opened(str(where), key, patience, allow) as storage:
+        yield replace(storage, keep_days=keep_days)
+
+
+@asynccontextmanager
+async def _opened(
+    text: str, key: Key, patience: float, allow: Sequence[type]
+) -> AsyncGenerator[Storage]:
+    plain = strict_serializer(allow)
     scheme, separator, _ = text.partition("://")
     if text == ":memory:":
         yield _memory_storage(MemorySaver(plain, MemoryHolds()))

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from langchain_core.messages import HumanMessage
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from replan.assembly import Graph, build_graph
 from replan.cli.kept.attachments import attached
@@ -40,6 +40,7 @@ class Order(Value):
         plan_out: Where the plan is written.
         settings: What this run may do, as far as the terminal was told.
         files: What goes with the task.
+        labels: What the run is found by.
     """
 
     task: str
@@ -52,6 +53,7 @@ class Order(Value):
     plan_out: Path | None = None
     settings: RunSettings | None = None
     files: tuple[Path, ...] = ()
+    labels: dict[str, str] = Field(default_factory=dict)
 
     @property
     def folder(self) -> Path | None:

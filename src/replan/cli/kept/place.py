@@ -30,6 +30,7 @@ class Place:
     Attributes:
         where: `memory`, the path of a SQLite file, or a PostgreSQL address.
         key: What encrypts the texts there; none: nothing does.
+        keep_days: Days for which prompts and other texts of events are kept; None: for good.
         option: What a command line adds to name it again; empty where the shell or nothing names
             it. A password does not stand in it.
     """
@@ -37,6 +38,7 @@ class Place:
     where: str = field(repr=False)
     key: str | None = field(default=None, repr=False)
     option: str = ""
+    keep_days: float | None = None
 
     @property
     def outlives(self) -> bool:
@@ -49,7 +51,16 @@ def place_of(asked: str | None, environment: Mapping[str, str]) -> Place:
     where = asked or environment.get("REPLAN_STORAGE") or str(_own_file())
     key = environment.get("REPLAN_STORAGE_KEY") or None
     option = f" --storage {shlex.quote(_told(asked))}" if asked else ""
-    return Place(where, key, option)
+    return Place(where, key, option, _days(environment.get("REPLAN_KEEP_DAYS", "")))
+
+
+def _days(given: str) -> float | None:
+    try:
+        return float(given) if given.strip() else None
+    except ValueError as error:
+        raise InputError(
+            f"REPLAN_KEEP_DAYS={given} is no number of days. Give one such as 30."
+        ) from error
 
 
 @asynccontextmanager
@@ -63,7 +74,9 @@ async def opened(place: Place) -> AsyncGenerator[Storage]:
     where = place.where if place.outlives else ":memory:"
     async with AsyncExitStack() as stack:
         try:
-            storage = await stack.enter_async_context(open_storage(where, key=place.key))
+            storage = await stack.enter_async_context(
+                open_storage(where, key=place.key, keep_days=place.keep_days)
+            )
         except StorageError as error:
             raise InputError(str(error)) from error
         yield storage

@@ -33,6 +33,11 @@ def of_event(run_id: str, batch: str, number: int) -> Place:
     return ("replan_events", run_id, batch, number, "event")
 
 
+def of_text(run_id: str, ref: str) -> Place:
+    """A long text of an event."""
+    return ("replan_texts", run_id, ref, "text")
+
+
 def of_request(run_id: str, name: str) -> Place:
     return ("replan_requests", run_id, name, "value")
 

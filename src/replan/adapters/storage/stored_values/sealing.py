@@ -1,6 +1,7 @@
 """What is written of people's words and models' replies: plain, or encrypted with a key."""
 
 import hashlib
+import hmac
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,10 @@ class Cipher:
         except ValueError as error:
             raise UnreadableRecordError(str(error), place) from error
 
+    def named(self, text: str) -> str:
+        """Give what stands for a text where it is looked for, and tells nothing of it."""
+        return hmac.new(self._key, f"name/{text}".encode("ascii"), "sha256").hexdigest()
+
     def _made(self, place: Place, **options: bytes) -> Any:
         from Crypto.Cipher import AES  # noqa: PLC0415 - an extra
 
@@ -83,6 +88,10 @@ class Seal:
         """Write a value, as ASCII, which holds every string, also a half character."""
         data = json.dumps(value).encode("ascii")
         return data if self.cipher is None else self.cipher.close(data, place)
+
+    def named(self, ref: str) -> str:
+        """Give what a reference to a text is in a column: of the digest of a text, no digest."""
+        return ref if self.cipher is None else self.cipher.named(ref)
 
     def open(self, data: bytes, *place: Part) -> Any:
         plain = data if self.cipher is None else self.cipher.open(data, place)

@@ -67,10 +67,32 @@ def _number_events_and_take_requests(connection: Connection) -> None:
     connection.execute(text(f"CREATE TABLE {table}"))
 
 
+def _keep_texts_and_labels(connection: Connection) -> None:
+    """Make room for the long texts of events, and for what runs are found by.
+
+    An older version would leave both behind when it removes a run.
+    """
+    binary = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+    texts = (
+        "replan_texts (run_id TEXT NOT NULL, ref VARCHAR(64) NOT NULL, at VARCHAR(32) NOT NULL, "
+        f"text {binary} NOT NULL, PRIMARY KEY (run_id, ref))"
+    )
+    labels = (
+        "replan_labels (run_id TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, "
+        "PRIMARY KEY (run_id, name))"
+    )
+    for table in (texts, labels):
+        connection.execute(text(f"CREATE TABLE {table}"))
+    connection.execute(text("CREATE INDEX replan_texts_by_time ON replan_texts (at)"))
+    by_value = "replan_labels_by_value ON replan_labels (name, value)"
+    connection.execute(text(f"CREATE INDEX {by_value}"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _name_the_release,
     _tell_keys_apart,
     _own_threads_and_bind_values,
     _number_events_and_take_requests,
+    _keep_texts_and_labels,
 )
 """From format 1 to 2, and so on."""

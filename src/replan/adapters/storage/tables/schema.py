@@ -153,6 +153,27 @@ requests = Table(
 )
 """What others ask of a run: to stop, or to take answers; its owner reads them and takes them."""
 
+texts = Table(
+    "replan_texts",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("ref", String(64), primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("text", LargeBinary, nullable=False),
+    Index("replan_texts_by_time", "at"),
+)
+"""Prompts, replies and other long texts of events, each once in a run."""
+
+labels = Table(
+    "replan_labels",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Index("replan_labels_by_value", "name", "value"),
+)
+"""What runs are found by; as plain as their ids, also where the rest is encrypted."""
+
 threads = Table(
     "replan_threads",
     metadata,
@@ -161,5 +182,5 @@ threads = Table(
 )
 """How often each thread was taken: who writes with a smaller number has lost it."""
 
-OF_A_RUN = (requests, events, spending, reservations, attempts, results, notes, runs)
+OF_A_RUN = (requests, texts, labels, events, spending, reservations, attempts, results, notes, runs)
 """Every table with rows of a run."""

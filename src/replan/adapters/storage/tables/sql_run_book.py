@@ -1,7 +1,7 @@
 """The book of runs in SQL: one implementation for SQLite and PostgreSQL."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,11 +10,12 @@ from sqlalchemy import Select, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
+from replan.adapters.storage.faults import readable
 from replan.adapters.storage.holds.thread_holds import Holds
-from replan.adapters.storage.stored_values.places import of_event, of_request, of_run
+from replan.adapters.storage.stored_values.places import of_event, of_request, of_run, of_text
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
-from replan.ports.run_book import LoggedEvent, Request, RunOutcome, RunRecord
+from replan.ports.run_book import KeptText, LoggedEvent, Request, RunOutcome, RunRecord
 
 ForgetThread = Callable[[str], Awaitable[None]]
 """Removes the checkpoints of a thread."""
@@ -40,7 +41,7 @@ class SqlRunBook:
         self._forget_thread = forget_thread
 
     async def begin(self, record: RunRecord) -> None:
-        row = dict(record)
+        row = {column.name: getattr(record, column.name) for column in schema.runs.columns}
         row |= {
             "title": self._seal.close(record.title, *of_run(record.run_id, "title")),
             "order": self._seal.close(record.order, *of_run(record.run_id, "order")),
@@ -53,7 +54,18 @@ class SqlRunBook:
                 set_={"outcome": record.outcome, "updated_at": record.updated_at},
             )
         )
-        await self._database.write(lambda connection: connection.execute(statement))
+        labels = [
+            {"run_id": record.run_id, "name": name, "value": value}
+            for name, value in record.labels.items()
+        ]
+        label = self._database.insert(schema.labels).on_conflict_do_nothing()
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(statement)
+            if labels:
+                await connection.execute(label, labels)
+
+        await self._database.write(work)
 
     async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
         statement = (
@@ -71,8 +83,14 @@ class SqlRunBook:
         begins = func.substr(schema.runs.c.run_id, 1, len(prefix)) == prefix
         return await self._records(_newest_first(select(schema.runs).where(begins)))
 
-    async def recent(self, limit: int) -> Sequence[RunRecord]:
-        return await self._records(_newest_first(select(schema.runs)).limit(limit))
+    async def recent(
+        self, limit: int, labels: Mapping[str, str] | None = None
+    ) -> Sequence[RunRecord]:
+        query, table = select(schema.runs), schema.labels
+        for name, value in (labels or {}).items():
+            labelled = select(table.c.run_id).where(table.c.name == name, table.c.value == value)
+            query = query.where(schema.runs.c.run_id.in_(labelled))
+        return await self._records(_newest_first(query).limit(limit))
 
     async def remove(self, run_id: str) -> None:
         table = schema.runs
@@ -89,7 +107,9 @@ class SqlRunBook:
                     await self._forget_thread(thread)
             await self._forget(run_id)
 
-    async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
+    async def add_events(
+        self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
+    ) -> int:
         table, batch = schema.events, secrets.token_hex(16)
         rows = [
             {
@@ -99,6 +119,8 @@ class SqlRunBook:
             }
             for number, event in enumerate(events, 1)
         ]
+        kept = [self._kept(run_id, each) for each in texts]
+        keep = self._database.insert(schema.texts).on_conflict_do_nothing()
 
         async def work(connection: AsyncConnection) -> int:
             # Done already, if the connection broke after the commit and before its receipt.
@@ -108,11 +130,27 @@ class SqlRunBook:
             await self._database.take_run(connection, run_id, _NUMBERS)
             newest = select(func.max(table.c.seq)).where(table.c.run_id == run_id)
             first = (await connection.scalar(newest) or 0) + 1
-            for seq, row in enumerate(rows, first):
-                await connection.execute(insert(table).values(**row, seq=seq))
+            numbered = [{**row, "seq": seq} for seq, row in enumerate(rows, first)]
+            if numbered:
+                await connection.execute(insert(table), numbered)
+            if kept:
+                await connection.execute(keep, kept)
             return first
 
         return await self._database.write(work)
+
+    async def text(self, run_id: str, ref: str) -> str | None:
+        table, name = schema.texts, self._seal.named(ref)
+        query = select(table.c.text).where(table.c.run_id == run_id, table.c.ref == name)
+
+        def opened(row: Any) -> str:
+            return self._seal.open(row.text, *of_text(run_id, ref))
+
+        return next(iter(await self._database.rows(query, opened)), None)
+
+    async def forget_texts(self, before: datetime) -> None:
+        statement = delete(schema.texts).where(schema.texts.c.at < before)
+        await self._database.write(lambda connection: connection.execute(statement))
 
     async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
         table = schema.events
@@ -160,20 +198,41 @@ class SqlRunBook:
         await self._database.write(work)
 
     async def _records(self, query: Select[Any]) -> Sequence[RunRecord]:
-        return await self._database.rows(query, self._record)
+        async def work(connection: AsyncConnection) -> Sequence[RunRecord]:
+            rows = (await connection.execute(query)).all()
+            labels = await _labels(connection, [row.run_id for row in rows])
+            with readable():
+                return [self._record(row, labels.get(row.run_id, {})) for row in rows]
+
+        return await self._database.read(work)
 
     def _request(self, row: Any) -> Request:
         value: Any = self._seal.open(row.value, *of_request(row.run_id, row.name))
         fields = {name: getattr(row, name) for name in ("run_id", "name", "kind", "at")}
         return Request(**fields, **value)
 
-    def _record(self, row: Any) -> RunRecord:
-        fields = {name: getattr(row, name) for name in RunRecord.model_fields}
+    def _kept(self, run_id: str, kept: KeptText) -> dict[str, Any]:
+        sealed = self._seal.close(kept.text, *of_text(run_id, kept.ref))
+        return {"run_id": run_id, "ref": self._seal.named(kept.ref), "at": kept.at, "text": sealed}
+
+    def _record(self, row: Any, labels: Mapping[str, str]) -> RunRecord:
+        fields = {column.name: getattr(row, column.name) for column in schema.runs.columns}
         opened = {
             name: self._seal.open(fields[name], *of_run(row.run_id, name))
             for name in ("title", "order")
         }
-        return RunRecord(**{**fields, **opened})
+        return RunRecord(**{**fields, **opened}, labels=dict(labels))
+
+
+async def _labels(
+    connection: AsyncConnection, run_ids: Collection[str]
+) -> dict[str, dict[str, str]]:
+    """The labels of runs, by run."""
+    table, found = schema.labels, dict[str, dict[str, str]]()
+    query = select(table).where(table.c.run_id.in_(run_ids)).order_by(table.c.name)
+    for row in await connection.execute(query) if run_ids else ():
+        found.setdefault(row.run_id, {})[row.name] = row.value
+    return found
 
 
 def _newest_first(query: Select[Any]) -> Select[Any]:

@@ -1,0 +1,70 @@
+"""The long texts of events: kept once beside them, and found by a reference in the event."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from replan.events.types import Said
+from replan.ports.run_book import KeptText
+
+LONGEST = 1_000
+"""Characters of a text that stands in its event as it is."""
+
+_PART = 100
+
+
+class EventTexts:
+    """What is still to be kept of the texts of a run's events."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._new: dict[str, KeptText] = {}
+
+    def take(self) -> list[KeptText]:
+        """Give what is new, to be kept."""
+        taken, self._new = list(self._new.values()), {}
+        return taken
+
+    def give_back(self, texts: list[KeptText]) -> None:
+        """Take back what could not be kept."""
+        self._new = {each.ref: each for each in texts} | self._new
+
+    def ref(self, text: str, at: datetime) -> str:
+        """Keep a text, and say what it is found by."""
+        ref = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
+        if ref not in self._known:
+            self._known.add(ref)
+            self._new[ref] = KeptText(ref, text, at)
+        return ref
+
+    def shortened(self, fields: Mapping[str, JsonValue], at: datetime) -> dict[str, JsonValue]:
+        """Give the fields of an event; of a long text its beginning, and what the whole is under.
+
+        The whole of `result` is under `result_ref`.
+        """
+        kept = dict(fields)
+        for name, value in fields.items():
+            if isinstance(value, str) and len(value) > LONGEST:
+                kept |= {name: f"{value[:LONGEST]}…", f"{name}_ref": self.ref(value, at)}
+        arguments = fields.get("arguments")
+        if isinstance(arguments, dict) and len(whole := _json(arguments)) > LONGEST:
+            short: JsonValue = {name: _part(value) for name, value in arguments.items()}
+            kept |= {"arguments": short, "arguments_ref": self.ref(whole, at)}
+        return kept
+
+    def said(self, message: Said, at: datetime) -> JsonValue:
+        """Give what is kept of a message in its event: who said it, how long it is, and where."""
+        length = len(message.text)
+        return {"role": message.role, "length": length, "ref": self.ref(message.text, at)}
+
+
+def _part(value: JsonValue) -> JsonValue:
+    text = value if isinstance(value, str) else _json(value)
+    return value if len(text) <= _PART else f"{text[:_PART]}…"
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,44 @@
+"""The labels that a run is found by: whose it is, what it belongs to."""
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from replan.errors import InputError
+from replan.secrets.known import KNOWN
+
+MOST = 20
+"""Labels of one run."""
+
+LONGEST = 200
+"""Characters of the value of a label."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
+    """Take labels as they are given.
+
+    Raises:
+        InputError: There are too many, or one of them is no label.
+    """
+    labels = dict(given or {})
+    if len(labels) > MOST:
+        raise InputError(f"These are {len(labels)} labels. Give a run {MOST} at most.")
+    for name, value in cast("dict[object, object]", labels).items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InputError(
+                f"{str(name)[:LONGEST]!r} cannot be the name of a label. Begin with a letter or a "
+                "digit, and go on with up to 63 letters, digits, '_', '.' and '-'."
+            )
+        if not isinstance(value, str) or len(value) > LONGEST or not value.isprintable():
+            raise InputError(
+                f"The label '{name}' has a value that cannot be kept. Give a text of one line, "
+                f"{LONGEST} characters at most."
+            )
+        if KNOWN.stand_in(value):
+            raise InputError(
+                f"The label '{name}' holds a secret value of this process, and labels are kept as "
+                "they are. Give another one."
+            )
+    return labels

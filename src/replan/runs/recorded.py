@@ -1,0 +1,86 @@
+"""What is kept of an event."""
+
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from replan.events.types import (
+    ApprovalRequested,
+    Event,
+    FeedbackGenerated,
+    InputRequested,
+    ModelAnswered,
+    ModelCalled,
+    PlanCreated,
+    PlanUpdated,
+    SpecialistCompleted,
+    StepsReopened,
+    ThinkingCompleted,
+    ToolEvent,
+)
+from replan.runs.event_texts import EventTexts
+
+# The state and the journal hold these in full; a second copy would grow with the square of a plan.
+_KEPT_ELSEWHERE = {
+    "seq",
+    "run_id",
+    "plan",
+    "markdown",
+    "answer",
+    "output",
+    "thinking",
+    "feedback",
+    "result",
+    "question",
+    "approval",
+    "usage",
+}
+
+
+def recorded(event: Event, at: datetime, texts: EventTexts | None = None) -> JsonValue:
+    """Give what is kept of an event: that it happened, and when.
+
+    Args:
+        event: The event.
+        at: The time.
+        texts: Takes its long texts; None if they are not kept beside it.
+    """
+    own = {"result", "approval"} if isinstance(event, ToolEvent) else set[str]()
+    fields = event.model_dump(mode="json", exclude=_KEPT_ELSEWHERE - own) | _essence(event)
+    if texts is not None:
+        fields = texts.shortened(fields, at) | _said(event, at, texts)
+    return {"at": at.isoformat(timespec="milliseconds"), **fields}
+
+
+def _said(event: Event, at: datetime, texts: EventTexts) -> dict[str, JsonValue]:
+    match event:
+        case ModelCalled(prompt=prompt) if prompt:
+            return {"prompt": [texts.said(each, at) for each in prompt]}
+        case ModelAnswered(reply=reply) if reply is not None:
+            return {"reply": texts.said(reply, at)}
+        case _:
+            return {}
+
+
+def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for each kind
+    match event:
+        case ThinkingCompleted(thinking=thought):
+            return {"complexity": thought.complexity.value, "reasoning": thought.reasoning}
+        case PlanCreated(plan=plan) | PlanUpdated(plan=plan):
+            return {"version": plan.version, "steps": plan.total_steps}
+        case StepsReopened(reruns=reruns):
+            return {"reruns": [str(rerun) for rerun in reruns]}
+        case InputRequested(question=question):
+            return {"key": question.key, "question": question.text}
+        case ApprovalRequested(approval=approval):
+            return {"reason": approval.reason}
+        case SpecialistCompleted(result=result):
+            return {
+                "status": result.status.value,
+                "seconds": round(result.duration, 3),
+                "error": result.error,
+            }
+        case FeedbackGenerated(feedback=said):
+            return {"feedback": said.feedback, "should_continue": said.should_continue}
+        case _:
+            return {}

@@ -1,0 +1,77 @@
+"""Tells when somebody goes on with a run, and when it comes to rest before its end."""
+
+import time
+from types import TracebackType
+from typing import Literal, Self
+
+from replan.events.types import Event, RunResumed, RunStopped
+from replan.failures import describe
+from replan.runs.event_log import EventLog
+
+_RESTS: dict[str, Literal["waiting", "interrupted"]] = {
+    "waiting": "waiting",
+    "interrupted": "interrupted",
+}
+
+
+class Rests:
+    """The time in which a process works on a run, as a context.
+
+    A run that is over, or waits, and is called once more does nothing; of it nothing is told.
+
+    Attributes:
+        by: Who stopped it, or whose answers it goes on with.
+        outcome: How it stands at the end.
+        seconds: How long it was worked on so far.
+    """
+
+    def __init__(self, log: EventLog, run_id: str, *, goes_on: bool) -> None:
+        """Prepare.
+
+        Args:
+            log: Takes the events of the run.
+            run_id: The run.
+            goes_on: Whether it has begun before.
+        """
+        self.by = ""
+        self.outcome = ""
+        self._log = log
+        self._run_id = run_id
+        self._goes_on = goes_on
+        self._round: int | None = None
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of work so far."""
+        return time.monotonic() - self._began
+
+    def take(self, event: Event) -> None:
+        """Take an event of the run; before the first one it is told that it goes on."""
+        if self._round is None and self._goes_on:
+            self._log.take(RunResumed(seq=0, run_id=self._run_id, round=event.round, by=self.by))
+        self._round = event.round
+        self._log.take(event)
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        failed = isinstance(error, Exception)
+        why = "failed" if failed else _RESTS.get("interrupted" if error else self.outcome)
+        if why is None or self._round is None:
+            return
+        self._log.take(
+            RunStopped(
+                seq=0,
+                run_id=self._run_id,
+                round=self._round,
+                why=why,
+                by=self.by if why == "interrupted" else "",
+                error=describe(error) if failed else "",
+                seconds=round(self.seconds, 3),
+            )
+        )

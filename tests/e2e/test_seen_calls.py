@@ -1,0 +1,278 @@
+"""What a run did, with whom and at what price, read from its events by who was not there."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import AIMessage
+from typer.testing import CliRunner
+
+from replan import (
+    Host,
+    Price,
+    RunSettings,
+    Specialist,
+    Team,
+    ask_user,
+    open_runtime,
+    open_storage,
+)
+from replan.adapters.chat_models import LangChainModels
+from replan.assembly import build_graph
+from replan.cli.main import app
+from replan.secrets.sources import learn_values
+from replan.testing import HttpFault, OpenAIServer, Reply
+
+PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Price of gold @buyer (retries 2)\n"
+END = "---\nverdict: complete\n---\nGold is dear."
+KEY = "a long key of the storage"
+LONG = "ounce " * 600
+SECRET = "hunter2-hunter2"  # noqa: S105 - nobody's
+
+
+def calling(name, **arguments):
+    called = {"name": name, "args": arguments, "id": "c", "type": "tool_call"}
+    return AIMessage("", tool_calls=[called])
+
+
+class Market:
+    """A tool that fails as often as it is told to."""
+
+    def __init__(self, fails=0):
+        self.fails = fails
+
+    def price(self, of: str) -> str:
+        """Give the price of a thing.
+
+        Args:
+            of: The thing.
+        """
+        self.fails -= 1
+        if self.fails >= 0:
+            raise ValueError(f"no quote for {of}")
+        return f"42 {LONG}"
+
+
+def graph_on(server, storage, *tools, **options):
+    worker = Specialist("buyer", "Buys.", chat_model="openai:m", tools=tools, effects="pure")
+    team = Team(Host(model="openai:m"), [worker], prices={"m": Price(input=3, output=5)}, **options)
+    return build_graph(team, storage=storage, models=LangChainModels(base_url=server.base_url))
+
+
+def script(*replies):
+    return {"think": PLAN, "step 1": list(replies), "feedback": END}
+
+
+async def events_of(runtime, run_id, *kinds):
+    return [each async for each in runtime.events(run_id) if not kinds or each.type in kinds]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request, tmp_path):
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_database")
+    return str(tmp_path / "runs.db")
+
+
+async def test_the_failed_tool_of_the_second_attempt_is_told_by_whoever_opens_the_storage(where):
+    market = Market(fails=1)
+    replies = (
+        Reply(fault=HttpFault(503)),
+        "---\nstatus: failed\nretry: true\n---\nThe market is closed.",
+        calling("price", of="gold"),
+        "---\nstatus: failed\nretry: true\n---\nI got no price.",
+        calling("price", of="gold"),
+        "It is 42.",
+    )
+    with OpenAIServer(script(*replies)) as server:
+        async with (
+            open_storage(where, key=KEY) as storage,
+            open_runtime(graph_on(server, storage, market.price), storage=storage) as runtime,
+        ):
+            result = await runtime.run("Gold?", run_id="r", settings=RunSettings())
+    assert result.outcome == "completed"
+    with OpenAIServer({}) as server:
+        async with (
+            open_storage(where, key=KEY) as storage,
+            open_runtime(graph_on(server, storage), storage=storage) as runtime,
+        ):
+            tools = await events_of(runtime, "r", "tool_completed")
+            told = [(e.details["attempt"], e.details["status"], e.details["result"]) for e in tools]
+            answers = await events_of(runtime, "r", "model_answered")
+            whole = await runtime.text("r", tools[1].details["result_ref"])
+            prompts = await prompts_of(runtime, "r")
+    assert told[0] == (2, "failed", "Error: ValueError: no quote for gold")
+    assert told[1][:2] == (3, "success")
+    assert whole == f"42 {LONG}"
+    assert told[1][2] == f"{whole[:1000]}…"
+    assert tools[0].details["arguments"] == {"of": "gold"}
+    failed = [each.details["error"] for each in answers if each.details["error"]]
+    assert len(failed) == 1
+    assert "Error code: 503" in failed[0]
+    spent = sum(each.details["cost"] for each in answers)
+    assert spent == pytest.approx(result.usage.cost)
+    assert sum(e.details["output_tokens"] or 0 for e in answers) == result.usage.output_tokens
+    assert any("Error: ValueError: no quote for gold" in prompt for prompt in prompts)
+    if not where.startswith("postgresql"):
+        assert b"no quote" not in await asyncio.to_thread(Path(where).read_bytes)
+
+
+async def test_the_terminal_shows_each_attempt_of_a_step_with_its_calls(where):
+    replies = (
+        "---\nstatus: failed\nretry: true\n---\nThe market is closed.",
+        calling("price", of="gold\x1b[2J"),
+        "It is\n\n42.",
+    )
+    with OpenAIServer(script(*replies)) as server:
+        async with (
+            open_storage(where) as storage,
+            open_runtime(graph_on(server, storage, Market().price), storage=storage) as runtime,
+        ):
+            await runtime.run("Gold?", run_id="r", labels={"user": "eva"})
+    shown = await told("show", "r", "--step", "1", "--attempts", "--storage", where)
+    assert "step 1 buyer, try 1: failed" in shown
+    assert "step 1 buyer, try 2: done" in shown
+    assert 'price(of="gold\\u001b[2J"): success' in shown
+    assert f"42 {LONG}".strip() in shown
+    assert "buyer: success, 3 model calls, " in shown
+    assert "  It is\n  \n  42.\n" in shown or "  It is\n\n  42.\n" in shown
+    newest = await told("show", "r", "--step", "1", "--storage", where)
+    assert "try 1" not in newest
+    assert "try 2" in newest
+    read = json.loads(await told("show", "r", "--attempts", "--json", "--storage", where))
+    kinds = [[call["type"] for call in each["calls"]] for each in read["attempts"]]
+    asked = "model_answered"
+    assert kinds == [[asked], [asked, "tool_completed", asked]]
+    assert read["attempts"][1]["calls"][1]["result"] == f"42 {LONG}"
+    assert "It has 1 to 1" in await told("show", "r", "--step", "7", "--storage", where, code=2)
+    assert "Gold?" in await told("runs", "--label", "user=eva", "--storage", where)
+    assert "Gold?" not in await told("runs", "--label", "user=otto", "--storage", where)
+    assert "Write NAME=VALUE" in await told("runs", "--label", "user", "--storage", where, code=2)
+
+
+async def told(*words, code=0):
+    done = await asyncio.to_thread(CliRunner().invoke, app, words)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+async def test_a_run_of_the_terminal_has_its_labels(where):
+    words = ("run", "calculate 2 + 2", "--label", "user=eva", "--label", "team=a")
+    await told(*words, "--storage", where)
+    listed = json.loads(await told("runs", "--json", "--label", "team=a", "--storage", where))
+    assert listed["labels"] == {"team": "a", "user": "eva"}
+
+
+async def prompts_of(runtime, run_id):
+    found = await events_of(runtime, run_id, "model_called")
+    refs = {part["ref"] for each in found for part in each.details["prompt"]}
+    return [await runtime.text(run_id, ref) for ref in refs]
+
+
+async def test_a_team_that_keeps_no_prompts_leaves_none(where):
+    with OpenAIServer(script("It is 42.")) as server:
+        async with (
+            open_storage(where) as storage,
+            open_runtime(graph_on(server, storage, keep_prompts=False), storage=storage) as runtime,
+        ):
+            await runtime.run("Gold?", run_id="r")
+            calls = await events_of(runtime, "r", "model_called", "model_answered")
+    assert len(calls) == 6
+    assert not any({"prompt", "reply"} & each.details.keys() for each in calls)
+
+
+async def test_prompts_go_when_their_days_are_over_and_with_their_run(where):
+    replies = {"think": [PLAN] * 2, "step 1": ["It is 42."] * 2, "feedback": [END] * 2}
+    with OpenAIServer(replies) as server:
+        async with (
+            open_storage(where, keep_days=0) as storage,
+            open_runtime(graph_on(server, storage), storage=storage) as runtime,
+        ):
+            await runtime.run("Gold?", run_id="first")
+            assert None not in await prompts_of(runtime, "first")
+            await runtime.run("Gold?", run_id="second")
+            assert set(await prompts_of(runtime, "first")) == {None}
+            assert None not in await prompts_of(runtime, "second")
+            called, *_ = await events_of(runtime, "second", "model_called")
+            ref = called.details["prompt"][0]["ref"]
+            await storage.runs.remove("second")
+            assert await storage.runs.text("second", ref) is None
+
+
+async def test_known_secrets_stand_in_no_prompt_and_no_argument(where):
+    learn_values([SECRET])
+    replies = calling("price", of=f"gold {SECRET}"), f"It is 42, {SECRET}."
+    with OpenAIServer(script(*replies)) as server:
+        async with (
+            open_storage(where) as storage,
+            open_runtime(graph_on(server, storage, Market().price), storage=storage) as runtime,
+        ):
+            await runtime.run("Gold?", run_id="r")
+            calls = await events_of(runtime, "r")
+            kept = json.dumps([each.details for each in calls])
+            kept += "".join(await prompts_of(runtime, "r"))
+    assert SECRET not in kept
+    assert "gold ***" in kept
+    (warned,) = (each.details["text"] for each in calls if each.type == "warning")
+    assert warned.startswith("The result of step 1 holds a secret value")
+    assert calls[-1].details["warnings"] == [warned]
+    timed = {name for each in calls for name, value in each.details.items() if value is not None}
+    assert {"step_seconds", "round_seconds", "run_seconds"} <= timed
+
+
+async def test_a_run_that_waits_says_so_and_by_whom_it_goes_on(where):
+    def paint(context):
+        return ask_user("Which colour?")
+
+    team = Team("offline", [Specialist("painter", "Paints.", run=paint, effects="pure")])
+    plan = {"plan": "- [ ] 1. Paint @painter\n"}
+    async with open_runtime(team, storage=where) as runtime:
+        waits = await runtime.run(plan, run_id="r")
+        assert waits.outcome == "waiting"
+        # A job that is delivered once more changes nothing.
+        await runtime.run(plan, run_id="r")
+        await (await runtime.answer("r", "blue", by="eva"))
+        told = await events_of(runtime, "r")
+    rests = [each for each in told if each.type in ("run_stopped", "run_resumed")]
+    assert [each.type for each in rests] == ["run_stopped", "run_resumed"]
+    assert rests[0].details["why"] == "waiting"
+    assert rests[0].details["seconds"] > 0
+    assert rests[1].details["by"] == "eva"
+    assert [each.seq for each in told] == list(range(1, len(told) + 1))
+    assert told[-1].type == "task_completed"
+
+
+async def test_a_run_that_is_stopped_says_by_whom(where):
+    begun = asyncio.Event()
+
+    async def wait(context):
+        begun.set()
+        await asyncio.Event().wait()
+
+    team = Team("offline", [Specialist("worker", "Works.", run=wait, effects="pure")])
+    async with open_runtime(team, storage=where, grace=0) as runtime:
+        run = await runtime.start({"plan": "- [ ] 1. Wait @worker\n"})
+        await begun.wait()
+        await run.stop(by="otto")
+        assert (await run).outcome == "interrupted"
+        (stopped,) = await events_of(runtime, run.run_id, "run_stopped")
+    assert (stopped.details["why"], stopped.details["by"]) == ("interrupted", "otto")
+
+
+async def test_a_run_whose_model_cannot_be_reached_tells_of_each_call_and_of_its_end(where):
+    with OpenAIServer({"think": [Reply(fault=HttpFault(401, message="no such key"))]}) as server:
+        async with (
+            open_storage(where) as storage,
+            open_runtime(graph_on(server, storage), storage=storage) as runtime,
+        ):
+            run = await runtime.start("Gold?")
+            with pytest.raises(Exception, match="no such key"):
+                await run
+            told = await events_of(runtime, run.run_id)
+    (answered,) = (each for each in told if each.type == "model_answered")
+    assert "Error code: 401" in answered.details["error"]
+    assert (answered.details["output_tokens"], answered.details["node"]) == (None, "think")
+    assert told[-1].type == "run_stopped"
+    assert told[-1].details["why"] == "failed"
+    assert "no such key" in told[-1].details["error"]
