@@ -1,4 +1,4 @@
-"""One place that numbers events and tells everybody: the stream first, then the callbacks."""
+"""One place that tells everybody of events: the stream first, then the callbacks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,13 +11,6 @@ from replan.events.types import BaseEvent, TaskCompleted
 from replan.events.warnings import warnings_in
 
 
-@dataclass
-class Counter:
-    """The number of a run's newest event; the tasks of one round share it."""
-
-    value: int = 0
-
-
 @dataclass(frozen=True)
 class Emitter:
     """Tells of the events of one node.
@@ -27,7 +20,6 @@ class Emitter:
         hooks: The hooks of the callbacks, for the run.
         run_id: The run.
         round: The round.
-        counter: The run's event numbers.
         warnings: What the events so far tell that a person may not expect.
     """
 
@@ -35,7 +27,6 @@ class Emitter:
     hooks: RunHooks
     run_id: str
     round: int
-    counter: Counter
     warnings: list[str] = field(default_factory=list[str])
 
     async def emit(self, kind: type[BaseEvent], **fields: Any) -> None:
@@ -44,10 +35,9 @@ class Emitter:
         await self.hooks.heard(is_last=kind is TaskCompleted)
 
     def stream(self, kind: type[BaseEvent], **fields: Any) -> None:
-        """Number an event and tell of it at once: the stream first, then the callbacks."""
-        self.counter.value += 1
+        """Tell of an event at once: the stream first, then the callbacks."""
         told = without_known(kind, fields)
-        event = kind(seq=self.counter.value, run_id=self.run_id, round=self.round, **told)
+        event = kind(run_id=self.run_id, round=self.round, **told)
         self.warnings.extend(warnings_in(event))
         self.write(event)
         log(event)

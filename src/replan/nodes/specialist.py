@@ -38,7 +38,7 @@ async def specialist(
         result = await turn.recorded() or await turn.take() or turn.part
     # By now nobody waits for this step any more, and its place is free.
     await turn.emitter.hooks.heard()
-    update: EnhancedState = {"event_seq": turn.board.counter.value}
+    update: EnhancedState = {}
     if result is not None:
         update["current_specialist_results"] = {turn.key: result}
     if turn.asked:

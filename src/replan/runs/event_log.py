@@ -29,6 +29,7 @@ from replan.ports.run_book import LoggedEvent, RunBook
 # The state and the journal hold these in full; a second copy would grow with the square of a plan.
 _KEPT_ELSEWHERE = {
     "seq",
+    "at",
     "run_id",
     "plan",
     "markdown",
@@ -109,7 +110,15 @@ class EventLog:
 
     def take(self, event: Event) -> None:
         """Take an event; the tokens of texts are told and not kept."""
-        self._left.append((event, None if _is_token(event) else recorded(event, self._clock())))
+        kept: JsonValue = None
+        if not _is_token(event):
+            now = self._clock()
+            # To the millisecond, as it is kept.
+            event = event.model_copy(
+                update={"at": now.replace(microsecond=now.microsecond // 1000 * 1000)}
+            )
+            kept = recorded(event)
+        self._left.append((event, kept))
         self._news.set()
 
     def end(self) -> None:
@@ -150,7 +159,8 @@ class EventLog:
 
     def _tell(self, event: Event, logged: LoggedEvent | None) -> None:
         if self._heard is not None:
-            self._heard(event if logged is None else event.replace(seq=logged.seq))
+            seq = None if logged is None else logged.seq
+            self._heard(event.model_copy(update={"seq": seq}))
         if self._followers:
             told = _piece(event) if logged is None else run_event(self._run_id, logged)
             for follower in self._followers:
@@ -179,10 +189,11 @@ class EventLog:
             self._followers.remove(coming)
 
 
-def recorded(event: Event, at: datetime) -> JsonValue:
+def recorded(event: Event) -> JsonValue:
     """Give what is kept of an event: that it happened, and when, without long texts."""
     fields = event.model_dump(mode="json", exclude=_KEPT_ELSEWHERE)
-    return {"at": at.isoformat(timespec="milliseconds"), **fields, **_essence(event)}
+    at = event.at.isoformat(timespec="milliseconds") if event.at else None
+    return {"at": at, **fields, **_essence(event)}
 
 
 def _is_token(event: BaseEvent) -> bool:
@@ -190,7 +201,7 @@ def _is_token(event: BaseEvent) -> bool:
 
 
 def _piece(event: Event) -> RunEvent:
-    fields = event.model_dump(mode="json", exclude={"seq", "run_id", "type", "round"})
+    fields = event.model_dump(mode="json", exclude={"seq", "at", "run_id", "type", "round"})
     return RunEvent(run_id=event.run_id, type=event.type, round=event.round, details=fields)
 
 

@@ -15,7 +15,6 @@ from weakref import WeakValueDictionary
 
 from pydantic import JsonValue
 
-from replan.events.emitter import Counter
 from replan.memory.conversation import conversation_of
 from replan.plan.model import PlanStep
 from replan.ports.journal import Journal, LedgerEntry
@@ -88,7 +87,6 @@ class Board:
         state: What the round began with, read once for all its tasks.
         conversation: What of the conversation its specialists see.
         slots: Bounds the steps that run at the same time.
-        counter: The numbers of the round's events.
         questions: The numbers of the run's next questions.
         ended: What came of steps of the round, worked out once for all that wait for them.
     """
@@ -98,7 +96,6 @@ class Board:
         self.conversation = conversation_of(state)
         at_once = settings_of(state).limits.max_parallel_steps
         self.slots = Slots(min(at_once, max_concurrency or at_once))
-        self.counter = Counter(state.get("event_seq", 0))
         self.questions = count(len(state.get("questions", {})) + 1)
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}

@@ -29,7 +29,6 @@ _KEYS = (
     "run_id",
     "settings",
     "current_round",
-    "event_seq",
     "current_plan",
     "current_thinking_result",
     "current_specialist_results",

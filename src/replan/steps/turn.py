@@ -75,7 +75,6 @@ class Turn:
                 hooks=services.hooks.of(state.get("run_id", "")),
                 run_id=state.get("run_id", ""),
                 round=state.get("current_round", 1),
-                counter=board.counter,
             ),
             services=services,
             runtime=runtime,
