@@ -21,7 +21,7 @@ class Door(BaseHTTPRequestHandler):
 
     runtime: SyncRuntime
 
-    def do_POST(self) -> None:  # noqa: D102 - the standard library calls it so
+    def do_POST(self) -> None:
         given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         match self.path.split("/")[1:]:
             case ["runs"]:
@@ -34,7 +34,7 @@ class Door(BaseHTTPRequestHandler):
             case _:
                 self.send_error(404)
 
-    def do_GET(self) -> None:  # noqa: D102
+    def do_GET(self) -> None:
         match self.path.split("/")[1:]:
             case ["runs", run_id]:
                 run = self.runtime.look(run_id)

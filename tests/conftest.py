@@ -1,5 +1,6 @@
 """What every test stands on: no tracing, nobody's keys, one event loop, hypothesis profiles."""
 
+import gc
 import os
 import sys
 from collections.abc import Generator, Iterator
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # `fuzz` (make check) draws new ones. A slow machine is not a failure, hence no deadline.
 settings.register_profile(
     "default",
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -65,6 +66,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(started.close)
     if warm.ADDRESS not in os.environ:
         started.callback(warm.started_server())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage in what is there before the tests: it is large, and stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

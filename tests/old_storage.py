@@ -6,7 +6,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
-from sqlalchemy import Connection, MetaData, NullPool, create_engine, event, inspect, select, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    DefaultClause,
+    MetaData,
+    NullPool,
+    UniqueConstraint,
+    create_engine,
+    event,
+    select,
+    text,
+)
 
 from samples.make import KEY, PLANS
 
@@ -43,35 +54,41 @@ def changing(where: str) -> Generator[Connection]:
         yield connection
 
 
-def schema(connection: Connection) -> dict[str, object]:
+def schema(metadata: MetaData) -> dict[str, object]:
     """The tables with their columns, keys and indexes, in no order."""
-    look = inspect(connection)
     return {
-        name: {
+        table.name: {
             "columns": sorted(
-                (each["name"], str(each["type"]), each["nullable"], str(each["default"]))
-                for each in look.get_columns(name)
+                (each.name, str(each.type), bool(each.nullable), _default(each))
+                for each in table.columns
             ),
-            "key": look.get_pk_constraint(name)["constrained_columns"],
-            "unique": sorted(each["column_names"] for each in look.get_unique_constraints(name)),
+            "key": list(table.primary_key.columns.keys()),
+            "unique": sorted(
+                each.columns.keys()
+                for each in table.constraints
+                if isinstance(each, UniqueConstraint)
+            ),
             "indexes": sorted(
-                (str(each["name"]), str(each["column_names"]), bool(each["unique"]))
-                for each in look.get_indexes(name)
+                (str(each.name), str(each.columns.keys()), each.unique) for each in table.indexes
             ),
         }
-        for name in look.get_table_names()
+        for table in metadata.tables.values()
     }
+
+
+def _default(column: Column[object]) -> str:
+    made = column.server_default
+    return str(made.arg) if isinstance(made, DefaultClause) else str(made)
 
 
 def picture(where: str) -> dict[str, object]:
     """All that storage holds: its format, its tables and their rows."""
     rows: dict[str, object] = {}
+    metadata = MetaData()
     with changing(where) as connection:
-        found = schema(connection)
-        metadata = MetaData()
         metadata.reflect(connection)
         for table in metadata.sorted_tables:
             rows[table.name] = sorted(map(str, connection.execute(select(table))))
         if connection.dialect.name == "sqlite":
             rows["user_version"] = connection.execute(text("PRAGMA user_version")).scalar()
-    return {"schema": found, "rows": rows}
+    return {"schema": schema(metadata), "rows": rows}

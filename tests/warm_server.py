@@ -26,12 +26,17 @@ from types import ModuleType
 # complains at the end of a process whose garbage was not collected.
 PRELOADED = (
     "langchain.agents",
+    "langchain_core.messages.block_translators.langchain_v0",
+    "langchain_core.tracers.run_collector",
+    "langchain_core.tracers.stdout",
     "langchain_openai",
     "langgraph.checkpoint.postgres.aio",
     "replan.adapters.storage.postgres",
     "replan.cli.carry_on",
     "replan.cli.carry_out",
     "replan.testing.scripted",
+    "replan_local.host.model",
+    "replan_local.specialists",
     "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite.aiosqlite",
 )

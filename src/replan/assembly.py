@@ -3,12 +3,12 @@
 # pyright: reportUnknownMemberType=false
 
 import os
-import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from langchain_core.language_models import FakeListChatModel
@@ -25,6 +25,7 @@ from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
 from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
+from replan.ports.folders import Folders
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.ports.specialist_port import SpecialistPort
@@ -32,10 +33,9 @@ from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
 from replan.secrets.sources import learn_environment
 from replan.services import HostModels, Services
-from replan.specialists.foreign import call
+from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
-from replan.spending.prices import price_of
-from replan.spending.scopes import check_prices
+from replan.spending.scopes import check_prices, price_of
 from replan.state.entrance import Entrance
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
@@ -122,6 +122,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
     planning = built.get("host.planning_model", thinking)
     feedback = built.get("host.feedback_model", thinking)
     merged = team.calls == "merged"
+    workspace = Path(team.workspace or "")
     return Services(
         models=HostModels(
             thinking=thinking,
@@ -149,9 +150,9 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         output=host.shape,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
-        out=None if team.out is None else Path(team.out),
-        clock=lambda: datetime.now(UTC),
-        new_id=lambda: uuid.uuid4().hex,
+        folders=Folders(workspace, Path(team.out) if team.out else workspace),
+        clock=partial(datetime.now, UTC),
+        new_id=partial(token_hex, 16),
         prices=dict(team.prices),
         unpriced={
             field: chat.names[0]

@@ -28,7 +28,7 @@ from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.host.handed_plan import NOTHING_TO_DO
 from replan.host.new_settings import resumed_with
-from replan.langgraph_inside.tasks import inherited_config
+from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import completed
 from replan.ports.ownership import Owner, as_owner, owner_in
 from replan.replies.shape import Shape
@@ -38,7 +38,6 @@ from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
 from replan.state.tightening import told_loosened
 from replan.state.waiting import resumption
-from replan.steps.superstep import CallerBounds, with_bounds
 from replan.texts.storable import unstorable
 
 Input = str | Mapping[str, Any] | Command[Any] | None

@@ -22,7 +22,7 @@ from replan.assembly import Graph, build_graph, team_graph
 from replan.calling import Call, Input, shapes_of
 from replan.errors import ConfigurationError
 from replan.events.types import Event
-from replan.models.listening import without_tokens
+from replan.langgraph_inside.tasks import without_tokens
 from replan.own_loop import Portal, completed
 from replan.ports.storage import Storage
 from replan.runs.event_log import RunEvent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from replan.events.hooks import Hooks
 from replan.models.chat import Chat
-from replan.ports.folders import Folders
+from replan.ports.folders import HERE, Folders
 from replan.ports.journal import Journal
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts
@@ -46,7 +46,7 @@ class Services:
         open_to_clients: The settings and limits that they may loosen all the same.
         hooks: The hooks of the callbacks.
         workspace: The folder that specialists may use, or none.
-        out: The folder for the files that they make; none: the workspace.
+        folders: Where the work of a step reads and writes.
         clock: The time, with a zone.
         new_id: A new unique id.
         retry_wait: Seconds before the first retry; they double from try to try.
@@ -66,7 +66,7 @@ class Services:
     open_to_clients: frozenset[str] = frozenset()
     hooks: Hooks = field(default_factory=Hooks)
     workspace: Path | None = None
-    out: Path | None = None
+    folders: Folders = HERE
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     retry_wait: float = 0.5
@@ -74,12 +74,6 @@ class Services:
     unpriced: Mapping[str, str] = field(default_factory=dict[str, str])
     budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
     accounts: Accounts = field(default_factory=Accounts)
-
-    @property
-    def folders(self) -> Folders:
-        """Where the work of a step reads and writes."""
-        workspace = self.workspace or Path()
-        return Folders(workspace, self.out or workspace)
 
     @property
     def team(self) -> tuple[SpecialistCard, ...]:

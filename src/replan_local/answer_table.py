@@ -18,19 +18,13 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 
 
 class AnswerTable(Value):
-    """Rows under named columns.
+    """Rows under named columns."""
 
-    Attributes:
-        title: What the table shows.
-        cells: The rows; numbers are numbers, everything else is text.
-        total_rows: How many rows there are in all, if more than these.
-        key_count: How many of the first columns tell the rows apart, even if they hold numbers.
-    """
-
-    title: str
+    title: str  # what the table shows
     columns: tuple[str, ...]
-    cells: tuple[tuple[Any, ...], ...]
-    total_rows: int = 0
+    cells: tuple[tuple[Any, ...], ...]  # the rows; numbers are numbers, everything else is text
+    total_rows: int = 0  # how many rows there are in all, if more than these
+    # How many of the first columns tell the rows apart, even if they hold numbers.
     key_count: int = 0
 
     @property
@@ -62,16 +56,12 @@ class AnswerTable(Value):
         )
 
     def figure_columns(self) -> tuple[str, ...]:
-        """The names of the other columns."""
         keys = self.key_places()
         return tuple(name for at, name in enumerate(self.columns) if at not in keys)
 
 
 def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:
-    """Read the tables of a Markdown text back.
-
-    Where a table sets some columns to the right, only these hold numbers, as in our own tables.
-    """
+    """Read the tables of a Markdown text back; columns set to the right hold the numbers."""
     lines = text.splitlines()
     return tuple(
         _table(lines, at, header, title)
@@ -94,7 +84,6 @@ def shown(value: object) -> str:
 
 
 def number(value: object) -> float | Decimal | None:
-    """A cell as a number, if it is one."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     return value if Decimal(value).is_finite() else None

@@ -23,7 +23,6 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]
 
 
 def can_draw() -> bool:
-    """Whether the library that draws is installed."""
     return find_spec("pygal") is not None
 
 
@@ -41,11 +40,7 @@ def table_to_draw(tables: Iterable[AnswerTable]) -> AnswerTable | None:
 
 
 def draw(table: AnswerTable, shape: Chart) -> str:
-    """Draw the figures of a table over its labels; the same table gives the same picture.
-
-    Raises:
-        ImportError: The extra `local` is not installed.
-    """
+    """Draw the figures of a table over its labels; the same table gives the same picture."""
     pygal = _pygal()
     (keys,) = table.key_places()
     picture = (pygal.Line if shape == "line" else pygal.Bar)(

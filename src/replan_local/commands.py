@@ -46,19 +46,15 @@ class Condition(Value):
 
 
 class Figures(Value):
-    """Figures from one table; all conditions must hold.
-
-    Attributes:
-        top: How many groups are shown, the largest first number first; all by default.
-        bottom: The same with the smallest first.
-    """
+    """Figures from one table; all conditions must hold."""
 
     table: str
     measures: tuple[Measure, ...]
     by: tuple[Key, ...] = ()
     where: tuple[Condition, ...] = ()
+    # How many groups are shown, the largest first number first; all by default.
     top: int | None = None
-    bottom: int | None = None
+    bottom: int | None = None  # the same with the smallest first
 
     def __str__(self) -> str:
         words = ", ".join(map(str, self.measures))

@@ -7,12 +7,7 @@ from replan_local.refusals import CannotAnswerError, did_you_mean
 
 
 def compared(one: AnswerTable, other: AnswerTable, by: str) -> tuple[AnswerTable, list[str]]:
-    """Join two tables on a column; where each has one figure, with the ratio of the two.
-
-    Raises:
-        CannotAnswerError: A table does not have the column, has several rows for one value of it,
-            or shows only a part of its rows.
-    """
+    """Join two tables on a column; where each has one figure, with the ratio of the two."""
     sides = [_Side(one, by), _Side(other, by)]
     names = [name for side in sides for name in side.figures]
     if len(set(names)) < len(names):

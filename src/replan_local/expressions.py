@@ -41,15 +41,6 @@ _FUNCTIONS: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
 
 
 def calculated(expression: str, inputs: Mapping[int, str]) -> str:
-    """Compute an expression and write it with its result.
-
-    Args:
-        expression: For example `12.5 % of 80` or `max(step 1["total cost"]) - step 2`.
-        inputs: The results of earlier steps, by step.
-
-    Raises:
-        CannotAnswerError: It is no expression, or names a figure that is not there.
-    """
     text = " ".join(expression.split())
     try:
         return f"{text} = {written(_Expression(text, inputs).value())}"
@@ -59,7 +50,6 @@ def calculated(expression: str, inputs: Mapping[int, str]) -> str:
 
 
 def steps_in(expression: str) -> tuple[int, ...]:
-    """The steps whose figures an expression names."""
     outside = _QUOTED.sub(" ", expression)
     return tuple(dict.fromkeys(int(step) for step in _STEP.findall(outside)))
 
@@ -97,7 +87,6 @@ class _Expression:
         self._source = "".join(parts).strip()
 
     def value(self) -> Fraction:
-        """The value of the whole."""
         try:
             tree = ast.parse(self._source, mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -177,7 +166,6 @@ class _Expression:
 def _cells(
     tables: Sequence[AnswerTable], step: str, column: str = "", row: str = ""
 ) -> Sequence[Fraction]:
-    """The figures of a column, or of the row that its other columns name."""
     found = [(table, name) for table in tables for name in table.figure_columns()]
     names = [name for _, name in found]
     fitting = [each for each in found if each[1].casefold() == column.casefold()] or (

@@ -10,15 +10,8 @@ from replan_local.refusals import CannotAnswerError, did_you_mean
 
 
 class FolderFile(Value):
-    """A file of the folder.
-
-    Attributes:
-        path: Where it is, with every link followed.
-        name: Its path inside the folder, as people write it.
-    """
-
-    path: Path
-    name: str
+    path: Path  # where it is, with every link followed
+    name: str  # its path inside the folder, as people write it
 
 
 _File = TypeVar("_File", bound=FolderFile)
@@ -27,14 +20,7 @@ _File = TypeVar("_File", bound=FolderFile)
 def files_below(
     directory: Path, suffixes: Collection[str], *, deepest: int, most: int
 ) -> tuple[FolderFile, ...]:
-    """Find files by their endings, by name; links out of the folder and hidden files do not count.
-
-    Args:
-        directory: The folder.
-        suffixes: The endings, in small letters.
-        deepest: How many folders deep; folders that are links are not entered.
-        most: How many files at most.
-    """
+    """Find files by their endings; links out of the folder and hidden files do not count."""
     root = directory.resolve()
     found: list[FolderFile] = []
     for path in _walk(root, suffixes, deepest):
@@ -48,16 +34,7 @@ def files_below(
 
 
 def find_file(named: str, files: Sequence[_File], kind: str) -> _File:
-    """Find the file that a name means: its path in the folder, or its bare name if only one has it.
-
-    Args:
-        named: The name.
-        files: The files there are.
-        kind: What they are, for example "table".
-
-    Raises:
-        CannotAnswerError: No file has this name, or several have it.
-    """
+    """Find a file by its path in the folder, or by its bare name if only one has it."""
     wanted = named.removeprefix("./").casefold()
     same = [file for file in files if file.name.casefold() == wanted]
     same = same or [file for file in files if Path(file.name).name.casefold() == wanted]

@@ -64,14 +64,12 @@ class Reader:
         self._at = 0
 
     def whole(self, rule: Callable[["Reader"], _Part]) -> _Part:
-        """Read the text by a rule that must take all of it."""
         part = rule(self)
         if self._peek()[0]:
             raise self.refusal("the end")
         return part
 
     def begins(self, *words: str) -> bool:
-        """Whether the next word is one of these."""
         kind, text, _ = self._peek()
         return kind in ("word", "sign") and text.casefold() in words
 
@@ -80,7 +78,6 @@ class Reader:
         return self._next().casefold() if self.begins(*words) else ""
 
     def needs(self, *words: str) -> str:
-        """Take the next word, which must be one of these."""
         if not self.begins(*words):
             raise self.refusal(*words)
         return self._next().casefold()
@@ -93,7 +90,6 @@ class Reader:
         return self._next()
 
     def is_quoted(self) -> bool:
-        """Whether a quoted text comes next."""
         return self._peek()[0] in ("double", "single", "back")
 
     def number(self) -> int:
@@ -104,14 +100,12 @@ class Reader:
         return int(self._next())
 
     def value(self) -> str | int | float:
-        """Take a number, or a name as text."""
         kind, text, _ = self._peek()
         if kind != "word" or not _NUMBER.fullmatch(text):
             return self.name("a value")
         return float(self._next()) if "." in text else int(self._next())
 
     def rest(self) -> str:
-        """Take everything that is left, as it stands."""
         start = self._tokens[self._at - 1][2]
         self._at = len(self._tokens)
         return self._text[start:].strip()
@@ -134,11 +128,6 @@ class Reader:
 
 
 def parse(text: str) -> Command:
-    """Read a command.
-
-    Raises:
-        CannotAnswerError: It is none; the message says where, and what can be said.
-    """
     text = text.strip()
     text = text[:-1] if text.endswith(".") and not text.endswith("..") else text
     try:
@@ -148,14 +137,12 @@ def parse(text: str) -> Command:
 
 
 def measure(reader: Reader) -> Measure:
-    """Read a measure."""
     aggregate = reader.needs(*AGGREGATES)
     column = "" if aggregate == "count" else reader.name("a column")
     return Measure.model_validate({"aggregate": aggregate, "column": column})
 
 
 def key(reader: Reader) -> Key:
-    """Read what to group by."""
     quoted, name = reader.is_quoted(), reader.name("a column")
     if quoted or name.casefold() not in PERIODS or not reader.takes("of"):
         return Key(column=name)
@@ -163,7 +150,6 @@ def key(reader: Reader) -> Key:
 
 
 def condition(reader: Reader) -> Condition:
-    """Read a condition."""
     column = reader.name("a column")
     operator = _OPERATORS[reader.needs(*_OPERATORS)]
     operator = "is not" if operator == "is" and reader.takes("not") else operator
@@ -180,7 +166,6 @@ def listed(reader: Reader, rule: Callable[[Reader], _Part]) -> tuple[_Part, ...]
 
 
 def conditions(reader: Reader) -> tuple[Condition, ...]:
-    """Read conditions, all of which must hold."""
     return listed(reader, condition)
 
 
@@ -269,7 +254,6 @@ _RULES: Mapping[str, Callable[[Reader], Command]] = {
 
 
 def _tokens(text: str) -> list[tuple[str, str, int]]:
-    """The kind, the text and the end of each token."""
     if len(text) > LONGEST:
         message = f"The command has {len(text):,} characters; at most {LONGEST:,} are read."
         raise CannotAnswerError(message)

@@ -31,11 +31,6 @@ _Part = TypeVar("_Part")
 
 
 def command_of(specialist: str, given: Mapping[str, JsonValue]) -> Command:
-    """Make a command of parameters.
-
-    Raises:
-        CannotAnswerError: One is unknown, missing, or not what it must be.
-    """
     known = PARAMETERS[specialist]
     for name in given:
         if name not in known:

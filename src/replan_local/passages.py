@@ -22,19 +22,12 @@ _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", 
 
 
 class Passage(Value):
-    """A paragraph, list or other block of a note.
+    """A paragraph, list or other block of a note."""
 
-    Attributes:
-        file: The file's path inside the folder.
-        line: Where it begins, counted from 1.
-        heading: The heading that it stands under; empty if none.
-        text: Its lines as they stand.
-    """
-
-    file: str
-    line: int
-    heading: str
-    text: str
+    file: str  # the file's path inside the folder
+    line: int  # where it begins, counted from 1
+    heading: str  # the heading that it stands under; empty if none
+    text: str  # its lines as they stand
 
 
 def note_files(directory: Path) -> tuple[FolderFile, ...]:
@@ -49,7 +42,6 @@ def passages_of(file: FolderFile) -> tuple[Passage, ...]:
 
 
 def bounds_met(files: Sequence[FolderFile]) -> tuple[str, ...]:
-    """Say what was left unread, a sentence for each bound."""
     cut = [file.name for file in files if _size(file.path) > _MOST_BYTES]
     notes = [f"Only the first {_MOST_BYTES:,} bytes were read of: {', '.join(cut)}."] if cut else []
     if len(files) == _MOST_FILES:

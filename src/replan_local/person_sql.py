@@ -23,25 +23,14 @@ _UNREADABLE = '{"error":true'
 
 
 def check_length(sql: str) -> None:
-    """Refuse SQL that is too long to be parsed.
-
-    Raises:
-        CannotAnswerError: It is.
-    """
+    """Refuse SQL that is too long to be parsed."""
     if len(sql) > LONGEST_SQL:
         message = f"The SQL has {len(sql):,} characters; at most {LONGEST_SQL:,} are read."
         raise CannotAnswerError(message)
 
 
 def check_tree(tree: str) -> None:
-    """Refuse a query that looks at more than the tables, or at too many of them.
-
-    Args:
-        tree: The query as DuckDB's `json_serialize_sql` writes it.
-
-    Raises:
-        CannotAnswerError: It does.
-    """
+    """Refuse a query that looks at more than the tables, or at too many of them."""
     if tree.startswith(_UNREADABLE):
         message = "The query cannot be read."
         raise CannotAnswerError(message)

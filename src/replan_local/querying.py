@@ -36,12 +36,6 @@ class Querying:
         self._files: tuple[TableFile, ...] = ()
 
     def answer(self, query: Query) -> str:
-        """Answer a command in Markdown.
-
-        Raises:
-            CannotAnswerError: It cannot be answered; the message says why.
-            ConfigurationError: DuckDB is not installed.
-        """
         try:
             self._files = table_files(self._directory)
             return self._answer(query)
@@ -68,7 +62,6 @@ class Querying:
                 return self._tables(query)
 
     def _opened(self, *names: str) -> TableFile:
-        """Open the tables of some names and give the last one."""
         files = [find_file(name, self._files, "table") for name in names]
         if damaged := self._database.open(files):
             raise damaged[0]

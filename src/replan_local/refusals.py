@@ -13,13 +13,7 @@ class CannotAnswerError(ToolException):
 
 
 def did_you_mean(wrong: str, names: Iterable[str], *, near: float = _NEAR) -> str:
-    """A question for the nearest name, with a blank before it; empty if no name is near.
-
-    Args:
-        wrong: The name that is not there.
-        names: Those that are.
-        near: How like the wrong one a name has to be, from 0 to 1.
-    """
+    """A question for the nearest name, with a blank before it; empty if no name is near."""
     by_key = {name.casefold(): name for name in names}
     found = get_close_matches(wrong.casefold(), list(by_key), n=1, cutoff=near)
     return f" Did you mean '{by_key[found[0]]}'?" if found else ""

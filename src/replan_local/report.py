@@ -22,31 +22,16 @@ _LONGEST_TITLE, _LONGEST_SLUG = 90, 40
 
 
 class Section(Value):
-    """A part of a report.
-
-    Attributes:
-        title: What it is about.
-        text: Its text in Markdown.
-    """
-
-    title: str
-    text: str
+    title: str  # what it is about
+    text: str  # its text in Markdown
 
 
 class Written(Value):
-    """A report that was written.
-
-    Attributes:
-        text: What is told of it.
-        artifacts: The report, and its chart if there is one.
-    """
-
-    text: str
-    artifacts: tuple[Artifact, ...]
+    text: str  # what is told of it
+    artifacts: tuple[Artifact, ...]  # the report, and its chart if there is one
 
 
 def sections_of(inputs: Mapping[int, str]) -> tuple[Section, ...]:
-    """Make a section of each result that has text."""
     return tuple(
         Section(title=_section_title(text, step), text=text)
         for step, given in sorted(inputs.items())
@@ -64,17 +49,7 @@ def write_report(  # noqa: PLR0913 - what a report is made of
     now: datetime,
     workspace: Path | None = None,
 ) -> Written:
-    """Write a report and its chart; with the same title and key, the same files again.
-
-    Args:
-        title: Its title; else it is made of the sections' titles.
-        sections: Its parts.
-        chart: The shape of a chart of the last table that can be drawn; empty for none.
-        out: The folder to write into.
-        key: What tells this work from any other.
-        now: The date of the report.
-        workspace: The folder that the artifacts' paths are relative to.
-    """
+    """Write a report and its chart; with the same title and key, the same files again."""
     heading = one_line(title) or one_line(f"Report: {', '.join(each.title for each in sections)}")
     # The name does not depend on the results: the same step writes the same file again.
     path = out / f"{_stem(title, key)}.md"
@@ -134,10 +109,7 @@ def _text(title: str, sections: Sequence[Section], now: datetime, chart: str) ->
 
 
 def _inert(text: str) -> str:
-    """Give a text whose HTML is shown, and which loads no picture from anywhere.
-
-    Entities, since a sign that is escaped by a backslash is not where one stands before it.
-    """
+    """Write tags and pictures as entities, so that HTML is shown and nothing is loaded."""
     return _TAG.sub("&lt;", text).replace("![", "&#33;[")
 
 

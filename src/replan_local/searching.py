@@ -21,10 +21,7 @@ _UNDIVIDED = re.compile(
 
 
 class Searching:
-    """A search in the notes of a folder; may be stopped from another thread.
-
-    The index is made anew for each search, in memory, so that it shows the files as they are.
-    """
+    """A search in the notes of a folder, indexed anew; may be stopped from another thread."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -35,11 +32,7 @@ class Searching:
         self._stopped.set()
 
     def answer(self, search: Search) -> str:
-        """Quote the best passages in Markdown: those with the most, and the rarest, of the words.
-
-        Raises:
-            CannotAnswerError: Nothing is found; the message says why.
-        """
+        """Quote the passages with the most, and the rarest, of the words, in Markdown."""
         files = note_files(self._directory)
         if not files:
             message = f"There is nothing to read in the folder: no file ends in {', '.join(KINDS)}."
@@ -67,7 +60,6 @@ class Searching:
 
 
 def _found(passages: Sequence[Passage], words: Sequence[str]) -> list[Passage]:
-    """The passages with any of the words, the best first."""
     index = sqlite3.connect(":memory:")
     try:
         index.execute(
@@ -103,7 +95,6 @@ def _quoted(query: str, shown: Sequence[Passage], found: int, notes: Sequence[st
 
 
 def _quote(passage: Passage) -> str:
-    """A passage as a block quote that ends in its place."""
     under = f", under: {passage.heading}" if passage.heading else ""
     place = f"(`{passage.file}:{passage.line}`{under})"
     return "\n".join(f"> {line}".rstrip() for line in (*passage.text.splitlines(), "", place))

@@ -57,7 +57,6 @@ _CARDS = (
 
 
 def doer_of(command: Command) -> str:
-    """Who of the team does a command."""
     match command:
         case Search():
             return "librarian"

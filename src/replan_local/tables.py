@@ -60,12 +60,7 @@ class TableFile(FolderFile):
 
 
 class UnreadableTableError(CannotAnswerError):
-    """A file of the folder is damaged, or no table whatever its name says.
-
-    Attributes:
-        file: The file.
-        reason: What DuckDB says of it.
-    """
+    """A file of the folder is damaged, or no table whatever its name says."""
 
     def __init__(self, file: TableFile, reason: str) -> None:
         self.file = file
@@ -74,7 +69,6 @@ class UnreadableTableError(CannotAnswerError):
 
 
 def table_files(directory: Path) -> tuple[TableFile, ...]:
-    """Find the tables of a folder."""
     taken: set[str] = set()
     found: list[TableFile] = []
     for file in files_below(directory, _READERS, deepest=_DEEPEST, most=_MOST_FILES):
@@ -88,15 +82,11 @@ def table_files(directory: Path) -> tuple[TableFile, ...]:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL reads it, whatever stands in it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 class Database:
-    """An in-memory DuckDB with some files as views; it can read nothing else and write nothing.
-
-    It belongs to the thread that made it, but `interrupt` may be called from any other.
-    """
+    """DuckDB in memory, for one thread, that reads some files as views and nothing else."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -104,14 +94,7 @@ class Database:
         self._stopped = False
 
     def open(self, files: Sequence[TableFile]) -> tuple[UnreadableTableError, ...]:
-        """Register the files, then shut the door to everything else on the machine.
-
-        A second call begins anew, with these files only. Gives the files that cannot be read; they
-        have no view, and whoever asked for one of them raises it.
-
-        Raises:
-            ConfigurationError: DuckDB is not installed.
-        """
+        """Register these files alone, shut the door to all else, and give what cannot be read."""
         connection = _connect()
         self.close()
         with self._lock:
@@ -125,21 +108,12 @@ class Database:
         return tuple(each for each in found if each is not None)
 
     def columns(self, view: str) -> tuple[Column, ...]:
-        """The columns of a view, in their order.
-
-        Raises:
-            CannotAnswerError: There are too many, or the name of one is too long.
-        """
         described = self._run(f"DESCRIBE {quoted(view)}", f"{view} cannot be described").fetchall()
         _check_head(view, [str(row[0]) for row in described])
         return tuple(Column(name=row[0], kind=_kind(row[1])) for row in described)
 
     def check(self, sql: str) -> None:
-        """Refuse SQL of a step that does more than look at a few tables.
-
-        Raises:
-            CannotAnswerError: It does, or is no query.
-        """
+        """Refuse SQL of a step that does more than look at a few tables."""
         check_length(sql)
         _the_select_in(sql)
         row = self._run("SELECT json_serialize_sql(?)", "The query failed", [sql]).fetchone()
@@ -148,11 +122,7 @@ class Database:
     def select(
         self, sql: str, parameters: Sequence[object] = (), *, most: int
     ) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-        """Run one SELECT; give the names of its columns and at most so many rows.
-
-        Raises:
-            CannotAnswerError: The text is not exactly one SELECT, or DuckDB refuses it.
-        """
+        """Run one SELECT; give the names of its columns and at most so many rows."""
         problem, inner = "The query failed", _the_select_in(sql)
         columns = self._run(f"FROM ({inner}\n) LIMIT 0", problem, parameters).description
         cells = ", ".join(
@@ -170,7 +140,6 @@ class Database:
                 self._connection.interrupt()
 
     def close(self) -> None:
-        """Give the memory back."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -213,11 +182,7 @@ class Database:
 
 
 def require_duckdb() -> None:
-    """Fail early and clearly where the extra is not installed.
-
-    Raises:
-        ConfigurationError: DuckDB is not installed.
-    """
+    """Fail early and clearly where the extra is not installed."""
     try:
         import duckdb  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport]
     except ImportError as error:
@@ -230,7 +195,6 @@ def require_duckdb() -> None:
 
 
 def _the_select_in(sql: str) -> str:
-    """The one query that a text is, without what ends it."""
     import duckdb  # noqa: PLC0415 - an optional extra
 
     try:

@@ -8,6 +8,7 @@ from langgraph.types import Command
 from typer.testing import CliRunner
 
 from old_storage import FORMATS, KINDS, PLANS, TEAM, lay_out
+from postgres import fresh_database
 from replan import Approval, open_storage, run, waiting_for
 from replan.assembly import team_graph
 from replan.cli.main import app
@@ -22,17 +23,19 @@ def samples():
     return sorted([*ends, *((number, kinds[number % 2]) for number in FORMATS[1:-1])])
 
 
-@pytest.fixture(params=samples(), ids=lambda sample: f"{sample[1]}-format {sample[0]}")
+@pytest.fixture(
+    scope="module", params=samples(), ids=lambda sample: f"{sample[1]}-format {sample[0]}"
+)
 def sample(request):
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def number(sample):
     return sample[0]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def kind(sample):
     return sample[1]
 
@@ -45,13 +48,17 @@ def effects(tmp_path, monkeypatch):
     return lambda: [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path, number, kind):
-    place = str(tmp_path / "runs.sqlite")
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def where(request, tmp_path_factory, number, kind):
+    """A sample; each test goes on with another of its runs."""
     if request.param == "postgres":
-        place = request.getfixturevalue("postgres_database")
-    lay_out(number, kind, place)
-    return place
+        with fresh_database(request.getfixturevalue("postgres_dsn")) as place:
+            lay_out(number, kind, place)
+            yield place
+    else:
+        place = str(tmp_path_factory.mktemp("old") / "runs.sqlite")
+        lay_out(number, kind, place)
+        yield place
 
 
 async def gone_on(where, kind, title, given):
@@ -120,8 +127,16 @@ def typed(*words):
     return done
 
 
-@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-def test_the_terminal_lists_shows_and_resumes_old_runs(where, kind, effects, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(FORMATS[0], "encrypted"), (FORMATS[-1], "plain")],
+    ids=["oldest", "newest"],
+)
+def test_the_terminal_lists_shows_and_resumes_old_runs(
+    number, kind, effects, monkeypatch, tmp_path
+):
+    where = str(tmp_path / "runs.sqlite")
+    lay_out(number, kind, where)
     monkeypatch.setenv("REPLAN_STORAGE", where)
     monkeypatch.setenv("REPLAN_STORAGE_KEY", KINDS[kind] or "")
     lines = map(json.loads, typed("runs", "--json").output.splitlines())

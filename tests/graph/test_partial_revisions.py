@@ -13,7 +13,7 @@ from replan import (
     build_graph,
     stream,
 )
-from replan.testing import ScriptedModel, always
+from replan.testing import Reply, ScriptedModel, always
 
 CONTINUE = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: {}\n---\n"
 CHANGE = CONTINUE.format("Another source.")
@@ -265,7 +265,9 @@ async def test_a_round_in_which_only_another_step_leads_tells_of_no_new_plan():
 
 async def test_a_revision_that_is_too_large_for_a_models_is_asked_for_again_and_changes_nothing():
     huge = REVISED + "".join(f"- [ ] {n}. More of it @a\n" for n in range(5, 6_000))
-    seen = await course([CHANGE + huge, CHANGE + huge, COMPLETE], updates=[huge, huge])
+    # In one piece each: a word at a time it would take as long as all other tests here.
+    judged, revised = (Reply(text, chunks=(text,)) for text in (CHANGE + huge, huge))
+    seen = await course([judged, judged, COMPLETE], updates=[revised, revised])
     assert "items and headings; at most 5,000 are read" in seen.complaints
     assert len(seen.plan.steps) == 4
     assert "Fetch B elsewhere" not in seen.work

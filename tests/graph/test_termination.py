@@ -32,8 +32,8 @@ from measure import Measure, measure
 
 THREAD = {"configurable": {"thread_id": "t"}}
 COMPLETE = "---\nverdict: complete\n---\nDone."
-PARTS = 50
-RUNS = 150
+PARTS = 30
+RUNS = 90
 
 
 def team(model, *specialists, **options):

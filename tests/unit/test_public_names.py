@@ -1,5 +1,6 @@
 """The names that the outside may rely on, and what it costs to import them."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -87,6 +88,18 @@ def test_a_public_name_can_be_imported_and_says_what_it_is(name):
     assert value.__doc__
     assert value.__module__.startswith("replan.")
     assert name in dir(replan)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_can_be_called_on_a_public_class_says_what_it_does(name):
+    members = vars(getattr(replan, name)).items()
+    assert [
+        each
+        for each, member in members
+        if not each.startswith("_")
+        and (inspect.isfunction(member) or isinstance(member, property))
+        and not member.__doc__
+    ] == []
 
 
 def test_the_version_is_that_of_the_installed_package(tmp_path, monkeypatch):

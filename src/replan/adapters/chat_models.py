@@ -59,25 +59,21 @@ class LangChainModels:
     over the OpenAI protocol; any other `provider:NAME` needs that provider's LangChain package,
     which takes its key and all else from its own settings: the fields below are for the OpenAI
     protocol.
-
-    Attributes:
-        base_url: The server that speaks the OpenAI protocol; none: `OPENAI_BASE_URL` of the
-            environment, else OpenAI's own.
-        api_key: The key for it; none: `OPENAI_API_KEY` of the environment.
-        environment: The variables to look in, handed in by the caller.
-        timeout: Seconds to wait for the next bytes of a reply that is streamed. One that comes as
-            a whole is bounded by whoever calls: a step's `timeout`, `Limits.step_timeout`.
-        max_retries: Further tries after busy or failing servers, as long after as a `Retry-After`
-            says.
-        streaming: Whether the server can stream; if not, replies come in one piece.
     """
 
+    # The server that speaks the OpenAI protocol; none: `OPENAI_BASE_URL` of the environment, else
+    # OpenAI's own.
     base_url: str | None = None
+    # The key for it; none: `OPENAI_API_KEY` of the environment.
     api_key: SecretStr | None = field(default=None, repr=False)
+    # The variables to look in, handed in by the caller.
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    # Seconds to wait for the next bytes of a reply that is streamed. One that comes as a whole is
+    # bounded by whoever calls: a step's `timeout`, `Limits.step_timeout`.
     timeout: float = 120.0
+    # Further tries after busy or failing servers, as long after as a `Retry-After` says.
     max_retries: int = 2
-    streaming: bool = True
+    streaming: bool = True  # whether the server can stream; if not, replies come in one piece
 
     def __repr__(self) -> str:
         """Show where calls go, without keys or the credentials of an address."""
@@ -85,11 +81,6 @@ class LangChainModels:
         return f"{type(self).__name__}(base_url={url!r}, timeout={self.timeout:g})"
 
     def chat_model(self, name: str) -> BaseChatModel:
-        """Give the model for a name.
-
-        Raises:
-            ConfigurationError: The name is unknown, its key is missing, or a package is.
-        """
         if built_in := built_in_models().get(name):
             return _built_in_model(built_in.model)
         provider, colon, model = name.partition(":")

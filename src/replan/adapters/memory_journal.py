@@ -24,15 +24,13 @@ from replan.ports.journal import (
     Spending,
     begun_already,
 )
-from replan.spending.account import TIMES
-from replan.spending.refusals import first_refusal
+from replan.spending.deadline import TIMES
+from replan.spending.scopes import first_refusal
 from replan.state.results import SpecialistResult
 
 logger = logging.getLogger(__name__)
 
 _KEPT = (ACTED, BEGAN, TIMES)
-
-
 _NOTHING = Spending()
 
 
@@ -59,7 +57,6 @@ class _Begun:
     error: str = ""
 
     def end(self, outcome: AttemptOutcome, at: datetime, error: str) -> None:
-        """Say how it ended, unless that is known."""
         if self.outcome in UNKNOWN_ENDS:
             self.outcome, self.ended_at, self.error = outcome, at, error
 
@@ -98,7 +95,6 @@ class MemoryJournal:
         self._closed_size = 0
 
     async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
-        """Charge every scope of the bounds with the amount, or none of them."""
         scopes = self._run(reservation.run_id).scopes
         if any(reservation.id in scope.reserved for scope in scopes.values()):
             return None
@@ -112,7 +108,6 @@ class MemoryJournal:
         return None
 
     async def settle(self, reservation: Reservation, used: Spending) -> None:
-        """Put what was used into the place of what was reserved."""
         run = self._seen(reservation.run_id)
         for scope in run.scopes.values():
             if scope.reserved.pop(reservation.id, None) is not None:
@@ -122,15 +117,9 @@ class MemoryJournal:
             self._put_away(reservation.run_id, run)
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
-        """What each scope has spent, reservations that are not settled in full."""
         return {name: scope.charged for name, scope in self._seen(run_id).scopes.items()}
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
-        """Record that an attempt begins, unless its result is on record.
-
-        Raises:
-            StorageError: Somebody else began it.
-        """
         run = self._run(attempt.run_id)
         known = run.results.get(key or attempt.key) or run.results.get(attempt.key)
         if known is not None:
@@ -143,35 +132,28 @@ class MemoryJournal:
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
     ) -> None:
-        """Record how a try ended that brought no final result."""
         self._begun(attempt).end(outcome, at, error)
 
     async def finished(
         self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
     ) -> None:
-        """Record the final result of a step at a specialist, and its try's end."""
         self._begun(attempt).end("failed" if result.is_failed else "done", at, result.error)
         self._run(attempt.run_id).results.setdefault(key or attempt.key, result)
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
-        """The recorded final results of a run, by the keys that they answer for."""
         return dict(self._seen(run_id).results)
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
-        """Every try of a run, in the order in which they began."""
         return [begun.entry for begun in self._seen(run_id).attempts.values()]
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
-        """Record a value under a key; the first word counts, and is given back."""
         return self._run(run_id).notes.setdefault(key, value)
 
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
-        """The recorded values whose keys begin so."""
         notes = self._seen(run_id).notes
         return {key: value for key, value in notes.items() if key.startswith(prefix)}
 
     async def strike(self, run_id: str, prefix: str) -> None:
-        """Take back the values whose keys begin so."""
         notes = self._seen(run_id).notes
         for key in [key for key in notes if key.startswith(prefix)]:
             del notes[key]
@@ -184,7 +166,6 @@ class MemoryJournal:
             self._put_away(run_id, _Run(scopes=run.scopes, attempts=run.attempts, notes=notes))
 
     def forget(self, run_id: str) -> None:
-        """Forget all of a run."""
         self._open.pop(run_id, None)
         self._closed_size -= len(self._closed.pop(run_id, b""))
         self._given_up.discard(run_id)
@@ -194,11 +175,7 @@ class MemoryJournal:
         return attempts.setdefault((attempt.key, attempt.number), _Begun(attempt))
 
     def _seen(self, run_id: str) -> _Run:
-        """The rows of a run to be read; none if it is not known.
-
-        Raises:
-            StorageError: They had to give way.
-        """
+        """The rows of a run to be read; none if it is not known."""
         if run_id in self._given_up:
             raise StorageError(
                 "in memory",
@@ -211,7 +188,6 @@ class MemoryJournal:
         return self._open.get(run_id) or _Run()
 
     def _run(self, run_id: str) -> _Run:
-        """The rows of a run that is at work."""
         run = self._open.setdefault(run_id, self._seen(run_id))
         self._closed_size -= len(self._closed.pop(run_id, b""))
         self._open.move_to_end(run_id)
@@ -222,7 +198,6 @@ class MemoryJournal:
         return run
 
     def _put_away(self, run_id: str, run: _Run) -> None:
-        """Keep a run that is over in few bytes."""
         rows = pickle.dumps(run)
         self._closed_size += len(rows) - len(self._closed.pop(run_id, b""))
         self._closed[run_id] = rows

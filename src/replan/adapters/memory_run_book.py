@@ -27,36 +27,26 @@ class MemoryRunBook:
         self._requests: dict[str, Request] = {}
 
     async def begin(self, record: RunRecord) -> None:
-        """Enter a run; one that is there keeps its order, title and beginning."""
         known = self._records.setdefault(record.run_id, record)
         self._records[record.run_id] = known.replace(
             outcome=record.outcome, updated_at=record.updated_at
         )
 
     async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
-        """Say how a run stands; a run that is not there stays so."""
         if run_id in self._records:
             known = self._records[run_id]
             self._records[run_id] = known.replace(outcome=outcome, updated_at=at)
 
     async def get(self, run_id: str) -> RunRecord | None:
-        """The run with exactly this id."""
         return self._records.get(run_id)
 
     async def find(self, prefix: str) -> Sequence[RunRecord]:
-        """The runs whose ids begin so, the newest first."""
         return [record for record in self._newest_first() if record.run_id.startswith(prefix)]
 
     async def recent(self, limit: int) -> Sequence[RunRecord]:
-        """The runs that began last, the newest first."""
         return self._newest_first()[:limit]
 
     async def remove(self, run_id: str) -> None:
-        """Remove a run with its journal and events, and its thread if no other run is on it.
-
-        Raises:
-            ThreadBusyError: A run works on the thread.
-        """
         record = self._records.get(run_id)
         if record is None:
             self._forget(run_id)
@@ -76,27 +66,22 @@ class MemoryRunBook:
         self._requests = {each.name: each for each in of_others}
 
     async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
-        """Append events of a run, in this order, and give the number of the first one."""
         known = self._events.setdefault(run_id, [])
         known.extend(events)
         return len(known) - len(events) + 1
 
     async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
-        """The events of a run whose numbers are larger, in the order of their numbers."""
         known = self._events.get(run_id, [])[after:]
         return [LoggedEvent(seq=seq, event=event) for seq, event in enumerate(known, after + 1)]
 
     async def add_request(self, request: Request) -> None:
-        """Ask something of a run; it waits until the owner of the run takes it."""
         self._requests.setdefault(request.name, request)
 
     async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
-        """What is asked of these runs and nobody has taken, in the order in which it was asked."""
         found = [each for each in self._requests.values() if each.run_id in run_ids]
         return sorted(found, key=lambda request: (request.at, request.name))
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
-        """Say that these were heeded, or are past."""
         for request in requests:
             self._requests.pop(request.name, None)
 

@@ -13,8 +13,7 @@ from typing import Any
 import httpx2
 import openai
 
-from replan.adapters.reply_body import check_no_redirect, streamed, whole
-from replan.adapters.told_errors import told_status
+from replan.adapters.reply_body import check_no_redirect, streamed, told_status, whole
 
 _CHAT = "/chat/completions"
 
@@ -45,7 +44,6 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
         weakref.finalize(self, _close_all, self._held).atexit = False
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """Send a request over the connections of the running loop."""
         client = await self._of_this_loop()
         if options.get("stream"):
             return streamed(await _sent(client, request, options))
@@ -80,11 +78,6 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
 
 
 async def _sent(client: _Client, request: Any, options: dict[str, Any]) -> httpx2.Response:
-    """Send a request, and give the reply before its body is read.
-
-    Raises:
-        ConfigurationError: The server redirects.
-    """
     asked: dict[str, Any] = {**options, "stream": True, "follow_redirects": False}
     response = await client.send(request, **asked)
     try:

@@ -1,6 +1,9 @@
 """Bodies of a model server's replies, read no further than a reply goes."""
 
+import json
 from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import cast
 
 import httpx2
 
@@ -20,11 +23,7 @@ _LONGEST_END = 3
 
 
 def check_no_redirect(response: httpx2.Response) -> None:
-    """Refuse to send a conversation to another address than the one that was named.
-
-    Raises:
-        ConfigurationError: The server redirects.
-    """
+    """Refuse to send a conversation to another address than the one that was named."""
     if not response.has_redirect_location:
         return
     asked, other = response.request.url, response.request.url.join(response.headers["location"])
@@ -38,11 +37,6 @@ def check_no_redirect(response: httpx2.Response) -> None:
 
 
 async def whole(response: httpx2.Response) -> httpx2.Response:
-    """Read the body of a reply.
-
-    Raises:
-        ReplyTooLongError: It goes on beyond `LONGEST_BODY`.
-    """
     parts, length = list[bytes](), 0
     try:
         async for part in response.aiter_bytes():
@@ -94,7 +88,6 @@ class _Events(httpx2.AsyncByteStream):
             yield part
 
     async def aclose(self) -> None:
-        """Close the connection."""
         await self._response.aclose()
 
 
@@ -104,7 +97,6 @@ def _last_end(seen: bytes) -> int:
 
 
 def _headers(response: httpx2.Response) -> httpx2.Headers:
-    """The headers of a body that is decoded."""
     kept = [
         (name, value)
         for name, value in response.headers.multi_items()
@@ -115,3 +107,48 @@ def _headers(response: httpx2.Response) -> httpx2.Headers:
 
 def _origin(url: httpx2.URL) -> str:
     return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
+
+
+_STATUS_OF_KIND = {
+    "invalid_request_error": HTTPStatus.BAD_REQUEST,
+    "authentication_error": HTTPStatus.UNAUTHORIZED,
+    "insufficient_quota": HTTPStatus.PAYMENT_REQUIRED,
+    "permission_error": HTTPStatus.FORBIDDEN,
+    "not_found_error": HTTPStatus.NOT_FOUND,
+    "rate_limit_error": HTTPStatus.TOO_MANY_REQUESTS,
+    "overloaded_error": HTTPStatus.SERVICE_UNAVAILABLE,
+}
+_PLACES = ("code", "status", "status_code", "type")
+
+
+def told_status(body: bytes) -> int | None:
+    """Give the HTTP status that the JSON of a chat completion stands for; None if it is a reply."""
+    try:
+        said: object = json.loads(body)
+    except (ValueError, RecursionError):
+        # LangChain tells of what is no JSON, and shows it.
+        return None
+    whole = _fields(said)
+    if _is_reply(whole):
+        return None
+    places = (_fields(whole.get("error")), whole)
+    told = (_status(place.get(name)) for place in places for name in _PLACES)
+    return next((status for status in told if status), HTTPStatus.BAD_GATEWAY)
+
+
+def _is_reply(said: dict[str, object]) -> bool:
+    choices = said.get("choices")
+    first = cast("list[object]", choices)[:1] if isinstance(choices, list) else []
+    return any(_fields(_fields(choice).get("message")) for choice in first)
+
+
+def _fields(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _status(value: object) -> int | None:
+    if isinstance(value, str):
+        number = int(value) if value.isdecimal() else _STATUS_OF_KIND.get(value, 0)
+    else:
+        number = value if isinstance(value, int) else 0
+    return number if HTTPStatus.BAD_REQUEST <= number < 600 else None  # noqa: PLR2004

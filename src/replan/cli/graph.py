@@ -56,7 +56,7 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
     from langchain_core.language_models import BaseChatModel, FakeListChatModel
 
     from replan.assembly import build_graph
-    from replan.team.starter import DEFAULT_TEAM
+    from replan.team.file_team import DEFAULT_TEAM
     from replan.team.team_file import read_team_file
 
     class Drawn(FakeListChatModel):

@@ -9,7 +9,7 @@ import typer
 from replan.cli.process import end_with
 from replan.cli.schema import schema_text
 from replan.errors import InputError
-from replan.team.starter import SCHEMA_NAME, starter_team
+from replan.team.file_team import SCHEMA_NAME, starter_team
 
 TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
 

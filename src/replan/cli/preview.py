@@ -12,7 +12,7 @@ from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
 from replan.state.limits import RunSettings
-from replan.team.starter import DEFAULT_TEAM
+from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
 
 if TYPE_CHECKING:
@@ -69,12 +69,12 @@ def team_of(
         per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
         per_reply=max(_calls_of_reply(model, known) for model in config.host.chat_models.values()),
         merged=_is_merged(config),
+        typed=config.host.output_type is not None,
         cards=tuple(each.card for each in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,
         asking={each.name: tuple(each.approve) for each in config.specialists},
         dearest_token=dearest_token(config),
-        typed=config.host.output_type is not None,
     )
 
 
@@ -89,7 +89,7 @@ def _is_merged(config: "Team") -> bool | None:
 
 def dearest_token(config: "Team") -> float | None:
     """What a token costs at most; none where a model has no price, or where nobody knows it."""
-    from replan.spending.prices import price_of  # noqa: PLC0415 - the check without a team is light
+    from replan.spending.scopes import price_of  # noqa: PLC0415 - the check without a team is light
 
     dearest = 0.0
     for model in config.chat_models.values():

@@ -20,6 +20,6 @@ def schema() -> None:
 
 def schema_text() -> str:
     """The JSON schema of team files."""
-    from replan.team.schema import team_schema
+    from replan.team.file_team import team_schema
 
     return json.dumps(team_schema(), indent=2, ensure_ascii=False) + "\n"

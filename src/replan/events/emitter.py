@@ -7,8 +7,19 @@ from typing import Any
 from replan.events.hooks import RunHooks
 from replan.events.log import log
 from replan.events.masking import without_known
-from replan.events.types import BaseEvent, TaskCompleted
+from replan.events.types import (
+    AnswerToken,
+    BaseEvent,
+    SpecialistCompleted,
+    SpecialistInvoked,
+    SpecialistToken,
+    TaskCompleted,
+)
 from replan.events.warnings import warnings_in
+from replan.secrets.known import KNOWN
+
+# What is told most often: of it there is nothing to warn of, and nothing to log.
+_OFTEN = (AnswerToken, SpecialistCompleted, SpecialistInvoked, SpecialistToken)
 
 
 @dataclass(frozen=True)
@@ -36,9 +47,10 @@ class Emitter:
 
     def stream(self, kind: type[BaseEvent], **fields: Any) -> None:
         """Tell of an event at once: the stream first, then the callbacks."""
-        told = without_known(kind, fields)
+        told = without_known(kind, fields) if KNOWN.forms else fields
         event = kind(run_id=self.run_id, round=self.round, **told)
-        self.warnings.extend(warnings_in(event))
+        if kind not in _OFTEN:
+            self.warnings.extend(warnings_in(event))
+            log(event)
         self.write(event)
-        log(event)
         self.hooks.tell(event)

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.types import AnswerToken, BaseEvent, SpecialistToken
-from replan.secrets.records import with_masked_traceback
+from replan.secrets.masking import with_masked_traceback
 from replan.state.limits import HOOK_SECONDS
 
 logger = logging.getLogger(__name__)

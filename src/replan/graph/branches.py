@@ -11,8 +11,8 @@ from langgraph.types import Send
 from replan.state.enhanced import EnhancedState
 from replan.state.results import FeedbackResult, TaskComplexity
 from replan.state.waiting import open_questions
+from replan.steps.board import argument
 from replan.steps.stale import stale_steps
-from replan.steps.superstep import argument
 
 
 async def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_creation"]:

@@ -6,8 +6,8 @@ from langchain_core.messages import AIMessage
 
 from replan.events.emitter import Emitter
 from replan.events.types import AnswerRestarted, AnswerToken
+from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import push_text
-from replan.models.listening import has_listener
 from replan.replies.body_stream import BodyStream, Shown
 
 _WRAPPED = ("<", "---", "[", "◁", "```")
@@ -17,10 +17,7 @@ Gate = Callable[[Mapping[str, str]], bool]
 
 
 class AnswerStream:
-    """The answer of one node, without front matter, shown once.
-
-    The host's own calls are hidden from the `messages` mode; what stands here takes their place.
-    """
+    """Shows the answer of one node, in the place of the host's own calls, which are hidden."""
 
     def __init__(self, emitter: Emitter, gate: Gate | None, shown: str = "") -> None:
         """Show an answer; without a gate the reply is all answer, without front matter.
@@ -38,7 +35,6 @@ class AnswerStream:
         self._begin()
 
     def feed(self, chunk: str) -> None:
-        """Take the next piece of the reply."""
         if self._gate is None:
             text = self._held + chunk
             if not self._shown and _may_be_wrapped(text.lstrip()):
@@ -90,14 +86,6 @@ def _may_be_wrapped(text: str) -> bool:
 
 
 def show(emitter: Emitter, text: str, message_id: str, *, is_pushed: bool) -> None:
-    """Show one piece of an answer.
-
-    Args:
-        emitter: Tells of the piece as an event.
-        text: The piece.
-        message_id: The message that it belongs to.
-        is_pushed: Whether somebody may read LangGraph's `messages` mode.
-    """
     emitter.stream(AnswerToken, text=text)
     if is_pushed:
         push_text(text, message_id)

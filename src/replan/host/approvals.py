@@ -6,10 +6,11 @@ from difflib import unified_diff
 
 from replan.errors import InputError, PlanChangeError, Refusal
 from replan.host.plan_texts import written
-from replan.plan.applying import apply, unstarted
+from replan.plan.applying import apply
 from replan.plan.changes import aligned, difference
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings
 from replan.state.questions import Approval, fingerprint_of
@@ -28,7 +29,6 @@ def first_plan_waits(settings: RunSettings, *, handed_in: bool) -> bool:
 
 
 def revision_waits(settings: RunSettings) -> bool:
-    """Whether a revised plan waits for approval."""
     return settings.approval in ("revisions", "always")
 
 
@@ -51,15 +51,7 @@ def approval_of(
 def changed_by_person(
     plan: TaskPlan, text: str, team: Sequence[SpecialistCard], at: datetime
 ) -> TaskPlan:
-    """Take a person's changed document: all of it, or nothing and every mistake with its place.
-
-    The document is kept byte for byte. Marks count for steps that were not finished: one that a
-    person marks as done or skipped is not run.
-
-    Raises:
-        InputError: The document is empty, or asks for changes that cannot be made.
-        PlanDocumentError: The document has mistakes.
-    """
+    """Take a person's changed document byte for byte: all of it, or nothing and every mistake."""
     if not text.strip():
         raise InputError("There is no changed plan. Give the whole document under 'plan'.")
     # The gate is there so that a person can change what the model may not.
@@ -93,7 +85,6 @@ def _placed(refusal: Refusal, document: PlanDocument) -> str:
 
 
 def _named(step: PlanStep, old: TaskPlan, team: Sequence[SpecialistCard]) -> PlanStep:
-    """The step with names as the team writes them, and with what no document can say."""
     names = tuple(dict.fromkeys(find_specialist(name, team) or name for name in step.specialists))
     before = old.by_id.get(step.id)
     return step.replace(

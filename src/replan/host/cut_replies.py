@@ -52,7 +52,6 @@ def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
 
 
 def told(end: ReplyEnd) -> str:
-    """Say to a model that its reply is not whole, and why."""
     return f"Your reply is not whole: {end.why}."
 
 

@@ -20,12 +20,7 @@ NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`
 
 
 def check_input(given: Any, services: Services) -> None:
-    """Refuse an input that no run can begin from, before anything of it is stored.
-
-    Raises:
-        InputError: It is no mapping, says nothing, or its plan names unknown specialists.
-        PlanDocumentError: The plan has mistakes.
-    """
+    """Refuse an input that no run can begin from, before anything of it is stored."""
     if not isinstance(given, Mapping):
         raise InputError(
             f"The input is a {type(given).__name__}. Give a mapping with `messages`, for example "
@@ -41,7 +36,6 @@ def check_input(given: Any, services: Services) -> None:
 
 
 def _is_blank(given: Any) -> bool:
-    """Whether the newest message of an input says nothing."""
     if isinstance(given, Overwrite):
         given = given.value
     given = cast("list[Any]", given) if isinstance(given, list) else [given]
@@ -55,12 +49,7 @@ def _is_blank(given: Any) -> bool:
 def read_handed_plan(
     text: str | None, services: Services
 ) -> tuple[TaskPlan | None, tuple[Rerun, ...]]:
-    """Read a person's plan document, strictly, and open what was edited since it was done.
-
-    Raises:
-        PlanDocumentError: It has mistakes.
-        InputError: It names specialists that the team does not have, or nobody where no card fits.
-    """
+    """Read a person's plan document, strictly, and open what was edited since it was done."""
     if not text or not text.strip():
         return None, ()
     document = PlanDocument.parse(text)

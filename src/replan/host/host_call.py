@@ -15,22 +15,20 @@ from replan.events.emitter import Emitter
 from replan.events.types import LimitReached
 from replan.failures import can_pass, describe
 from replan.host.answer_stream import AnswerStream
+from replan.langgraph_inside.callbacks import has_listener
+from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
 from replan.models.chat import Chat
-from replan.models.handlers import with_handlers
-from replan.models.listening import has_listener, stream_is_heard
 from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import with_retries
 from replan.plan.preview import HOST_TRIES
-from replan.prompts.budget import within_budget
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
-from replan.prompts.sections import Node
+from replan.prompts.sections import Node, within_budget
 from replan.services import Services
 from replan.spending.account import Account
 from replan.spending.deadline import in_time
 from replan.spending.meter import Meter
-from replan.spending.permits import Scope
-from replan.spending.scopes import run_scope
+from replan.spending.scopes import Scope, run_scope
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.usage import CUT_OFF, TokenCount, Usage
@@ -42,31 +40,19 @@ _LIMITS_OF_LENGTH = ("max_tokens", "max_cost")
 
 @dataclass
 class HostCall:
-    """What one node of the host needs to ask a model and to tell of it.
-
-    Attributes:
-        node: The node.
-        services: The live things.
-        emitter: Tells of events.
-        config: The caller's configuration, for callbacks, tags and metadata.
-        seconds: How long one turn of a try may take.
-        run_id: The run.
-        scope: The run, and what of it is kept back for others.
-        used: What the calls so far used.
-        refused: The limit that kept the newest call from being made, or none.
-        end: How the newest reply ended.
-    """
+    """What one node of the host needs to ask a model and to tell of it."""
 
     node: Node
-    services: Services
-    emitter: Emitter
-    config: RunnableConfig
-    seconds: float
+    services: Services  # the live things
+    emitter: Emitter  # tells of events
+    config: RunnableConfig  # the caller's configuration, for callbacks, tags and metadata
+    seconds: float  # how long one turn of a try may take
     run_id: str
-    scope: Scope
-    used: TokenCount = field(default_factory=TokenCount)
+    scope: Scope  # the run, and what of it is kept back for others
+    used: TokenCount = field(default_factory=TokenCount)  # what the calls so far used
+    # The limit that kept the newest call from being made, or none.
     refused: LimitReachedError | None = None
-    end: ReplyEnd = WHOLE
+    end: ReplyEnd = WHOLE  # how the newest reply ended
 
     async def ask(
         self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None = None
@@ -78,10 +64,8 @@ class HostCall:
             LimitReachedError: The run has no call, no token, no money or no time left.
         """
         self.refused = None
-        account = self._account
-        meter = Meter(
-            account, [self.scope], new_id=self.services.new_id, prices=self.services.prices
-        )
+        services = self.services
+        meter = Meter(self._account, [self.scope], new_id=services.new_id, prices=services.prices)
         config = with_handlers(self.config, [meter.handler], tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
@@ -104,15 +88,11 @@ class HostCall:
         async def reply() -> AIMessage:
             # A model that never answers, or never stops, must not hold the run forever.
             seconds = self.seconds * chat.turns
-            return await in_time(
-                lambda: chat.reply(messages, config, on_text), account, meter, seconds
-            )
+            return await in_time(lambda: chat.reply(messages, config, on_text), meter, seconds)
 
         try:
             async with meter:
-                message: AIMessage = await in_time(
-                    lambda: with_retries(reply, retrying), account, meter
-                )
+                message: AIMessage = await in_time(lambda: with_retries(reply, retrying), meter)
         except LimitReachedError as error:
             self.refused = error
             raise
@@ -131,17 +111,6 @@ class HostCall:
         prompt_of: Callable[[int], list[BaseMessage]],
         answer: AnswerStream | None = None,
     ) -> str:
-        """Ask with as much of the results as the limits have room for.
-
-        Args:
-            chat: The model.
-            prompt_of: Makes the prompt with so many characters of results.
-            answer: Shows the reply as it comes.
-
-        Raises:
-            ModelCallError: The model could not be reached or refused the call.
-            LimitReachedError: There is no room for the prompt with next to no results in it.
-        """
         budget, refusals = RESULTS_BUDGET, list[LimitReachedError]()
         while True:
             try:
@@ -173,7 +142,6 @@ class HostCall:
         return await self.ask(chat, [*messages, AIMessage(shown), HumanMessage(complaint)], answer)
 
     async def tell_limit(self, limit: str, value: float) -> None:
-        """Tell that a limit of the run is reached."""
         await self.emitter.emit(LimitReached, limit=limit, value=value)
 
     async def tell_cut(self) -> str:

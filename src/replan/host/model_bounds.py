@@ -17,14 +17,7 @@ def bounded(
     step_timeout: float,
     before: TaskPlan | None = None,
 ) -> tuple[TaskPlan, tuple[Overlooked, ...]]:
-    """Take from a model's plan what only a person may give, and tell what was taken.
-
-    Args:
-        plan: The plan, with names as the team writes them.
-        services: Who does the work.
-        step_timeout: Seconds that one attempt may take.
-        before: The plan that it revises. What a person gave to work that stays the same stays.
-    """
+    """Take from a model's plan what only a person may give, and tell what was taken."""
     known = (before or TaskPlan()).by_id
     cards = [each.card for each in services.specialists.values()]
     unsafe = {card.name for card in cards if card.is_declared and card.effects == "unsafe"}

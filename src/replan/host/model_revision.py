@@ -27,23 +27,13 @@ MOST_NAMED = 20
 
 @dataclass
 class Revision:
-    """What became of a revision.
-
-    Attributes:
-        plan: The plan after it; the old one if nothing could be taken.
-        complaints: What could not be taken, and why.
-        left_out: The complaint about the steps that it leaves out without a word, or empty.
-        withheld: What it asks for that only a person may give.
-    """
-
-    plan: TaskPlan
-    complaints: list[str] = field(default_factory=list[str])
-    left_out: str = ""
-    withheld: tuple[Overlooked, ...] = ()
+    plan: TaskPlan  # the plan after it; the old one if nothing could be taken
+    complaints: list[str] = field(default_factory=list[str])  # what could not be taken, and why
+    left_out: str = ""  # the complaint about the steps that it leaves out without a word, or empty
+    withheld: tuple[Overlooked, ...] = ()  # what it asks for that only a person may give
 
     @property
     def problems(self) -> list[str]:
-        """All that is to be said against it."""
         return [*self.complaints, *filter(None, [self.left_out])]
 
 
@@ -56,16 +46,7 @@ def revision_of(
     step_timeout: float,
     said: str = "",
 ) -> Revision:
-    """Apply what is valid of a model's revised plan document.
-
-    Args:
-        old: The plan as it is.
-        text: The document.
-        judged: The judgement that asks for the revision.
-        services: Whom the team has.
-        step_timeout: Seconds that one attempt of a step may take.
-        said: What the reply says beside the document.
-    """
+    """Apply what is valid of a model's revised plan document."""
     if beyond := too_large(text, MODEL_PLAN):
         return Revision(old, [str(mistake) for mistake in beyond])
     text = crossed_out(text)
@@ -115,14 +96,12 @@ _ORDER = ("unknown_dependency", "unknown_condition", "self_dependency", "cycle")
 
 
 def _misread(document: PlanDocument, wanted: TaskPlan) -> Iterator[int]:
-    """Give the steps of which the document says what they wait for, and it cannot be."""
     lines = sorted(_lines_of(document, wanted), reverse=True)
     for mistake in _of_order(document.mistakes):
         yield from [step_id for line, step_id in lines if line <= mistake.line][:1]
 
 
 def _lines_of(document: PlanDocument, wanted: TaskPlan) -> Iterator[tuple[int, int]]:
-    """Give the first line of each step with the id that the step has in the plan."""
     for written, step in zip(document.plan.steps, wanted.steps, strict=True):
         line = document.line_of(written.id)
         if line is not None:

@@ -18,10 +18,7 @@ Node = Callable[..., Awaitable[Any]]
 
 
 def asked_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings | None:
-    """The settings that came with the call; a graph around this one may have another context.
-
-    What came from outside of the process only tightens what the team has.
-    """
+    """The settings that came with the call; from outside of the process they only tighten."""
     context = cast("object", runtime.context)
     if not isinstance(context, RunSettings):
         return None
@@ -48,12 +45,7 @@ def _within(asked: RunSettings, services: Services) -> RunSettings:
 
 
 def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
-    """What settings change in the state of a run that is under way; nothing if they are the same.
-
-    Args:
-        state: The run.
-        asked: The new settings; fields that are left out stay as they are.
-    """
+    """What settings change in the state of a run under way; nothing if they are the same."""
     if asked is None:
         return {}
     old = settings_of(state)
@@ -65,12 +57,16 @@ def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedSta
     return {"settings": new, "max_rounds": max(1, more)}
 
 
-def with_new_settings(node: Node) -> Node:
-    """Let a node see the settings that came with the call, and put them into the state.
+def as_called(
+    state: EnhancedState, runtime: Runtime[RunSettings], services: Services
+) -> EnhancedState:
+    """The state with the settings that came with the call, within what the team allows."""
+    kept = within_team(state, services)
+    return {**kept, **resumed_with(kept, asked_in(runtime, services))}
 
-    `replan.run` puts them there itself; LangGraph's own methods and its server hand them on as
-    `context`, which no checkpoint keeps.
-    """
+
+def with_new_settings(node: Node) -> Node:
+    """Let a node see settings that came as `context`, and store what no checkpoint keeps."""
     wanted = frozenset(signature(node).parameters)
 
     async def settled(
@@ -100,7 +96,6 @@ def with_new_settings(node: Node) -> Node:
 
 
 def _after(told: list[str], warnings: list[str] | Overwrite) -> list[str] | Overwrite:
-    """The warnings of a node after those that were told before it."""
     if isinstance(warnings, Overwrite):
         return Overwrite([*told, *warnings.value])
     return [*told, *warnings]

@@ -55,7 +55,6 @@ def _document_of(found: FoundPlan) -> PlanDocument:
 
 
 def plan_in(text: str, team: Collection[str]) -> FoundPlan:
-    """The plan in a document that was read before, and what is wrong with it."""
     return FoundPlan(text, problems_of(text, Names(team)), is_certain=True)
 
 

@@ -25,12 +25,7 @@ async def ask_readable(
     *,
     fallback: str,
 ) -> tuple[R | None, list[UnreadableReply]]:
-    """Give the reading of a reply, or of a second one; none where `fallback` has to do.
-
-    Raises:
-        ModelCallError: The model could not be reached.
-        LimitReachedError: The run has no model call left.
-    """
+    """Give the reading of a reply, or of a second one; none where `fallback` has to do."""
     text = await call.ask(chat, messages, answer)
     reading = read(text)
     if not isinstance(reading, Complaint):

@@ -10,7 +10,7 @@ from replan.errors import LimitReachedError, ModelCallError
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.models.chat import Chat
-from replan.prompts.budget import within_budget
+from replan.prompts.sections import within_budget
 from replan.replies.shape import MisshapenError, Shape, as_text
 
 

@@ -1,10 +1,20 @@
-"""How LangChain calls callbacks, and what it tells them of a model call."""
+"""How LangChain calls callbacks, what it tells them, and which of them hear replies in pieces."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import (
+    AsyncCallbackHandler,
+    BaseCallbackHandler,
+    BaseCallbackManager,
+)
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
+
+# A log of runs gets tokens, too, and is no reason to stream.
+_NOT_LISTENING = (BaseCallbackHandler, AsyncCallbackHandler, BaseTracer, AsyncBaseTracer)
 
 
 class _Callback:
@@ -49,6 +59,36 @@ def is_fed_by_streams(handler: BaseCallbackHandler) -> bool:
     """Whether LangChain streams a call for this callback though the whole reply is asked for."""
     # Its mark of what takes the pieces of a stream, whatever else it is.
     return hasattr(handler, "tap_output_aiter")
+
+
+def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
+    """The callbacks of a configuration, or of what runs right now."""
+    given = config.get("callbacks")
+    callbacks = (ensure_config().get("callbacks") if given is None else given) or []
+    return callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
+
+
+def has_listener(config: RunnableConfig) -> bool:
+    """Whether a callback of a configuration, or of what runs right now, takes tokens.
+
+    Such are handlers of one's own that take them, LangGraph's `messages` mode, `astream_events`.
+    """
+    return any(_listens(handler) for handler in handlers_of(config))
+
+
+def makes_langchain_stream(config: RunnableConfig) -> bool:
+    """Whether a callback is of the kind for which LangChain streams a call for the whole, too."""
+    return any(is_fed_by_streams(handler) for handler in handlers_of(config))
+
+
+def _listens(handler: BaseCallbackHandler) -> bool:
+    own = getattr(handler, "hears_tokens", None)
+    if own is not None:
+        return bool(own)
+    if is_fed_by_streams(handler):
+        return True
+    takes = type(handler).on_llm_new_token
+    return all(takes is not kind.on_llm_new_token for kind in _NOT_LISTENING)
 
 
 class Told(NamedTuple):

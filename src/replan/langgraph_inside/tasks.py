@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.messages import AIMessageChunk
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langgraph.graph.message import push_message
 from langgraph.runtime import Runtime
 
 _CHECKPOINTER = "__pregel_checkpointer"
 _READ = "__pregel_read"
 _RUNTIME = "__pregel_runtime"
+# LangChain copies what does not begin like this into the metadata, which checkpoints keep.
+_BOUNDS = "__replan_caller_bounds"
+_UNHEARD = "__replan_tokens_unheard"
 
 inherited_config = var_child_runnable_config
 """The configuration that what runs here finds without being handed it."""
@@ -45,6 +49,66 @@ def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) ->
     return {**config, "configurable": {**configurable(config), _RUNTIME: own}}
 
 
+class CallerBounds(NamedTuple):
+    """LangGraph's bounds as the caller gave them; None where it did not."""
+
+    recursion_limit: int | None = None
+    max_concurrency: int | None = None
+
+
+def with_bounds(config: RunnableConfig, bounds: CallerBounds) -> RunnableConfig:
+    """Keep the caller's bounds in a configuration that has none."""
+    return {**config, "configurable": {**configurable(config), _BOUNDS: bounds}}
+
+
+def bounds_in(config: RunnableConfig) -> CallerBounds:
+    """The caller's bounds."""
+    return configurable(config).get(_BOUNDS) or CallerBounds()
+
+
+def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
+    """The configuration for what a task runs, such as a graph of its own.
+
+    It comes to its end when the run is to stop: LangGraph would stop it at its next super-step,
+    without the grace that running steps have. LangGraph's bounds hold there as the caller gave
+    them. Nor does a context of the task's own kind bind another team's.
+    """
+    given = runtime_in(config)
+    if given is not None:
+        is_own = isinstance(given.context, own_context)
+        config = with_runtime(config, given, None if is_own else given.context)
+    own = {key: value for key, value in config.items() if key not in CallerBounds._fields}
+    bounds = {key: each for key, each in bounds_in(config)._asdict().items() if each is not None}
+    return cast(RunnableConfig, {**own, **bounds})
+
+
+def with_handlers(
+    config: RunnableConfig,
+    handlers: Sequence[BaseCallbackHandler],
+    *,
+    tags: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+) -> RunnableConfig:
+    """Give a node's configuration with more callbacks, tags and metadata.
+
+    LangChain's `merge_configs` fills both sides up from the surroundings first. What a node gets
+    is whole already, and there is a merge around each call of a model.
+    """
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):
+        callbacks = callbacks.copy()
+        for handler in handlers:
+            callbacks.add_handler(handler, inherit=True)
+    else:
+        callbacks = [*(callbacks or []), *handlers]
+    return {
+        **config,
+        "callbacks": callbacks,
+        "tags": [*config.get("tags", []), *tags],
+        "metadata": {**config.get("metadata", {}), **(metadata or {})},
+    }
+
+
 def configurable(config: RunnableConfig) -> Mapping[str, Any]:
     """What a configuration holds for nodes."""
     return config.get("configurable", {})
@@ -53,6 +117,21 @@ def configurable(config: RunnableConfig) -> Mapping[str, Any]:
 def push_text(text: str, message_id: str) -> None:
     """Show a piece of text in the `messages` mode, and put nothing into the state."""
     push_message(AIMessageChunk(content=text, id=message_id), state_key=None)
+
+
+def without_tokens(config: RunnableConfig) -> RunnableConfig:
+    """Say that whoever reads the stream of custom events reads no tokens."""
+    return merge_configs(config, {"configurable": {_UNHEARD: True}})
+
+
+def stream_is_heard(write: Callable[[Any], None], config: RunnableConfig) -> bool:
+    """Whether tokens that are written to LangGraph's stream reach somebody.
+
+    Args:
+        write: The stream writer of the node.
+        config: The configuration of the node.
+    """
+    return not (configurable(config).get(_UNHEARD) or does_nothing(write))
 
 
 def does_nothing(write: Callable[[Any], None]) -> bool:

@@ -23,9 +23,8 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.failures import broke_off, describe, is_busy
+from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
-from replan.models.handlers import handlers_of
-from replan.models.listening import has_listener, makes_langchain_stream
 from replan.models.pauses import error_raised, pause_if_busy
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
 from replan.models.retries import with_retries
@@ -124,7 +123,7 @@ class Chat:
 
         The reply is streamed if `on_text` or a callback hears its pieces, or if the server has
         dropped a whole one before. Each call asks for leave by itself: the first one, each further
-        try of a server that is busy, and the one for the whole reply where the server refuses to
+        attempt at a busy server, and the one for the whole reply where the server refuses to
         stream, or where a stream ended without a word and may have been a refusal.
 
         Raises:
@@ -161,7 +160,6 @@ class _Asked:
     chunks: list[AIMessageChunk] = field(default_factory=list[AIMessageChunk])
 
     async def attempt(self) -> AIMessage:
-        """Ask once."""
         chat = self.chat
         in_pieces = self.is_heard or self.is_unreadable or not chat.sends_whole
         if in_pieces and not self.is_refused and not chat.ends.is_in_doubt:
@@ -188,12 +186,11 @@ class _Asked:
             return await self._streamed()
         # A refusal of streaming looks like any other bad request, so the whole call decides.
         chat.can_stream = not self.is_refused
-        # What is asked after a refusal is one call again, so that a try keeps its bound.
+        # What is asked after a refusal is one call again, so that an attempt keeps its bound.
         chat.ends.is_in_doubt |= is_silent
         return _shown(message, self.on_text)
 
     def retrying(self) -> AsyncRetrying:
-        """More attempts while the server is busy."""
         return AsyncRetrying(
             # Of a reply that has begun, nobody may see the beginning twice.
             retry=retry_if_exception(lambda error: not self.chunks and is_busy(error)),
@@ -336,7 +333,6 @@ async def _read(
 
 
 def _shown(message: AIMessage, on_text: OnText | None) -> AIMessage:
-    """Show a whole reply that is an answer."""
     if on_text is not None and not message.tool_calls:
         on_text(message.text)
     return message

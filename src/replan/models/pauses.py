@@ -36,5 +36,4 @@ def pause_if_busy(
 
 
 def error_raised(state: RetryCallState) -> BaseException | None:
-    """The error that the newest attempt raised."""
     return state.outcome and state.outcome.exception()

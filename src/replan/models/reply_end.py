@@ -44,7 +44,6 @@ class ReplyEnd(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Why it is not whole, for people; empty where it is."""
         words = self.words.rstrip(".")
         return f"the model refused: {words}" if words else CUTS.get(self.cut, "")
 

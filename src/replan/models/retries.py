@@ -9,12 +9,9 @@ T = TypeVar("T")
 
 
 async def with_retries(
-    attempt: Callable[[], Awaitable[T]],
-    retrying: Callable[[], AsyncRetrying],
-    *,
-    is_wanted: Callable[[T], bool] = lambda _: True,
+    attempt: Callable[[], Awaitable[T]], retrying: Callable[[], AsyncRetrying]
 ) -> T:
-    """Make an attempt; tenacity decides about more of them if it fails.
+    """Make an attempt; tenacity decides about more of them if it raises.
 
     Most attempts are the only one, and what tenacity does around one costs more than all that
     Replan does around it.
@@ -22,27 +19,27 @@ async def with_retries(
     Args:
         attempt: Makes one.
         retrying: Gives the loop; it takes the first attempt as its own.
-        is_wanted: Whether a result of the first attempt can stay.
 
     Raises:
         Exception: What the newest attempt raised.
     """
-    failed, results = None, list[T]()
     try:
-        result = await attempt()
+        return await attempt()
     except Exception as error:  # noqa: BLE001 - the loop gets it as its own first attempt's
         failed = error
-    else:
-        if is_wanted(result):
-            return result
-        results.append(result)
-    return await retrying()(_after_first(attempt, failed, results))
+    return await retrying()(_after_first(attempt, failed))
+
+
+async def retried(attempt: Callable[[], Awaitable[T]], retrying: AsyncRetrying, first: T) -> T:
+    """Let tenacity decide about more attempts, by the result of the one that was made."""
+    return await retrying(_after_first(attempt, None, first))
 
 
 def _after_first(
-    attempt: Callable[[], Awaitable[T]], failed: Exception | None, results: list[T]
+    attempt: Callable[[], Awaitable[T]], failed: Exception | None, *result: T
 ) -> Callable[[], Awaitable[T]]:
     """Attempts of which the first one was made: it failed, or it has a result."""
+    results = list(result)
 
     async def once() -> T:
         nonlocal failed

@@ -7,9 +7,9 @@ a tool did is not done again. All of it stands in the journal, under the key of 
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
-from contextvars import ContextVar, Token
-from typing import Literal, Self, cast
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Literal, cast
 
 from pydantic import JsonValue
 
@@ -26,7 +26,7 @@ class ToolRun(Value):
         tool: The tool.
         arguments: What it is called with.
         effects: What it would do if it were called again.
-        attempt: The try of the step that calls it.
+        attempt: The attempt of the step that calls it.
     """
 
     tool: str
@@ -38,13 +38,13 @@ class ToolRun(Value):
 class Transcript:
     """The record of the tool loop of one step at one specialist, or of the host's answer.
 
-    The loop that runs in it as a context finds it.
+    A loop finds it by a context variable.
 
     Attributes:
         key: The idempotency key of the work that the loop does.
         on_doubt: What becomes of an unsafe call that was cut off: a person is asked, the step
             fails, or the model is told.
-        attempt: The try that runs now.
+        attempt: The attempt that runs now.
     """
 
     def __init__(
@@ -57,14 +57,12 @@ class Transcript:
         self._run_id = run_id
         self._notes: dict[str, JsonValue] | None = None
         self._loading = asyncio.Lock()
-        self._before: Token[Transcript] | None = None
 
     async def reply(self, number: int) -> JsonValue:
         """The n-th reply of the model, or `None` if it is not on record."""
         return (await self._load()).get(f"{self._replies}{number}")
 
     async def note_reply(self, number: int, message: JsonValue) -> None:
-        """Record what the model said, before its tools run."""
         await self._note(f"{self._replies}{number}", message)
 
     async def outcome(self, place: str) -> JsonValue:
@@ -96,7 +94,7 @@ class Transcript:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     async def restart(self) -> None:
-        """Let the next try begin anew, unless a tool has begun what must not be done again."""
+        """Let the next attempt begin anew, unless a tool has begun what must not be done again."""
         if self._effects_begun() <= {"pure"}:
             await self.close()
 
@@ -114,18 +112,6 @@ class Transcript:
         if self._notes:
             await self._strike(self._replies)
             await self._strike(self._calls)
-
-    def at_work(self, attempt: int) -> Self:
-        """Go on to a try, whose loop is to run in it."""
-        self.attempt = attempt
-        return self
-
-    def __enter__(self) -> None:
-        self._before = _AT_WORK.set(self)
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            _AT_WORK.reset(self._before)
 
     @property
     def _replies(self) -> str:
@@ -153,16 +139,8 @@ class Transcript:
         self._notes = kept
 
 
-_AT_WORK: ContextVar[Transcript] = ContextVar("replan_transcript")
-
-
-def transcript_at_work() -> Transcript:
-    """The record of the loop that runs here.
-
-    Raises:
-        LookupError: No step and no answer of the host is at work here.
-    """
-    return _AT_WORK.get()
+transcript_at_work: ContextVar[Callable[[], Transcript]] = ContextVar("replan_transcript")
+"""Gives the record of the loop that runs here; few specialists have tools, so it is made then."""
 
 
 def plain(value: object) -> dict[str, JsonValue]:

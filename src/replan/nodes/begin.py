@@ -18,17 +18,17 @@ from replan.plan.markdown.rendering import render_for_model
 from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
 from replan.ports.journal import BEGAN, Journal
-from replan.prompts.budget import within_budget
 from replan.prompts.host import RESULTS_BUDGET, request_messages
 from replan.prompts.messages import request_text
+from replan.prompts.sections import within_budget
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
-from replan.steps.collected import collect
 from replan.steps.kept import kept_results, note_kept
+from replan.steps.outcomes import collect
 
 
 async def begin(

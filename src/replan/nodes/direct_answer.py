@@ -1,5 +1,8 @@
 """`direct_answer`: answer a simple request, with the answer that thinking brought if it did."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -12,7 +15,7 @@ from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
 from replan.host.shaped_answer import Answer, shaped
 from replan.models.reply_end import refusal_in, refused
-from replan.models.transcript import Transcript
+from replan.models.transcript import Transcript, transcript_at_work
 from replan.ports.folders import within
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
@@ -93,7 +96,7 @@ async def _answered(
     shown = AnswerStream(call.emitter, None)
     record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
-        with record.at_work(attempt=1), within(services.folders):
+        with _at_work(record), within(services.folders):
             reply = await call.ask(services.models.direct, prompt, shown)
     except LimitReachedError as error:
         await call.tell_limit(error.limit, error.value)
@@ -106,3 +109,13 @@ async def _answered(
         return shown.finish(text), reply, "answered", limit
     why = call.end.why or "the model gave an empty reply"
     return shown.finish(f"There is no answer: {why}."), reply, "failed", limit
+
+
+@contextmanager
+def _at_work(record: Transcript) -> Generator[None]:
+    """Let tools find their record."""
+    before = transcript_at_work.set(lambda: record)
+    try:
+        yield
+    finally:
+        transcript_at_work.reset(before)

@@ -13,7 +13,7 @@ from replan.host.answer_stream import AnswerStream, show
 from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
 from replan.host.shaped_answer import shaped
-from replan.models.listening import has_listener
+from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
 from replan.prompts.host import build_final_answer_prompt

@@ -138,13 +138,11 @@ class _Gate:
         return _Decided(decision, changed_by_person(self.plan, decision.plan, team, now))
 
     def _told(self, problem: str, last: object) -> Approval:
-        """What is asked, with why the last word could not be taken."""
         problem = problem.encode("utf-8", "replace").decode()
         return self.approval.replace(problem=problem, draft=_draft_in(last))
 
 
 def _draft_in(given: object) -> str:
-    """The changed document in a word that could not be taken."""
     with suppress(InputError):
         return read_decision(plan_decided(given)).plan
     return ""

@@ -9,10 +9,10 @@ from replan.events.emitter import Emitter
 from replan.events.types import PlanUpdated, SpecialistCompleted, StepsReopened, StepsRouted
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
-from replan.plan.applying import unstarted
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rerun import Rerun
+from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
@@ -28,10 +28,10 @@ from replan.state.results import (
 from replan.state.rules import round_results, runnable_steps, within_limit
 from replan.state.team import SpecialistCard
 from replan.state.waiting import waiting_steps
-from replan.steps.contexts import context_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 from replan.steps.stale import stale_steps
+from replan.steps.step_run import context_of
 
 
 @with_new_settings
@@ -83,7 +83,6 @@ async def plan_execution(
 
 
 def _opened(plan: TaskPlan, reruns: Sequence[Rerun], services: Services) -> TaskPlan:
-    """The plan with steps open whose inputs are not what they were."""
     again = [unstarted(plan.step(rerun.step)) for rerun in reruns]
     return with_statuses(plan, again, services.clock())
 

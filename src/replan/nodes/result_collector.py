@@ -28,8 +28,7 @@ from replan.state.rules import (
     round_results,
 )
 from replan.state.usage import Usage
-from replan.steps.collected import collect
-from replan.steps.outcomes import settled
+from replan.steps.outcomes import collect, settled
 
 
 @with_new_settings

@@ -2,17 +2,18 @@
 
 import asyncio
 from functools import partial
+from typing import cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from replan.host.new_settings import asked_in, resumed_with, within_team
+from replan.host.new_settings import as_called
+from replan.langgraph_inside.tasks import bounds_in
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-from replan.steps.board import Boards
-from replan.steps.superstep import Sent, bounds_in, read_state
-from replan.steps.turn import Turn
+from replan.steps.board import Boards, Sent, read_state
+from replan.steps.step_run import StepRun
 
 
 async def specialist(
@@ -31,26 +32,28 @@ async def specialist(
         partial(_state_of_round, sent, runtime, config, services),
         bounds_in(config).max_concurrency,
     )
-    turn = Turn.of(sent, board, services, runtime, config)
-    with turn.board.seat(turn.key):
+    step = StepRun.of(sent, board, services, runtime, config)
+    with board.seat(step.key):
         # All siblings of the super-step take their seats before anybody looks for one.
         await asyncio.sleep(0)
-        result = await turn.recorded() or await turn.take() or turn.part
+        result = await step.result()
     # By now nobody waits for this step any more, and its place is free.
-    await turn.emitter.hooks.heard()
+    await step.emitter.hooks.heard()
     update: EnhancedState = {}
     if result is not None:
-        update["current_specialist_results"] = {turn.key: result}
-    if turn.asked:
-        update["questions"] = {question.key: question for question in turn.asked}
-    if turn.limit is not None:
-        update["limit_hits"] = {turn.key: turn.limit}
+        update["current_specialist_results"] = {step.key: result}
+    if step.asked:
+        update["questions"] = {question.key: question for question in step.asked}
+    if step.limit is not None:
+        update["limit_hits"] = {step.key: step.limit}
     return update
 
 
 def _state_of_round(
     sent: Sent, runtime: Runtime[RunSettings], config: RunnableConfig, services: Services
 ) -> EnhancedState:
-    kept = within_team(read_state(sent, config), services)
-    # What came with the call holds at once; the collector puts it into the state.
-    return {**kept, **resumed_with(kept, asked_in(runtime, services))}
+    state = read_state(sent, config)
+    if services.is_served or cast("object", runtime.context) is not None:
+        # What came with the call holds at once; the collector puts it into the state.
+        return as_called(state, runtime, services)
+    return state

@@ -14,7 +14,7 @@ from replan.state.limits import RunSettings
 from replan.state.questions import Question, read_answers
 from replan.state.reviews import answers_decided, review_of_questions, schema_of
 from replan.state.waiting import open_questions
-from replan.steps.step_questions import ANSWERS
+from replan.steps.step_record import ANSWERS
 
 
 @with_new_settings

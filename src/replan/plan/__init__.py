@@ -1,6 +1,6 @@
 """Plans as values: the Markdown document, what can run, changes, history and progress."""
 
-from replan.plan.applying import apply, apply_valid
+from replan.plan.applying import apply, apply_valid, replay
 from replan.plan.changes import (
     AddStep,
     ModifyPlan,
@@ -21,7 +21,6 @@ from replan.plan.dependencies import (
     skippable_steps,
     unmet_steps,
 )
-from replan.plan.history import replay
 from replan.plan.markdown.document import (
     PlanDocument,
     looks_like_plan,
@@ -45,7 +44,6 @@ from replan.plan.model import (
 from replan.plan.order import critical_length, critical_path, find_cycle, run_order
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
-from replan.plan.revision import next_free_id
 from replan.plan.statuses import excerpt, step_outcome, with_statuses
 from replan.plan.width import width
 
@@ -81,7 +79,6 @@ __all__ = [
     "looks_like_plan",
     "made_progress",
     "merge_revision",
-    "next_free_id",
     "normalised",
     "normalised_step",
     "parse_plan_from_markdown",

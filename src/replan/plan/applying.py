@@ -10,13 +10,14 @@ from replan.plan.changes import (
     ModifyStep,
     PlanChange,
     difference,
+    from_record,
     to_record,
     update_type,
 )
 from replan.plan.leaning import ordered, standing, step_of
 from replan.plan.markdown.document import refresh_content
-from replan.plan.model import Author, PlanStep, PlanUpdate, StepStatus, TaskPlan
-from replan.plan.revision import Draft, Refused, attempt
+from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
+from replan.plan.revision import Draft, Refused, attempt, carry_out, unstarted
 
 _SPECIALISTS = ("assigned_to", "joined_by")
 
@@ -92,10 +93,7 @@ def valid_part(
     team: Collection[str] | None = None,
     misread: Collection[int] = (),
 ) -> tuple[list[PlanChange], tuple[Refusal, ...]]:
-    """Divide changes into those that can be made, and the reasons against the others.
-
-    The arguments are those of `apply_valid`.
-    """
+    """Divide changes as `apply_valid` does: into those to be made, and reasons against others."""
     gone = set(misread)
     left, leaning = standing(plan, changes, gone)
     refusals = dict.fromkeys(leaning)
@@ -122,7 +120,6 @@ class _Revision:
 
 
 def _less(change: PlanChange, refused: Refused, team: Collection[str] | None) -> PlanChange | None:
-    """Give a change without the specialists that it is refused for."""
     if refused.refusal.code != "unknown_specialist":
         return None
     if isinstance(change, AddStep):
@@ -169,12 +166,28 @@ def _stamped(step: PlanStep, before: PlanStep | None, revision: _Revision) -> Pl
     return step if step == before else step.replace(updated_at=revision.at)
 
 
-def unstarted(step: PlanStep) -> PlanStep:
-    """Give a step as if it had never run."""
-    return step.replace(
-        status=StepStatus.PENDING,
-        result="",
-        feedback="",
-        actual_duration=None,
-        retry_count=0,
-    )
+def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:
+    """Carry the revisions of a history out on the plan that it began with.
+
+    Args:
+        first: The plan in its first version.
+        history: Its revisions, the oldest first.
+
+    Returns:
+        A plan with the structure, title, version and history of the current one; how its steps
+        went is no part of a history.
+
+    Raises:
+        pydantic.ValidationError: A revision's changes were not written by `apply`.
+    """
+    plan = first
+    for update in history:
+        draft = carry_out(plan, from_record(update.changes))
+        plan = plan.replace(
+            steps=tuple(draft.steps),
+            title=draft.title,
+            version=update.version,
+            updated_at=update.timestamp,
+            update_history=(*plan.update_history, update),
+        )
+    return refresh_content(plan) if history else plan

@@ -183,11 +183,6 @@ def to_record(changes: Sequence[PlanChange]) -> dict[str, JsonValue]:
 
 
 def from_record(record: Mapping[str, JsonValue]) -> tuple[PlanChange, ...]:
-    """Read the changes in the JSON mapping of a history.
-
-    Raises:
-        pydantic.ValidationError: The mapping was not written by `to_record`.
-    """
     removed = cast("list[int]", record.get("removed", []))
     added = cast("list[dict[str, Any]]", record.get("added", []))
     modified = cast("dict[str, Any]", record.get("modified", {}))

@@ -49,15 +49,10 @@ def write_conflicts(plan: TaskPlan) -> tuple[WriteConflict, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Which open steps wait for which others, directly or not.
+    """Which open steps wait for which others, directly or not."""
 
-    Attributes:
-        places: A place for each step.
-        before: The places of the steps that it waits for, as the bits of a number.
-    """
-
-    places: Mapping[int, int]
-    before: Mapping[int, int]
+    places: Mapping[int, int]  # a place for each step
+    before: Mapping[int, int]  # the places of the steps that it waits for, as the bits of a number
 
     @classmethod
     def of(cls, plan: TaskPlan) -> "_Order":
@@ -73,7 +68,6 @@ class _Order:
         return cls(places, before)
 
     def parts(self, one: PlanStep, two: PlanStep) -> bool:
-        """Whether one of two steps waits for the other."""
         first, second = self.places[one.id], self.places[two.id]
         return bool((self.before[one.id] >> second | self.before[two.id] >> first) & 1)
 

@@ -142,10 +142,7 @@ def _never_runs(
 
 
 def _with_conditions_settled(plan: TaskPlan) -> dict[int, PlanStep]:
-    """Give the steps by id, with those skipped whose condition does not hold.
-
-    One pass is enough: a step comes after the one of its condition.
-    """
+    """Give the steps by id, in one pass, with those skipped whose condition does not hold."""
     steps = dict(plan.by_id)
     for step in run_order(plan):
         condition = step.condition

@@ -21,13 +21,7 @@ def step_of(change: PlanChange) -> int | None:
 def standing(
     plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]
 ) -> tuple[list[PlanChange], list[Refusal]]:
-    """Divide changes into those that stand, and the reasons against those that lean on others.
-
-    Args:
-        plan: The plan as it is.
-        changes: What is to change, in order.
-        gone: Steps whose changes are refused; those of changes that lean on them come to it.
-    """
+    """Divide changes into those that stand, and the reasons against those that lean on others."""
     left = list(changes)
     refusals: list[Refusal] = []
     while True:
@@ -42,7 +36,6 @@ def standing(
 
 
 def ordered(plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]) -> list[PlanChange]:
-    """Give the changes with no place in the order for steps that are not added."""
     known = plan.by_id.keys() | {c.step.id for c in changes if isinstance(c, AddStep)}
     lost = gone - known
     return [
@@ -54,7 +47,6 @@ def ordered(plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]) -> li
 
 
 def _wanted(plan: TaskPlan, changes: Sequence[PlanChange]) -> dict[int, PlanStep]:
-    """Give the steps as changes want them, whether they can be so or not."""
     steps = dict(plan.by_id)
     for change in changes:
         if isinstance(change, AddStep):
@@ -65,7 +57,6 @@ def _wanted(plan: TaskPlan, changes: Sequence[PlanChange]) -> dict[int, PlanStep
 
 
 def _leaning(change: PlanChange, wanted: dict[int, PlanStep], gone: set[int]) -> Refusal | None:
-    """Give the reason against a change that leans on a refused one."""
     step_id = step_of(change)
     if step_id is None:
         return None

@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from itertools import count
 
-from replan.plan.applying import unstarted
 from replan.plan.changes import STRUCTURAL, renumbered, title_key
 from replan.plan.dependencies import unmet_steps
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.revision import unstarted
 
 
 def as_new_plan(plan: TaskPlan, at: datetime) -> TaskPlan:
@@ -56,16 +56,7 @@ def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) 
 def taken_over(
     old: TaskPlan, new: TaskPlan, gone: Collection[int]
 ) -> tuple[TaskPlan, tuple[PlanStep, ...]]:
-    """Read a model's whole revised plan so that only what it takes away goes.
-
-    Args:
-        old: The plan as it is.
-        new: The plan in the revised document.
-        gone: The steps that the revision takes away.
-
-    Returns:
-        The plan as `merge_revision` gives it, and the steps that `left_out` finds, which stay.
-    """
+    """Read a model's whole revised plan so that only what it takes away goes."""
     unsaid = left_out(old, matched(old, new), gone)
     keep = {step.id for step in unsaid} | set(gone)
     return without(merge_revision(old, new, keep=keep), gone), unsaid
@@ -91,16 +82,7 @@ def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
 
 
 def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanStep, ...]:
-    """Give the unfinished steps that a revision neither mentions nor takes away.
-
-    There are none if all of them are optional, or failed and replaced: a step that waited for such
-    a one waits for a new one instead.
-
-    Args:
-        old: The plan as it is.
-        new: The revised plan, with the ids of the old one.
-        gone: The steps that the revision takes away in so many words.
-    """
+    """Give the unfinished steps that a revision neither mentions, takes away nor replaces."""
     mentioned = new.by_id
     unsaid = [
         step
@@ -113,10 +95,7 @@ def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanS
 
 
 def without(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
-    """Give a plan without some steps; what waited for one of them waits for what that waited for.
-
-    A condition on such a step stays, and so does what a finished step waited for.
-    """
+    """Give a plan without some steps; what waited for one waits for what that one waited for."""
     if not gone:
         return plan
     steps = plan.by_id
@@ -133,7 +112,6 @@ def without(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
 def _inherited(
     step: PlanStep, steps: Mapping[int, PlanStep], gone: Collection[int]
 ) -> Iterable[int]:
-    """Give what a step waits for, with that of steps which go in their place."""
     found: dict[int, None] = {}
     seen = {step.id}
     ahead = list(reversed(step.dependencies))
@@ -164,7 +142,6 @@ def _is_replaced(step: PlanStep, old: TaskPlan, new: TaskPlan) -> bool:
 
 
 def _once(steps: Iterable[PlanStep]) -> dict[str, int]:
-    """Give the steps whose titles no other step has, by title."""
     titles = [(title_key(step), step.id) for step in steps]
     times = Counter(title for title, _ in titles)
     return {title: step_id for title, step_id in titles if times[title] == 1}
@@ -186,6 +163,5 @@ def _repeats(old: PlanStep, new: PlanStep) -> bool:
 
 
 def _place_after(before: tuple[PlanStep, ...], steps: list[PlanStep]) -> int:
-    """Find the place behind the nearest of the steps that stood before."""
     places = {step.id: at for at, step in enumerate(steps)}
     return next((places[step.id] + 1 for step in reversed(before) if step.id in places), 0)

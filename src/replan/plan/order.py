@@ -20,11 +20,7 @@ def find_cycle(plan: TaskPlan | Iterable[PlanStep]) -> tuple[int, ...] | None:
 
 
 def closing_edges(steps: Sequence[PlanStep]) -> list[tuple[tuple[int, int], tuple[int, ...]]]:
-    """Find the dependencies that close cycles; without them the steps have none.
-
-    Returns:
-        For each such edge the waiting step, the awaited step, and the cycle that it closes.
-    """
+    """Find the dependencies that close cycles; without them the steps have none."""
     awaits = {step.id: step.awaits for step in steps}
     found: list[tuple[tuple[int, int], tuple[int, ...]]] = []
     done: set[int] = set()

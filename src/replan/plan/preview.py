@@ -5,7 +5,7 @@ from typing import Protocol
 
 from replan.plan.conflicts import WriteConflict, write_conflicts
 from replan.plan.dependencies import blocked_steps, skippable_steps
-from replan.plan.model import PlanStep, TaskPlan, Value
+from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
 from replan.plan.order import critical_length, critical_path
 from replan.plan.width import width
 
@@ -20,11 +20,7 @@ HOST_TRIES = 3
 
 
 def calls_of_reply(retries: int) -> int:
-    """Calls that one reply takes at most.
-
-    The first one, the further ones while its server is busy, and one more for the whole reply
-    where the server refuses to stream.
-    """
+    """Calls of one reply at most: while a server is busy, and one more where it does not stream."""
     return 2 + retries
 
 
@@ -33,10 +29,7 @@ CALLS_PER_REPLY = calls_of_reply(USUAL_RETRIES)
 
 
 def calls_of_try(per_reply: int) -> int:
-    """Calls that one try of a chat model takes at most.
-
-    One reply, and where it was cut off a shorter one: by then it is known how the server streams.
-    """
+    """Calls of one try of a chat model at most: a reply, and a shorter one where it was cut off."""
     return 2 * per_reply - 1
 
 
@@ -54,22 +47,16 @@ class StepBounds(Protocol):
 
 
 class Bounds(Protocol):
-    """What of a run's limits bounds its model calls; `Limits` has it."""
+    """What of a run's limits bounds its model calls and its time; `Limits` has it."""
 
     @property
-    def max_rounds(self) -> int:
-        """Rounds of dispatch and judgement."""
-        ...
+    def max_rounds(self) -> int: ...
 
     @property
-    def max_steps(self) -> int:
-        """Steps of the plan that a run may start."""
-        ...
+    def max_steps(self) -> int: ...
 
     @property
-    def max_model_calls(self) -> int:
-        """Model calls of the whole run."""
-        ...
+    def max_model_calls(self) -> int: ...
 
     @property
     def max_stalls(self) -> int:
@@ -77,44 +64,34 @@ class Bounds(Protocol):
         ...
 
     @property
-    def step_retries(self) -> int:
-        """Tries of a step beside the first."""
-        ...
+    def step_retries(self) -> int: ...
 
     @property
-    def per_step(self) -> StepBounds:
-        """What each step may spend."""
-        ...
+    def step_timeout(self) -> float: ...
+
+    @property
+    def max_parallel_steps(self) -> int: ...
+
+    @property
+    def per_step(self) -> StepBounds: ...
 
 
 class Preview(Value):
-    """What can be known of a plan before it runs.
+    """What can be known of a plan before it runs."""
 
-    Attributes:
-        title: The plan's title.
-        steps: All steps.
-        open_steps: Those that are neither completed, skipped nor failed.
-        width: How many open steps can run at once at most.
-        critical_path: The longest chain of open steps that wait for each other.
-        critical_length: How long it is, in estimated seconds, or in steps without estimates.
-        beyond: The open steps that `max_steps` keeps from starting.
-        blocked: The open steps that can never start without a revision.
-        conflicts: What several steps write that may run at the same time.
-    """
-
-    title: str
+    title: str  # the plan's title
     steps: int
-    open_steps: int
-    width: int
-    critical_path: tuple[int, ...]
-    critical_length: float
-    beyond: tuple[int, ...]
-    blocked: tuple[int, ...]
+    open_steps: int  # those that are neither completed, skipped nor failed
+    width: int  # how many open steps can run at once at most
+    critical_path: tuple[int, ...]  # the longest chain of open steps that wait for each other
+    critical_length: float  # how long it is, in estimated seconds, or in steps without estimates
+    beyond: tuple[int, ...]  # the open steps that `max_steps` keeps from starting
+    blocked: tuple[int, ...]  # the open steps that can never start without a revision
+    # What several steps write that may run at the same time.
     conflicts: tuple[WriteConflict, ...] = ()
 
 
 def preview(plan: TaskPlan, limits: Bounds) -> Preview:
-    """Look ahead at a plan that has no cycles."""
     ahead = plan.replace(steps=tuple(plan.open_steps()))
     still_open = {step.id for step in ahead.steps}
     return Preview(
@@ -137,11 +114,7 @@ def usual_calls(
     merged: bool = True,
     per_try: Mapping[str, int | None] | None = None,
 ) -> int:
-    """Count the model calls of a handed-in plan in which everything goes well at once.
-
-    One for each seat (a step at one of its specialists) whose specialist asks a model, and one
-    for the judgement with the answer; in separate calls two more, to think and to answer.
-    """
+    """Count the model calls of a handed-in plan in which everything goes well at once."""
     # Steps that wait for a failure do not run where all goes well.
     going = [step for step in _startable(plan, limits) if not _handles_failure(step, plan)]
     seats = [seat for step in going for seat in _seats(step)]
@@ -207,14 +180,12 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
 
 
 def _startable(plan: TaskPlan, limits: Bounds) -> tuple[PlanStep, ...]:
-    """The steps that a run can start without a revision."""
     never = {step.id for step in (*blocked_steps(plan), *skippable_steps(plan))}
     allowed = plan.replace(steps=plan.steps[: limits.max_steps])
     return tuple(step for step in allowed.open_steps() if step.id not in never)
 
 
 def _handles_failure(step: PlanStep, plan: TaskPlan) -> bool:
-    """Whether a step runs only if one fails that has not ended."""
     condition = step.condition
     if condition is None or condition.outcome != "failed":
         return False
@@ -256,3 +227,42 @@ def _calls_of_try(specialist: str, per_try: Mapping[str, int | None] | None) -> 
         return known.get(specialist.casefold(), CALLS_PER_TRY)
     dearest = list(known.values()) or [CALLS_PER_TRY]
     return None if None in dearest else max(calls for calls in dearest if calls is not None)
+
+
+def worst_case_seconds(plan: TaskPlan, limits: Bounds, max_seconds: float | None = None) -> float:
+    """Bound the time that the open steps take if each uses up all its tries.
+
+    That is the longest chain of steps that wait for each other; where there are fewer places than
+    steps that could run at once, by Graham's bound also what has to wait for a place. The host's
+    calls, the pauses between tries and revisions come on top, but nothing goes beyond
+    `max_seconds`.
+    """
+    seconds = {step.id: _seconds(step, limits) for step in plan.steps}
+    ahead = plan.replace(steps=tuple(plan.open_steps()))
+    longest = critical_length(ahead, seconds)
+    places = limits.max_parallel_steps
+    # A step with several specialists takes a place for each.
+    seats = sum(seconds[step.id] * max(1, len(step.specialists)) for step in ahead.steps)
+    widest = width(plan) * max((len(step.specialists) for step in ahead.steps), default=1)
+    total = longest if widest <= places else longest + max(0.0, seats - longest) / places
+    return total if max_seconds is None else min(total, max_seconds)
+
+
+def worst_case_cost(
+    tokens: int | None, *, dearest_token: float | None = None, max_cost: float | None = None
+) -> float | None:
+    """Bound the money that a run spends."""
+    if not tokens or not dearest_token:
+        known = tokens == 0 or dearest_token == 0
+        return 0.0 if known else max_cost
+    cost = tokens * dearest_token
+    return cost if max_cost is None else min(cost, max_cost)
+
+
+def _seconds(step: PlanStep, limits: Bounds) -> float:
+    if step.status is StepStatus.FAILED:
+        return 0.0
+    retries = limits.step_retries if step.max_retries is None else step.max_retries
+    return (1 + min(retries, MOST_RETRIES)) * (
+        limits.step_timeout if step.timeout is None else step.timeout
+    )

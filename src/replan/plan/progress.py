@@ -40,7 +40,6 @@ def repeats_revision(
 
 
 def _signature(record: Mapping[str, JsonValue]) -> str:
-    """Write changes so that equal work gives equal texts."""
     added = record.get("added")
     works = sorted(_work(each) for each in added) if isinstance(added, list) else []
     return json.dumps({**record, "added": works}, sort_keys=True)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from replan.plan.applying import unstarted
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import fingerprint, read_seal, unsealed
 from replan.plan.model import StepStatus, TaskPlan, Value
 from replan.plan.order import run_order
+from replan.plan.revision import unstarted
 
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from replan.errors import Refusal
 from replan.plan.changes import (
@@ -37,7 +37,6 @@ class Draft:
     title: str
 
     def place(self, step_id: int) -> int | None:
-        """Tell where a step stands."""
         return next((at for at, step in enumerate(self.steps) if step.id == step_id), None)
 
 
@@ -52,13 +51,7 @@ def carry_out(plan: TaskPlan, changes: Sequence[PlanChange]) -> Draft:
 def attempt(
     plan: TaskPlan, changes: Sequence[PlanChange], team: Collection[str] | None
 ) -> tuple[Draft, list[Refused]]:
-    """Carry out what can be, and tell why the rest cannot.
-
-    Args:
-        plan: The plan as it is.
-        changes: What is to change, in order.
-        team: The names of all specialists; none: any name will do.
-    """
+    """Carry out what can be, and tell why the rest cannot."""
     draft = Draft(list(plan.steps), plan.title)
     refused: list[Refused] = []
     touched: dict[int, int] = {}
@@ -73,11 +66,6 @@ def attempt(
     return draft, refused + list(_misfits(draft, touched, refuser))
 
 
-def next_free_id(plan: TaskPlan) -> int:
-    """Give the number for a new step: one more than the largest."""
-    return max((step.id for step in plan.steps), default=0) + 1
-
-
 def _step_of(change: PlanChange) -> int | None:
     match change:
         case AddStep():
@@ -86,12 +74,9 @@ def _step_of(change: PlanChange) -> int | None:
             return change.step_id
         case ReorderSteps() | ModifyPlan():
             return None
-        case _:
-            assert_never(change)
 
 
 def _rewired(change: PlanChange) -> Iterator[int]:
-    """Give the step of which a change says what it waits for, or which others wait for in vain."""
     if isinstance(change, (AddStep, RemoveStep)) or (
         isinstance(change, ModifyStep) and change.fields.keys() & set(WAITS)
     ):
@@ -113,8 +98,16 @@ def _carry_out_one(draft: Draft, change: PlanChange) -> None:
             draft.steps = _reordered(draft.steps, change.order)
         case ModifyPlan():
             draft.title = change.title
-        case _:
-            assert_never(change)
+
+
+def unstarted(step: PlanStep) -> PlanStep:
+    return step.replace(
+        status=StepStatus.PENDING,
+        result="",
+        feedback="",
+        actual_duration=None,
+        retry_count=0,
+    )
 
 
 def _modified(step: PlanStep, change: ModifyStep) -> PlanStep:
@@ -122,9 +115,7 @@ def _modified(step: PlanStep, change: ModifyStep) -> PlanStep:
     if new == step or step.status is not StepStatus.FAILED:
         return new
     # A failed step that is changed is to be tried again, as if it had never run.
-    return new.replace(
-        status=StepStatus.PENDING, result="", feedback="", retry_count=0, actual_duration=None
-    )
+    return unstarted(new)
 
 
 def _reordered(steps: Sequence[PlanStep], order: Sequence[int]) -> list[PlanStep]:
@@ -143,12 +134,10 @@ class _Refuser:
         self._used = {step.id for step in plan.steps}
 
     def note(self, change: PlanChange) -> None:
-        """Remember which ids are taken."""
         if isinstance(change, AddStep):
             self._used.add(change.step.id)
 
     def refusals(self, draft: Draft, change: PlanChange) -> Iterator[Refusal]:
-        """Give the reasons against a change."""
         if not self._plan.allow_dynamic_update:
             reason = "This plan must not change while it runs; only its steps' statuses do."
             yield Refusal(code="not_allowed", step_id=_step_of(change), reason=reason)
@@ -164,11 +153,8 @@ class _Refuser:
                 yield from self._of_order(draft, change.order)
             case ModifyPlan():
                 return
-            case _:
-                assert_never(change)
 
     def unknown(self, step: PlanStep, others: Collection[int]) -> Iterator[Refusal]:
-        """Give the reasons against what a step waits for."""
         for other in step.awaits:
             if other == step.id:
                 reason = f"Step {step.id} cannot wait for itself. Name another step or none."

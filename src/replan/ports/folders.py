@@ -20,20 +20,20 @@ class Folders:
     out: Path
 
 
-_HERE = Folders(Path(), Path())
-_folders: ContextVar[Folders] = ContextVar("folders", default=_HERE)
+HERE = Folders(Path(), Path())
+folders_at_work: ContextVar[Folders] = ContextVar("folders", default=HERE)
 
 
 def folders_of_step() -> Folders:
     """Give the folders of the step that is being done; outside of one, the working directory."""
-    return _folders.get()
+    return folders_at_work.get()
 
 
 @contextmanager
 def within(folders: Folders) -> Generator[None]:
     """Do what is inside in these folders."""
-    before = _folders.set(folders)
+    before = folders_at_work.set(folders)
     try:
         yield
     finally:
-        _folders.reset(before)
+        folders_at_work.reset(before)

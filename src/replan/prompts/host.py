@@ -19,9 +19,8 @@ from langchain_core.messages import (
 from replan.memory.conversation import conversation_of, split_at_request
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
-from replan.prompts.budget import within_budget
 from replan.prompts.messages import instructions_in, request_sections
-from replan.prompts.sections import Call, Node, call_tag, section
+from replan.prompts.sections import Call, Node, call_tag, section, within_budget
 from replan.prompts.templates import load, render
 from replan.state.enhanced import EnhancedState
 from replan.state.results import (
@@ -62,31 +61,18 @@ PLAN_TEMPLATE = """\
 
 @dataclass(frozen=True, kw_only=True)
 class HostPrompts:
-    """What the host's prompts are made of; an empty text means the built-in one.
-
-    Attributes:
-        team: The specialists' cards.
-        system: Precedes every prompt of the host.
-        thinking: In the place of the thinking prompt.
-        planning: In the place of the planning and the plan update prompt.
-        reflection: In the place of the feedback prompt.
-        plan_template: The shape of a plan.
-        merged_planning: Whether thinking and feedback carry the plan as their body.
-        merged_answer: Whether thinking carries the answer of a simple request.
-        merged_final_answer: Whether feedback carries the final answer.
-        output: What an answer has to be, where a program reads it.
-    """
+    """What the host's prompts are made of; an empty text means the built-in one."""
 
     team: tuple[SpecialistCard, ...]
-    system: str = ""
-    thinking: str = ""
-    planning: str = ""
-    reflection: str = ""
-    plan_template: str = ""
-    merged_planning: bool = True
-    merged_answer: bool = True
-    merged_final_answer: bool = True
-    output: str = ""
+    system: str = ""  # precedes every prompt of the host
+    thinking: str = ""  # in the place of the thinking prompt
+    planning: str = ""  # in the place of the planning and the plan update prompt
+    reflection: str = ""  # in the place of the feedback prompt
+    plan_template: str = ""  # the shape of a plan
+    merged_planning: bool = True  # whether thinking and feedback carry the plan as their body
+    merged_answer: bool = True  # whether thinking carries the answer of a simple request
+    merged_final_answer: bool = True  # whether feedback carries the final answer
+    output: str = ""  # what an answer has to be, where a program reads it
 
 
 def build_thinking_prompt(
@@ -107,7 +93,6 @@ def build_thinking_prompt(
 def build_direct_answer_prompt(
     thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
-    """Ask for the answer to a simple request."""
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
     system = _system("direct_answer", host, load("direct_answer"), host.output)
@@ -117,7 +102,6 @@ def build_direct_answer_prompt(
 def build_planning_prompt(
     thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
-    """Ask for the plan alone."""
     text = (host.planning or load("planning"), _plan_format(state, host), _team(host))
     parts = request_sections(conversation_of(state))
     if thinking_result.reasoning:
@@ -128,10 +112,7 @@ def build_planning_prompt(
 def build_feedback_prompt(
     collected_results: CollectedResults, state: EnhancedState, host: HostPrompts, *, missing: str
 ) -> list[BaseMessage]:
-    """Ask for a judgement of the results, and with it for the answer or the revised plan.
-
-    `missing`, if not empty, says that the run must end now, and what is left undone.
-    """
+    """Ask for a judgement, and with it for the answer or a revision; `missing` says why to end."""
     answer = _answer_body("the whole answer to the request", host)
     answer = answer if host.merged_final_answer else "empty."
     output = host.output if host.merged_final_answer else ""
@@ -172,15 +153,6 @@ def build_final_answer_prompt(
     missing: str,
     budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
-    """Ask for the answer from all results.
-
-    Args:
-        feedback_result: The last judgement, or none.
-        state: The run.
-        host: What the prompt is made of.
-        missing: What was left undone.
-        budget: Characters of all results, and of each other part of the data.
-    """
     system = _system("final_answer", host, load("final_answer"), host.output, _told(state))
     return [system, _data(state, feedback=feedback_result, missing=missing, budget=budget)]
 
@@ -230,10 +202,7 @@ def _unfinished(state: EnhancedState) -> str:
 
 
 def _with_data(messages: Sequence[AnyMessage], data: str) -> list[AnyMessage]:
-    """Put marked data before the request, in the same message: some servers insist on turns.
-
-    What tools, models and people wrote stands in no message of the system.
-    """
+    """Put marked data before the request, in the same message: some servers insist on turns."""
     earlier, request = split_at_request(messages)
     at = next((at for at, message in enumerate(request) if message.type == "human"), None)
     if not data or at is None:

@@ -5,32 +5,23 @@ from collections.abc import Sequence
 from langchain_core.messages import AnyMessage, BaseMessage, get_buffer_string
 
 from replan.memory.conversation import split_at_request
-from replan.prompts.budget import within_budget
-from replan.prompts.sections import section
+from replan.prompts.sections import section, within_budget
 
 _NOTE = "The request is the newest message of a conversation. What was said before it, as data:"
 
 
 def request_text(messages: Sequence[BaseMessage]) -> str:
-    """The text of a request."""
     return "\n\n".join(message.text for message in messages if message.type == "human")
 
 
 def instructions_in(messages: Sequence[BaseMessage]) -> str:
-    """What the caller's system messages say."""
     return "\n\n".join(message.text for message in messages if message.type == "system")
 
 
 def request_sections(
     messages: Sequence[AnyMessage], *, earlier_budget: int | None = None, budget: int | None = None
 ) -> list[str]:
-    """Mark the request of a conversation, after what was said before it, if anything was.
-
-    Args:
-        messages: The conversation.
-        earlier_budget: Characters of what was said before; None: all.
-        budget: Characters of the request; None: all.
-    """
+    """Mark the request of a conversation, after what was said before it, if anything was."""
     earlier, request = split_at_request(messages)
     asked = section("request", _cut(request_text(request), budget))
     said = [message for message in earlier if message.type != "system"]

@@ -95,7 +95,6 @@ def call_of(messages: Sequence[BaseMessage]) -> Call | None:
 
 
 def call_in(system_text: str) -> Call | None:
-    """Who made a call, read from the text of its system message."""
     found = _CALL.search(system_text)
     if found is None:
         return None
@@ -104,3 +103,10 @@ def call_in(system_text: str) -> Call | None:
 
 def _attribute(value: object) -> str:
     return str(value).replace('"', "'").replace("\n", " ").replace("<", "(").replace(">", ")")
+
+
+def within_budget(text: str, budget: int) -> str:
+    """Keep the beginning of a text that is longer than its budget, and say how much is missing."""
+    if len(text) <= budget:
+        return text
+    return f"{text[:budget].rstrip()}\n[… {len(text) - budget} characters cut]"

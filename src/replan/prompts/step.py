@@ -6,9 +6,8 @@ from typing import Any
 import yaml
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from replan.prompts.budget import within_budget
 from replan.prompts.messages import instructions_in, request_sections
-from replan.prompts.sections import Call, call_tag, section
+from replan.prompts.sections import Call, call_tag, section, within_budget
 from replan.prompts.templates import load, render
 from replan.state.results import ExecutionContext
 from replan.state.team import SpecialistCard
@@ -30,12 +29,7 @@ def build_specialist_prompt(
     system_prompt: str = "",
     output: str = "",
 ) -> list[BaseMessage]:
-    """Ask a specialist to do its step; images of the conversation pass through.
-
-    A system prompt of the specialist's own stands in the place of the built-in one's first
-    paragraph; the lines on data and on the front matter stay. `output` says what its result has
-    to be.
-    """
+    """Ask a specialist to do its step; its own prompt replaces the first paragraph of ours."""
     context = execution_context
     built_in = render(
         load("specialist"), name=specialist.name, intended_use=specialist.intended_use

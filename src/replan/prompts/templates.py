@@ -14,11 +14,7 @@ def load(name: str) -> str:
 
 
 def render(template: str, **values: object) -> str:
-    """Put values in the place of `$name` or `${name}`, in one pass.
-
-    A `$word` that is no placeholder stays as it is, so that a prompt of one's own may speak of
-    `$5` or `$HOME`; so does every `$` and brace inside a value.
-    """
+    """Put values in the place of `$name`, in one pass; any other `$` stays as it is."""
 
     def value_of(found: re.Match[str]) -> str:
         name = found[1] or found[2]

@@ -16,11 +16,7 @@ _MARKS = "<[◁"
 
 
 class Shown:
-    """Gives a text piece by piece, up to where thoughts or the end of it may begin.
-
-    Whether they do is known when the whole is read, so what stands there is held back till then.
-    Blanks at the end are held back too: the text may end there.
-    """
+    """Gives a text piece by piece, up to where thoughts, blanks or the end of it may begin."""
 
     def __init__(self) -> None:
         self._blanks: list[str] = []
@@ -28,7 +24,6 @@ class Shown:
         self._held: str = ""
 
     def feed(self, text: str) -> str:
-        """Take the next piece, and give what is certain to be shown."""
         if self._has_ended or not text:
             return ""
         if not self._held and not text.strip(BLANK):
@@ -65,17 +60,7 @@ def _unsure(text: str) -> int:
 
 
 class BodyStream:
-    """Gives the body of a streamed reply piece by piece.
-
-    Only the plain form is shown as it arrives: a front matter between two delimiters at the start,
-    after blank lines and closed thinking at most. Any other form is held back; `is_streaming` stays
-    false, and `read_reply` reads the whole at the end. All that was given is how the body begins
-    that `read_reply` finds in the whole reply, however it was cut.
-
-    Attributes:
-        fields: The front matter; none until the first text of the body arrives.
-        is_streaming: Whether the body is being given.
-    """
+    """Gives the body of a reply as it is streamed; of any but the plain form, nothing."""
 
     def __init__(self, known: Collection[str] = HOST_KEYS) -> None:
         self.fields: dict[str, str] | None = None

@@ -8,7 +8,7 @@ from replan.plan.changes import title_key
 from replan.plan.markdown import words as plan_words
 from replan.plan.markdown.reading import read_document
 from replan.plan.model import PlanStep, StepStatus
-from replan.replies.vocabulary.wordlists import words
+from replan.replies.vocabulary import words
 
 
 def crossed_out(text: str) -> str:
@@ -21,16 +21,7 @@ def crossed_out(text: str) -> str:
 def taken_away(
     old: Sequence[PlanStep], new: Sequence[PlanStep], said: Iterable[str]
 ) -> frozenset[int]:
-    """Give the steps that a revision takes away; finished ones stay.
-
-    These are those that its document marks with `[-]` or calls removed, and those that it leaves
-    out while a clause says nothing else than that they go: "Step 3 is no longer needed".
-
-    Args:
-        old: The steps of the plan as it is.
-        new: The steps of the revised plan, with the ids of the old ones.
-        said: All parts of the reply.
-    """
+    """Give the steps that a revision marks with `[-]`, or leaves out and says that they go."""
     known = {step.id: step for step in old}
     mentioned = {step.id for step in new}
     unsaid = [step for step in old if not step.is_finished and step.id not in mentioned]
@@ -50,7 +41,6 @@ def _is_crossed(old: PlanStep | None, new: PlanStep) -> bool:
 
 
 def _named_in(said: str, steps: Iterable[PlanStep]) -> set[int]:
-    """Give those of some steps that a clause of a text takes away."""
     ids = {step.id for step in steps}
     said = " ".join(said.casefold().replace("*", "").replace("`", "").split(" "))
     for step in sorted(steps, key=lambda step: -len(step.description)):
@@ -61,7 +51,6 @@ def _named_in(said: str, steps: Iterable[PlanStep]) -> set[int]:
 
 
 def _numbers_removed(clause: str) -> set[int]:
-    """Give the numbers in a clause that says of them that they go, and nothing else."""
     rest, removals = _REMOVED.subn(" ", _SUCCESSOR.sub(" ", clause))
     if not removals:
         return set()

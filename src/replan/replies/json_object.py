@@ -25,11 +25,7 @@ _MARKUP = tuple(
 
 
 def read_object(text: str, known: Collection[str]) -> Parts | None:
-    """Read a JSON object with the known keys at the start of a text, after a line of talk at most.
-
-    The body stands under `answer`, `plan` or `body`; else it is the text after the object, else the
-    text before it.
-    """
+    """Read a JSON object with known keys at the start of a text, after a line of talk at most."""
     start = text.find("{")
     if start < 0 or not few_lines(text[:start]):
         return None
@@ -67,16 +63,11 @@ _MOST_OBJECTS = 3
 
 
 def _is_schema(fields: Mapping[str, object]) -> bool:
-    """Whether each value is a description of a value."""
     return all(isinstance(value, dict) and "type" in value for value in fields.values())
 
 
 def _is_reply(fields: Mapping[str, object], known: Collection[str]) -> bool:
-    """Whether an object is a reply and not an answer that happens to be JSON.
-
-    Two of the known keys, or one and nothing else, make it one. Another word for a label counts
-    only with one of the label's own values.
-    """
+    """Whether an object is a reply: two of the known keys, or one and nothing else, make it one."""
     count = 0
     for name, value in fields.items():
         key = find_key(name, known)
@@ -127,7 +118,6 @@ def _says_anything(value: object) -> bool:
 
 
 def _are_lines(rows: list[object]) -> bool:
-    """Whether these are the lines of a document, and not steps."""
     return all(isinstance(row, str) for row in rows) and any(
         str(row).startswith("#") or not str(row).strip() for row in rows
     )

@@ -15,6 +15,7 @@ from replan.replies.unreadable import (
     Complaint,
     problem_of,
 )
+from replan.replies.vocabulary import words
 from replan.replies.vocabulary.labels import (
     Verdict,
     action_of,
@@ -25,7 +26,6 @@ from replan.replies.vocabulary.labels import (
     verdict_of,
 )
 from replan.replies.vocabulary.naming import Names
-from replan.replies.vocabulary.wordlists import words
 from replan.replies.written_plans.finding import FoundPlan, find_plan, is_partial, problems_of
 from replan.state.results import ActionType, TaskComplexity
 
@@ -51,53 +51,27 @@ _NOTHING = frozenset(words("others", "nothing"))
 
 
 class ThinkReading(Value):
-    """What a think reply says.
-
-    Attributes:
-        complexity: The label; without one, what score or body stand for.
-        score: The number from 0 to 1, if the model gave one.
-        reasoning: Why.
-        next_action: What the host means to do; it may contradict the label.
-        body: The answer or the plan.
-        kind: What the body is.
-        is_cut: Whether the reply's markup shows that its end is missing.
-        contradiction: What in the reply does not go together, or empty.
-    """
-
-    complexity: TaskComplexity
-    score: float | None = None
-    reasoning: str = ""
-    next_action: ActionType | None = None
-    body: str = ""
+    complexity: TaskComplexity  # the label; without one, what score or body stand for
+    score: float | None = None  # the number from 0 to 1, if the model gave one
+    reasoning: str = ""  # why
+    next_action: ActionType | None = None  # what the host means to do; it may contradict the label
+    body: str = ""  # the answer or the plan
     kind: BodyKind = "empty"
-    is_cut: bool = False
-    contradiction: str = ""
+    is_cut: bool = False  # whether the reply's markup shows that its end is missing
+    contradiction: str = ""  # what in the reply does not go together, or empty
 
 
 class FeedbackReading(Value):
-    """What a feedback reply says.
-
-    Attributes:
-        verdict: Whether the work is done.
-        feedback: What the host says of the results.
-        suggested_action: What the host would do next; it may contradict the verdict.
-        update: What should change in the plan.
-        plan_update_type: The kind of change, if the host named one.
-        body: The final answer (complete) or the revised plan (continue).
-        is_partial: Whether the revised plan says itself that it leaves steps out.
-        is_cut: Whether the reply's markup shows that its end is missing.
-        contradiction: What in the reply does not go together, or empty.
-    """
-
-    verdict: Verdict
-    feedback: str = ""
+    verdict: Verdict  # whether the work is done
+    feedback: str = ""  # what the host says of the results
+    # What the host would do next; it may contradict the verdict.
     suggested_action: ActionType | None = None
-    update: str = ""
-    plan_update_type: PlanUpdateType | None = None
-    body: str = ""
-    is_partial: bool = False
-    is_cut: bool = False
-    contradiction: str = ""
+    update: str = ""  # what should change in the plan
+    plan_update_type: PlanUpdateType | None = None  # the kind of change, if the host named one
+    body: str = ""  # the final answer (complete) or the revised plan (continue)
+    is_partial: bool = False  # whether the revised plan says itself that it leaves steps out
+    is_cut: bool = False  # whether the reply's markup shows that its end is missing
+    contradiction: str = ""  # what in the reply does not go together, or empty
 
 
 def read_think(
@@ -107,11 +81,6 @@ def read_think(
 
     The label decides. Where it is missing or unknown, a score does; without one, a body with steps
     of a plan is a plan. Anything else is asked for again, and so is a plan below `simple`.
-
-    Args:
-        text: The reply.
-        team: Who may do steps of a plan.
-        threshold: From which score on a request is complex.
     """
     reply = read_reply(text, THINK_KEYS)
     written = reply.fields.get("complexity", "")
@@ -202,11 +171,6 @@ def read_feedback(
 
     Where the verdict is missing or unknown, a body with steps of a plan means continue. Anything
     else is asked for again, and so is a change of the plan that is only spoken of.
-
-    Args:
-        text: The reply.
-        team: Who may do steps of a plan.
-        holds_plan: Whether the reply had to hold the revised plan; else another call asks for it.
     """
     reply = read_reply(text, FEEDBACK_KEYS)
     written = reply.fields.get("verdict", "")
@@ -234,7 +198,6 @@ def read_feedback(
 
 
 def _revision_problem(reading: FeedbackReading, plan: FoundPlan | None) -> str:
-    """Say what keeps a revision from being taken as it stands."""
     wants_other = reading.update or reading.suggested_action is ActionType.UPDATE_PLAN
     if plan is None and wants_other:
         return f"Your reply asks for a change of the plan, but it holds no plan. {PLAN_FORM}"
@@ -274,10 +237,7 @@ def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) ->
 
 
 def read_plan(text: str, team: Collection[str] = ()) -> FoundPlan:
-    """Give the plan in a reply that should be nothing else, and what is wrong with it.
-
-    A reply without steps of a plan is given as it is, without front matter.
-    """
+    """Give the plan in a reply that should be nothing else; without steps, the reply as it is."""
     reply = read_reply(text, HOST_KEYS)
     plan = find_plan(reply.body, team, expected=True, is_cut=reply.is_cut)
     return plan or FoundPlan(reply.body, problems_of(reply.body, Names(team)), is_certain=False)

@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from replan.plan.model import Value
 from replan.replies.forms.front_matter import DELIMITER, MAX_LINES, Parts, match_key, read_header
-from replan.replies.forms.leading_lines import read_bare, read_leading, read_one_line
-from replan.replies.forms.tags import read_tags
+from replan.replies.forms.leading_lines import read_bare, read_leading, read_one_line, read_tags
 from replan.replies.forms.thoughts import without_thoughts, without_tokens
 from replan.replies.forms.wrapping import (
     BLANK,
@@ -40,19 +39,10 @@ _LONGEST_HEADER = 4_000
 
 
 class Reply(Value):
-    """A reply, taken apart.
-
-    Attributes:
-        fields: The values of the known keys, by the key's own name.
-        body: The Markdown after the front matter, without blank lines around it.
-        has_front_matter: Whether any known key was found.
-        is_cut: Whether its markup shows that its end is missing.
-    """
-
-    fields: dict[str, str]
-    body: str
-    has_front_matter: bool
-    is_cut: bool = False
+    fields: dict[str, str]  # the values of the known keys, by the key's own name
+    body: str  # the Markdown after the front matter, without blank lines around it
+    has_front_matter: bool  # whether any known key was found
+    is_cut: bool = False  # whether its markup shows that its end is missing
 
 
 def read_reply(text: str, known: Collection[str]) -> Reply:
@@ -129,7 +119,6 @@ def read_delimited(text: str, known: Collection[str]) -> Parts | None:
 
 
 def _escaped(text: str, known: frozenset[str], depth: int) -> Parts | None:
-    """Read a reply that was written as one string, with its line ends escaped."""
     if text.startswith('"') and text.rstrip(BLANK).endswith('"'):
         try:
             value: object = json.loads(text, strict=False)
@@ -178,7 +167,6 @@ def _read_fence(inner: str, language: str, known: frozenset[str], depth: int) ->
 
 
 def _after_talk(text: str, known: frozenset[str], depth: int) -> Parts | None:
-    """Read a reply in a fence after a line or two of talk."""
     start = find_fence(text)
     if not start or not few_lines(text[:start]):
         return None

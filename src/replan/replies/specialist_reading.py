@@ -31,23 +31,13 @@ _MAX_LINES = 40
 
 
 class SpecialistReading(Value):
-    """What a specialist's text says.
-
-    Attributes:
-        status: How the work ended; success where nothing is said.
-        confidence: 0 to 1.
-        replan_needed: Asks the host to revise the plan.
-        retry: Whether another try can help.
-        body: The result.
-        has_front_matter: Whether the text began with a front matter that was read.
-    """
-
+    # How the work ended; success where nothing is said.
     status: ExecutionStatus = ExecutionStatus.SUCCESS
     confidence: float = Field(default=1.0, ge=0, le=1)
-    replan_needed: bool = False
-    retry: bool = True
-    body: str = ""
-    has_front_matter: bool = False
+    replan_needed: bool = False  # asks the host to revise the plan
+    retry: bool = True  # whether another try can help
+    body: str = ""  # the result
+    has_front_matter: bool = False  # whether the text began with a front matter that was read
 
 
 def read_specialist(text: str) -> SpecialistReading:

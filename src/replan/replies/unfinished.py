@@ -17,11 +17,7 @@ _BLOCKS.disable("inline")
 
 
 def is_unfinished(text: str) -> bool:
-    """Tell whether a reply that is JSON, or ends with a code block, breaks off within it.
-
-    Prose never does, nor does JSON with a mistake that is no missing end. What is longer than
-    200,000 characters is not looked at.
-    """
+    """Tell whether a reply that is JSON or ends with a code block breaks off; prose never does."""
     if len(text) > _LONGEST:
         return False
     reply = read_reply(text, _KEYS)

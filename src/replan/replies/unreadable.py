@@ -31,16 +31,12 @@ _LONGEST_VALUE = 60
 
 
 class Complaint(Value, Generic[Reading]):
-    """Why a reply is asked for again.
+    """Why a reply is asked for again."""
 
-    Attributes:
-        problem: What is wrong and what the right form is; the model is shown it.
-        reading: What applies if the second reply is no better; none: the node's own fallback.
-        done: What that is, for people, where it is less than what the reply seems to mean.
-    """
-
-    problem: str
+    problem: str  # what is wrong and what the right form is; the model is shown it
+    # What applies if the second reply is no better; none: the node's own fallback.
     reading: Reading | None = None
+    # What that is, for people, where it is less than what the reply seems to mean.
     done: str = "what the reply seems to mean"
 
 

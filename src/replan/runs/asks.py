@@ -23,7 +23,7 @@ from replan.state.questions import (
 )
 from replan.state.waiting import open_questions, waiting_for
 from replan.steps.board import QUESTIONS
-from replan.steps.step_questions import ANSWERS
+from replan.steps.step_record import ANSWERS
 from replan.values import restored
 
 PLAN = "plan"

@@ -13,7 +13,7 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
 from replan.calling import Call, Graph, Input, alone, shapes_of
-from replan.models.listening import without_tokens
+from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asks import asks_of, resumption

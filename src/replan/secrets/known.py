@@ -19,11 +19,15 @@ _PLACEHOLDERS = frozenset({"not-needed"})
 
 
 class KnownSecrets:
-    """Secret values, and how they look in other texts."""
+    """Secret values.
+
+    Attributes:
+        forms: How they look in other texts.
+    """
 
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
-        self._forms: tuple[str, ...] = ()
+        self.forms: tuple[str, ...] = ()
 
     def add(self, values: Iterable[str]) -> None:
         """Remember values; what is too short to be told from words is left out."""
@@ -39,25 +43,19 @@ class KnownSecrets:
         kept = [*(value for value in self._values if value not in new), *new][-MOST:]
         self._values = dict.fromkeys(kept)
         forms = {form for value in kept for form in _forms(value)}
-        self._forms = tuple(sorted(forms, key=len, reverse=True))
+        self.forms = tuple(sorted(forms, key=len, reverse=True))
 
     def clear(self) -> None:
-        """Forget all values."""
-        self._values, self._forms = {}, ()
+        self._values, self.forms = {}, ()
 
     def masked(self, text: str) -> str:
-        """Give a text without the values."""
-        for form in self._forms:
+        for form in self.forms:
             if form in text:
                 text = text.replace(form, MASK)
         return text
 
     def stand_in(self, text: str) -> bool:
-        """Whether one of the values stands in a text."""
-        return any(form in text for form in self._forms)
-
-    def __bool__(self) -> bool:
-        return bool(self._forms)
+        return any(form in text for form in self.forms)
 
 
 KNOWN = KnownSecrets()
@@ -65,5 +63,4 @@ KNOWN = KnownSecrets()
 
 
 def _forms(value: str) -> set[str]:
-    """A value as it stands in a text, in an address, and in JSON."""
     return {value, quote(value, safe=""), json.dumps(value)[1:-1], repr(value)[1:-1]}

@@ -1,5 +1,6 @@
 """Texts that leave the process, without what is or looks like a secret."""
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -69,7 +70,6 @@ class _Form:
     is_secret: Callable[[re.Match[str]], bool] = _always
 
     def masked(self, text: str) -> str:
-        """Give a text without the values."""
         return self.pattern.sub(self._instead, text)
 
     def _instead(self, found: re.Match[str]) -> str:
@@ -162,3 +162,13 @@ def _pieces(text: str) -> Iterator[str]:
             piece = ""
         piece += line
     yield from (piece[at : at + _PIECE] for at in range(0, len(piece), _PIECE))
+
+
+_WRITER = logging.Formatter()
+
+
+def with_masked_traceback(record: logging.LogRecord) -> bool:
+    """Write the traceback of a record without secrets: a filter that lets every record through."""
+    if record.exc_info and not record.exc_text:
+        record.exc_text = without_secrets(_WRITER.formatException(record.exc_info))
+    return True

@@ -37,7 +37,6 @@ PRIVATE_KEY = re.compile(
 
 
 def is_likely(word: str) -> bool:
-    """Whether a word that stands where a secret may stand is one."""
     if _VARIABLE.fullmatch(word):
         return False
     runs = _RUN.findall(word)
@@ -56,7 +55,6 @@ def is_certain(word: str) -> bool:
 
 
 def holds_key(text: str) -> bool:
-    """Whether a text surely has a key or the credentials of an address in it."""
     keys = (found[0] for found in KEYS.finditer(text))
     return any(len(key) >= _WHOLE and any(map(str.isdigit, key)) for key in keys) or any(
         pattern.search(text) for pattern in (_BEARER, _CREDENTIALS, PRIVATE_KEY)

@@ -42,20 +42,15 @@ def learn_environment(environment: Mapping[str, str]) -> None:
 
 
 def learn_address(address: str) -> None:
-    """Remember the passwords that stand in an address."""
     KNOWN.add(_in_address(address))
 
 
 def learn_values(values: Iterable[str | bytes | SecretStr | None]) -> None:
-    """Remember values that were handed in as keys."""
     KNOWN.add(text for value in values if value is not None for text in _plain(value))
 
 
 def learn_model(model: object) -> None:
-    """Remember the keys of a chat model and the passwords in its address.
-
-    Of what is put together of others, such as a prompt and a model, those of its parts.
-    """
+    """Remember the keys of a chat model, or of the parts of a chain, and passwords in addresses."""
     left, seen = [model], dict[int, object]()
     while left and len(seen) < _MOST_PARTS:
         part = left.pop()
@@ -68,7 +63,6 @@ def learn_model(model: object) -> None:
 
 
 def holds_secret(name: str) -> bool:
-    """Whether an environment variable of this name is meant to hold a secret."""
     words = [word for word in re.split(r"[_\W]+", name.upper()) if word and not word.isdigit()]
     if not words or words[-1] in _ABOUT or name.upper() in _FOLDERS:
         return False
@@ -116,7 +110,6 @@ def _in_headers(headers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _parts(value: Any) -> list[object]:
-    """Those of a value that can be called as models and what is made of them can."""
     if isinstance(value, Mapping):
         value = [*cast("Mapping[Any, Any]", value).values()]
     several = isinstance(value, list | tuple)

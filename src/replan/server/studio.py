@@ -15,7 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.storage.opening import open_storage
 from replan.assembly import team_graph
-from replan.team.starter import DEFAULT_TEAM
+from replan.team.file_team import DEFAULT_TEAM
 
 TEAM = "REPLAN_TEAM"
 DIRECTORY = "REPLAN_DIR"

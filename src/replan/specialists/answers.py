@@ -116,7 +116,6 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
 
 
 def with_message(result: SpecialistResult, message: BaseMessage) -> SpecialistResult:
-    """Fill in the message that an output processor left out."""
     if result.result is not None:
         return result
     return result.replace(result=AIMessage(storable_text(message.text), id=message.id))

@@ -7,7 +7,7 @@ from langchain_core.tools import BaseTool, InjectedToolArg
 from pydantic import BaseModel, create_model
 
 from replan.langgraph_inside.tools import with_schema
-from replan.specialists.foreign import KEY, parameters_of
+from replan.specialists.function import KEY, parameters_of
 from replan.state.team import Effects
 
 _HIDDEN = "replan_hidden_key"

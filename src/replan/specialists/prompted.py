@@ -20,7 +20,7 @@ from replan.specialists.answers import (
     structured_in,
     with_message,
 )
-from replan.specialists.foreign import call
+from replan.specialists.function import call
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.texts.storable import storable_text

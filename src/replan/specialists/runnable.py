@@ -9,7 +9,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from replan.langgraph_inside.graphs import is_graph
 from replan.ports.specialist_port import show_text
-from replan.specialists.foreign import call, call_in_pieces, joined
+from replan.specialists.function import call, call_in_pieces, joined
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,6 @@ class RunnableAnswer:
     streamable: Any = None
 
     async def __call__(self, messages: list[BaseMessage], config: RunnableConfig) -> Any:
-        """Give whatever the runnable gives."""
         if self.streamable is None:
             return await _whole(self.invokable, messages, config)
         if is_graph(self.streamable):

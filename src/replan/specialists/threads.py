@@ -61,7 +61,6 @@ class Threads(futures.ThreadPoolExecutor):
         self._is_shut = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> futures.Future[T]:
-        """Do the work as soon as a place is free."""
         work = _Work(partial(fn, *args, **kwargs), self._leave)
         with self._guard:
             if self._is_shut:
@@ -145,7 +144,6 @@ class _Work(futures.Future[Any]):
         self._is_over = threading.Event()
 
     def ended(self, within: float) -> bool:
-        """Whether the work ends within so many seconds."""
         return self._is_over.wait(max(0.0, within))
 
     def cancel(self) -> bool:
@@ -158,7 +156,6 @@ class _Work(futures.Future[Any]):
         return False
 
     def run(self) -> None:
-        """Do it, in the thread that calls this."""
         if self.set_running_or_notify_cancel():
             try:
                 self.set_result(self._work())

@@ -21,9 +21,9 @@ from replan.failures import describe
 from replan.langgraph_inside.tools import called_by, runs_in_thread
 from replan.models.transcript import ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
-from replan.prompts.budget import within_budget
+from replan.prompts.sections import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
-from replan.specialists.foreign import call
+from replan.specialists.function import call
 from replan.state.questions import read_call_decision
 from replan.state.team import Effects
 from replan.state.verdicts import ask_what_became_of
@@ -195,7 +195,6 @@ def _with_key(request: ToolCallRequest, tool: BaseTool, key: str) -> ToolCallReq
 
 
 def answer_of_failure(called: ToolCall, problem: str) -> ToolMessage:
-    """Tell the model what went wrong with its call."""
     return ToolMessage(
         f"Error: {problem}", tool_call_id=called["id"] or "", name=called["name"], status="error"
     )

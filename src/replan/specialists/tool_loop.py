@@ -90,7 +90,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         self._has_shown = False
         self._broken: dict[str, str] = {}
         self._seen: set[int] = set()
-        self._record = transcript_at_work()
+        self._record = transcript_at_work.get()()
         self._calls = ToolCalls(
             self._record, seconds=loop.seconds, effects=loop.effects, approve=loop.approve
         )

@@ -14,24 +14,18 @@ import threading
 import time
 from asyncio import AbstractEventLoop
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from replan.errors import LimitReachedError
 from replan.ports.journal import Journal, Spending
-from replan.spending.fitting import Blocked, Offer, Room, Seen, fit, unbounded
-from replan.spending.permits import Ask, Permit, Scope
-from replan.spending.stopwatch import Stopwatch
+from replan.spending.deadline import Clocks
+from replan.spending.fitting import Ask, Blocked, Offer, Permit, Room, Seen, fit, unbounded
+from replan.spending.scopes import RUN, Scope
 
 _MOST_RUNS = 1_000
-
-RUN = "run"
-"""The scope of a whole run."""
-
-TIMES = "seconds/"
-"""What the keys of noted seconds begin with."""
 
 
 @dataclass
@@ -74,6 +68,7 @@ class Account:
     """The account of one run in this process.
 
     Attributes:
+        clocks: How long its scopes were at work.
         moved: When a call last ended or was given up, by the monotonic clock.
     """
 
@@ -81,7 +76,7 @@ class Account:
         self.run_id = run_id
         self._journal = journal
         self._charged: dict[str, _Charged] = {}
-        self._clocks: dict[str, Stopwatch] = {}
+        self.clocks = Clocks(run_id, journal)
         self._opening = asyncio.Lock()
         self._is_open = False
         self._guard = threading.Lock()
@@ -92,19 +87,15 @@ class Account:
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing of it is at work: no call is on its way, and none waits to be made."""
-        at_work = any(clock.is_running for clock in self._clocks.values())
         calling = any(charged.on_way for charged in list(self._charged.values()))
-        return not (at_work or calling or self._queue)
+        return not (self.clocks.are_running or calling or self._queue)
 
     async def open(self) -> None:
         """Read what the journal has of the run; again is harmless."""
         async with self._opening:
             if self._is_open:
                 return
-            for key, seconds in (await self._journal.notes(self.run_id, TIMES)).items():
-                if isinstance(seconds, int | float):
-                    scope = key.removeprefix(TIMES).rpartition("/")[0]
-                    self._clock(scope).begin_at(seconds)
+            await self.clocks.recall()
             await self._read()
             self._is_open = True
 
@@ -162,7 +153,6 @@ class Account:
 
     @contextmanager
     def in_line(self, waiter: Waiter) -> Generator[None]:
-        """Take back what was asked for if the waiting is broken off."""
         try:
             yield
         except BaseException:
@@ -234,7 +224,6 @@ class Account:
             self._serve()
 
     async def record_settled(self, permit: Permit, used: Spending) -> None:
-        """Write what a call used into the journal."""
         await self._journal.settle(permit.reservation, used)
 
     def give_up(self, permit: Permit) -> None:
@@ -246,34 +235,9 @@ class Account:
             self._serve()
 
     async def charged(self) -> Spending:
-        """All that the run is charged for."""
         await self.open()
         charged = self._charged.get(RUN, _Charged())
         return Spending(calls=charged.calls, tokens=charged.tokens, cost=max(0.0, charged.cost))
-
-    @contextmanager
-    def at_work(self, scopes: Sequence[Scope]) -> Generator[None]:
-        """Let the clocks of these scopes run."""
-        with ExitStack() as stack:
-            for scope in scopes:
-                stack.enter_context(self._clock(scope.name).running())
-            yield
-
-    def time_left(self, scopes: Sequence[Scope]) -> tuple[float, Scope]:
-        """The seconds that are left, and the scope that has so few."""
-        left = ((one.most("seconds") - self._clock(one.name).seconds, one) for one in scopes)
-        return min(left, key=lambda pair: pair[0])
-
-    async def note_time(self, scopes: Sequence[Scope]) -> None:
-        """Put the seconds at work on record, where they are bound and some have passed."""
-        for scope in scopes:
-            clock = self._clock(scope.name)
-            if scope.budget.max_seconds is not None and clock.is_due:
-                seconds = clock.mark()
-                await self._journal.note(self.run_id, f"{TIMES}{scope.name}/{seconds:.3f}", seconds)
-
-    def _clock(self, scope: str) -> Stopwatch:
-        return self._clocks.setdefault(scope, Stopwatch())
 
     async def _read(self) -> None:
         spent = await self._journal.spent(self.run_id)
@@ -347,7 +311,6 @@ class Account:
         return fit(ask, rooms, seen, crowded=bool(on_way or others))
 
     def _others(self, scope: Scope, ask: Ask) -> list[Permit]:
-        """The calls that are on their way and do not wait for this one."""
         on_way = self._of(scope).on_way
         return [permit for id_, permit in on_way.items() if id_ not in ask.part_of]
 
@@ -370,14 +333,11 @@ def _tag(ask: Ask) -> str:
 
 
 class Accounts:
-    """The accounts of the runs that this process works on, or lately did."""
-
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._accounts: OrderedDict[str, Account] = OrderedDict()
 
     def of(self, journal: Journal, run_id: str) -> Account:
-        """The account of a run."""
         with self._guard:
             account = self._accounts.get(run_id)
             if account is None:
@@ -394,6 +354,5 @@ class Accounts:
             self._accounts.pop(next(resting, ""), None)
 
     def close(self, run_id: str) -> None:
-        """Forget a run that is over."""
         with self._guard:
             self._accounts.pop(run_id, None)

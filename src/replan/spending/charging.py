@@ -12,7 +12,7 @@ from replan.failures import brought_nothing
 from replan.langgraph_inside.callbacks import told_of_call
 from replan.ports.allowance import USUAL_REPLY, Request
 from replan.ports.journal import Spending
-from replan.spending.permits import Permit
+from replan.spending.fitting import Permit
 from replan.spending.request_size import bytes_of, most_tokens_of_reply, schemas_in
 from replan.state.usage import TokenCount, sum_counts
 
@@ -67,7 +67,6 @@ def are_running_totals(counts: Sequence[TokenCount]) -> bool:
 
 
 def _reported(response: LLMResult) -> TokenCount:
-    """The tokens that the server reported."""
     return sum_counts(
         reported_tokens(generation.message)
         for generation in _first_ones(response)

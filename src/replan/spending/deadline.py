@@ -1,16 +1,18 @@
-"""Bounds the time of work: by its own timeout, and by what the run and its parts have left."""
+"""The time of work: its clocks, and its bounds, of its own and of what the run has left."""
 
 import asyncio
 import logging
 import math
+import threading
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from replan.errors import LimitReachedError
-from replan.spending.account import Account
-from replan.spending.meter import Meter
-from replan.spending.permits import Scope
+from replan.ports.journal import Journal
+from replan.spending.scopes import Scope
 
 T = TypeVar("T")
 
@@ -20,6 +22,118 @@ GRACE = 1.0
 """Seconds that work which ran out of time has to end by itself before it is abandoned."""
 
 _TICK = 1.0
+
+TIMES = "seconds/"
+"""What the keys of noted seconds begin with."""
+
+PRECISION = 0.01
+"""The part of the time by which what is on record may be behind."""
+
+LEAST_PRECISION = 1.0
+"""Seconds by which it may be behind in any case."""
+
+
+@dataclass(eq=False, slots=True)
+class Stopwatch:
+    """Runs while somebody is at work, in whatever process; work at the same time counts once."""
+
+    _before: float = 0.0
+    _since: float = 0.0
+    _at_work: int = 0
+    _marked: float = 0.0
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def seconds(self) -> float:
+        return self._before + (time.monotonic() - self._since if self._at_work else 0.0)
+
+    @property
+    def is_running(self) -> bool:
+        return self._at_work > 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough has passed since the last mark that it should be on record."""
+        return self.seconds - self._marked >= max(LEAST_PRECISION, PRECISION * self._marked)
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        with self._guard:
+            if not self._at_work:
+                self._since = time.monotonic()
+            self._at_work += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                if self._at_work == 1:
+                    self._before = self.seconds
+                self._at_work -= 1
+
+    def begin_at(self, seconds: float) -> None:
+        self._before = self._marked = max(self._before, seconds)
+
+    def mark(self) -> float:
+        self._marked = self.seconds
+        return self._marked
+
+
+@dataclass(eq=False)
+class Clocks:
+    """The clocks of the scopes of one run."""
+
+    run_id: str
+    journal: Journal
+    _clocks: dict[str, Stopwatch] = field(default_factory=dict[str, Stopwatch])
+
+    @property
+    def are_running(self) -> bool:
+        return any(clock.is_running for clock in self._clocks.values())
+
+    async def recall(self) -> None:
+        """Go on from what is on record."""
+        for key, seconds in (await self.journal.notes(self.run_id, TIMES)).items():
+            if isinstance(seconds, int | float):
+                self._of(key.removeprefix(TIMES).rpartition("/")[0]).begin_at(seconds)
+
+    @contextmanager
+    def at_work(self, scopes: Sequence[Scope]) -> Generator[None]:
+        with ExitStack() as stack:
+            for scope in scopes:
+                stack.enter_context(self._of(scope.name).running())
+            yield
+
+    def left(self, scopes: Sequence[Scope]) -> tuple[float, Scope]:
+        """The seconds that are left, and the scope that has so few."""
+        left = ((one.most("seconds") - self._of(one.name).seconds, one) for one in scopes)
+        return min(left, key=lambda pair: pair[0])
+
+    async def note(self, scopes: Sequence[Scope]) -> None:
+        """Put the seconds at work on record, where they are bound and some have passed."""
+        for scope in scopes:
+            clock = self._of(scope.name)
+            if scope.budget.max_seconds is not None and clock.is_due:
+                seconds = clock.mark()
+                await self.journal.note(self.run_id, f"{TIMES}{scope.name}/{seconds:.3f}", seconds)
+
+    def _of(self, scope: str) -> Stopwatch:
+        return self._clocks.setdefault(scope, Stopwatch())
+
+
+class Timed(Protocol):
+    """Whose work is bounded: a meter."""
+
+    @property
+    def scopes(self) -> Sequence[Scope]: ...
+
+    @property
+    def clocks(self) -> Clocks: ...
+
+    @property
+    def waiting(self) -> Stopwatch: ...
+
+    @property
+    def stuck(self) -> float: ...
 
 
 class StepTimeoutError(TimeoutError):
@@ -33,8 +147,7 @@ def was_cut_off(error: BaseException) -> bool:
 
 async def in_time(
     work: Callable[[], Awaitable[T]],
-    account: Account,
-    meter: Meter,
+    timed: Timed,
     seconds: float = math.inf,
 ) -> T:
     """Do work as long as it may take, and not much longer if it will not stop.
@@ -46,21 +159,21 @@ async def in_time(
         StepTimeoutError: The work took longer than its own timeout, or waited in vain as long.
         LimitReachedError: The run, the specialist or the step has no time left.
     """
-    scopes = meter.scopes
+    scopes, clocks = timed.scopes, timed.clocks
     is_bounded = any(scope.budget.max_seconds is not None for scope in scopes)
-    left, scope = account.time_left(scopes)
+    left, scope = clocks.left(scopes)
     if left <= 0:
         raise scope.reached("seconds")
     started, end = time.monotonic(), _End(seconds, TimeoutError)
     task = asyncio.ensure_future(work())
     try:
-        with account.at_work(scopes):
+        with clocks.at_work(scopes):
             while not task.done():
-                end = _next_end(account, meter, seconds, started)
+                end = _next_end(timed, seconds, started)
                 if end.left <= 0:
                     break
                 await asyncio.wait({task}, timeout=_patience(end.left, is_bounded=is_bounded))
-                await account.note_time(scopes)
+                await clocks.note(scopes)
     finally:
         is_late = not task.done()
         if is_late:
@@ -77,14 +190,14 @@ class _End(NamedTuple):
     error: Callable[[], Exception]
 
 
-def _next_end(account: Account, meter: Meter, seconds: float, started: float) -> _End:
+def _next_end(timed: Timed, seconds: float, started: float) -> _End:
     """What ends work first, if it does not end by itself."""
-    own = started + seconds + meter.waiting.seconds - time.monotonic()
-    left, scope = account.time_left(meter.scopes)
+    own = started + seconds + timed.waiting.seconds - time.monotonic()
+    left, scope = timed.clocks.left(timed.scopes)
     in_vain = "no room for a call: for {:g} s none of those that hold it has ended"
     ends = (
         _End(own, lambda: StepTimeoutError(f"no answer within {seconds:g} s")),
-        _End(seconds - meter.stuck, lambda: StepTimeoutError(in_vain.format(seconds))),
+        _End(seconds - timed.stuck, lambda: StepTimeoutError(in_vain.format(seconds))),
         _End(left, lambda: _reached_at_work(scope)),
     )
     return min(ends, key=lambda end: end.left)

@@ -7,12 +7,14 @@ far; what it can then go past the limit by is the error of that judgement.
 """
 
 import math
+from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replan.errors import LimitReachedError
 from replan.ports.journal import Reservation, Spending
-from replan.spending.permits import Ask, Permit, Scope
+from replan.spending.scopes import Scope
+from replan.state.limits import Price
 
 LEAST_REPLY = 256
 """Tokens for its reply that a call waits for in any case, as long as others can make room."""
@@ -36,6 +38,59 @@ MARGIN = 1.25
 _EXACT = 1 - 1e-9
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """A call that wants to be made.
+
+    Attributes:
+        id: Unique.
+        run_id: The run.
+        model: The model's name.
+        scopes: What the call is charged to.
+        input_tokens: Tokens of its request, at most.
+        likely_tokens: Tokens of its request as far as one can judge; no more than that.
+        output_tokens: Tokens of its reply, at most, if there is room.
+        cuttable: Whether the server can be told to stop earlier.
+        price: What it costs; none: nothing is known, and nothing bounds it.
+        part_of: Calls that are on their way, and that this one is made inside of.
+        loop: The event loop that must turn for it to end; none where a thread waits for its reply.
+    """
+
+    id: str
+    run_id: str
+    model: str
+    scopes: Sequence[Scope]
+    input_tokens: int
+    output_tokens: int
+    likely_tokens: int
+    cuttable: bool = False
+    price: Price | None = None
+    part_of: frozenset[str] = frozenset()
+    loop: AbstractEventLoop | None = None
+
+    @property
+    def limited(self) -> list[Scope]:
+        return [scope for scope in self.scopes if scope.bounds_amounts]
+
+    def cost(self, input_tokens: float, output_tokens: float) -> float:
+        return 0.0 if self.price is None else self.price.of(input_tokens, output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Leave to make a call.
+
+    Attributes:
+        ask: What was asked for.
+        reservation: What is charged until it is settled.
+        most_output: Tokens that its reply may have; none where neither tokens nor money are bound.
+    """
+
+    ask: Ask
+    reservation: Reservation
+    most_output: int | None
+
+
 @dataclass
 class Seen:
     """What a model's calls were counted as so far.
@@ -53,7 +108,6 @@ class Seen:
     largest: int = 0
 
     def add(self, permit: Permit, input_tokens: int, output_tokens: int) -> None:
-        """Learn from one more call."""
         self.ratio = max(self.ratio, input_tokens / permit.ask.input_tokens)
         self.likely = max(self.likely, input_tokens / permit.ask.likely_tokens)
         self.largest = max(self.largest, output_tokens)
@@ -81,7 +135,6 @@ class Room:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether anything is on its way."""
         return self.tokens_later > self.tokens or self.cost_later > self.cost
 
     def output(self, ask: Ask, input_tokens: float, *, later: bool = False) -> float:

@@ -20,29 +20,17 @@ from replan.texts.storable import well_formed
 class CallsMet(Protocol):
     """Who counts the calls that the handlers hear of."""
 
-    async def begin(self, call: UUID, request: Callable[[], Request]) -> None:
-        """Reserve a call."""
-        ...
+    async def begin(self, call: UUID, request: Callable[[], Request]) -> None: ...
 
-    def begin_plain(self, call: UUID, request: Callable[[], Request]) -> None:
-        """Reserve a call that is not awaited."""
-        ...
+    def begin_plain(self, call: UUID, request: Callable[[], Request]) -> None: ...
 
-    async def end(self, call: UUID, came: LLMResult | BaseException) -> None:
-        """Settle a call."""
-        ...
+    async def end(self, call: UUID, came: LLMResult | BaseException) -> None: ...
 
-    def end_plain(self, call: UUID, came: LLMResult | BaseException) -> None:
-        """Settle a call that was not awaited."""
-        ...
+    def end_plain(self, call: UUID, came: LLMResult | BaseException) -> None: ...
 
-    def note_count(self, call: UUID, piece: BaseMessage) -> None:
-        """Keep what a piece of a reply reports."""
-        ...
+    def note_count(self, call: UUID, piece: BaseMessage) -> None: ...
 
-    def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
-        """Allow the one call that is made inside."""
-        ...
+    def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]: ...
 
 
 class MetCalls(BaseCallbackHandler, Allowance):
@@ -80,7 +68,6 @@ class MetCalls(BaseCallbackHandler, Allowance):
         return True
 
     def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
-        """Allow the one call that is made inside."""
         return self._meter.allowed(request)
 
     async def _chat_begins(

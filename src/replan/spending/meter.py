@@ -1,5 +1,6 @@
 """Reserves the model calls of a node or an attempt, counts them, stops what would be too much."""
 
+import asyncio
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
@@ -19,15 +20,14 @@ from replan.ports.allowance import Request
 from replan.ports.journal import Spending
 from replan.spending.account import Account
 from replan.spending.charging import charged_for_error, charged_for_reply, reported_tokens
-from replan.spending.home_loop import HomeLoop, running_loop
-from replan.spending.line import Line
+from replan.spending.deadline import Stopwatch
+from replan.spending.fitting import Ask, Permit
 from replan.spending.met_calls import MetCalls
-from replan.spending.permits import Ask, Permit, Scope
-from replan.spending.prices import price_of
 from replan.spending.request_size import likely_tokens, most_tokens
-from replan.spending.stopwatch import Stopwatch
+from replan.spending.scopes import Scope, price_of
+from replan.spending.waiting import HomeLoop, Line
 from replan.state.limits import Price
-from replan.state.usage import TokenCount
+from replan.state.usage import TokenCount, sum_counts
 
 _OVER = "the attempt that this call belongs to is over"
 
@@ -56,7 +56,7 @@ class Meter:
     Attributes:
         handler: What stands among the callbacks of a configuration.
         scopes: What calls are charged to.
-        count: What was used so far.
+        clocks: How long they were at work.
     """
 
     def __init__(
@@ -77,9 +77,11 @@ class Meter:
             prices: What models cost, by name.
             on_token: Gets the pieces of text as they come; None where nobody hears them.
         """
-        self.count = TokenCount()
+        self._made = 0
+        self._used: list[TokenCount] = []
         self._refused: LimitReachedError | None = None
         self.scopes = scopes
+        self.clocks = account.clocks
         self.handler = MetCalls(self, on_token)
         self._account = account
         self._new_id = new_id
@@ -106,11 +108,15 @@ class Meter:
             calls = list(self._calls.values())
             self._calls.clear()
             for permit in calls:
-                self.count += TokenCount(cost=permit.reservation.amount.cost)
+                self._used.append(TokenCount(cost=permit.reservation.amount.cost))
         self._line.close(RuntimeError(_OVER))
         for permit in calls:
             self._account.give_up(permit)
         await self._home.at_rest()
+
+    @property
+    def count(self) -> TokenCount:
+        return sum_counts([TokenCount(calls=self._made), *self._used])
 
     @property
     def refused(self) -> LimitReachedError | None:
@@ -126,7 +132,7 @@ class Meter:
     @property
     def stuck(self) -> float:
         """Seconds for which it waits for room while no call of the run comes to its end."""
-        return self._line.stuck
+        return self._line.stuck if self._line.since else 0.0
 
     @asynccontextmanager
     async def allowed(self, request: Request) -> AsyncGenerator[int | None]:
@@ -195,9 +201,10 @@ class Meter:
 
     async def _take(self, request: Request) -> Permit:
         self._check_time()
-        ask = self._ask(request, running_loop())
+        loop = asyncio.get_running_loop()
+        ask = self._ask(request, loop)
         with self._refusal_noted():
-            if self._home.is_here:
+            if loop is self._home.loop:
                 permit = await self._account.take(ask, self._line.waiting_of)
             else:
                 permit = await self._line.room_elsewhere(ask)
@@ -226,7 +233,7 @@ class Meter:
     async def _settle(
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
     ) -> None:
-        if self._home.is_here:
+        if asyncio.get_running_loop() is self._home.loop:
             await self._account.settle(permit, used, counted)
         else:
             self._settle_plain(permit, used, counted)
@@ -243,7 +250,7 @@ class Meter:
             if not self._is_over:
                 self._calls[call] = permit
                 self._line.is_own = True
-                self.count += TokenCount(calls=1)
+                self._made += 1
             return not self._is_over
 
     def _check_time(self) -> None:
@@ -263,7 +270,7 @@ class Meter:
             # Whoever ended it meanwhile has counted it.
             if self._calls.pop(call, None) is not None:
                 self._line.is_own = bool(self._calls)
-                self.count += reported.replace(cost=spent.cost)
+                self._used.append(reported.replace(cost=spent.cost))
         counted = (reported.input_tokens, reported.output_tokens)
         return spent, counted if any(counted) else None
 
@@ -275,8 +282,9 @@ class Meter:
         return None
 
     def _ask(self, request: Request, loop: AbstractEventLoop | None) -> Ask:
-        price = price_of(request.names, self._prices)
-        if price is None and any(scope.budget.max_cost is not None for scope in self.scopes):
+        is_money_bound = any(scope.budget.max_cost is not None for scope in self.scopes)
+        price = price_of(request.names, self._prices) if self._prices or is_money_bound else None
+        if price is None and is_money_bound:
             raise UnpricedModelError("prices", request.model)
         most = most_tokens(request.messages, request.tools)
         is_bound = any(scope.bounds_amounts for scope in self.scopes)

@@ -1,41 +1,89 @@
-"""What a call or a try is charged to: the run, and the budgets of its specialist and its step."""
+"""What a call or an attempt is charged to: the run, and the budgets inside it; and its price."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from replan.errors import UnpricedModelError
-from replan.spending.account import RUN
-from replan.spending.permits import Scope
+from replan.errors import LimitReachedError, UnpricedModelError
+from replan.ports.built_in import is_built_in
+from replan.ports.journal import Bound, Refused, Spending
 from replan.state.limits import (
     CLOSING_TOKENS,
     LEAST_CLOSING_REPLY,
     LEAST_CLOSING_REQUEST,
     Budget,
+    ClosingReserve,
     Limits,
     Price,
 )
 
+RUN = "run"
+"""The scope of a whole run."""
+
+ROUNDING = 1e-9
+"""Sums of prices are not exact; a bound is not missed by the last bit of one."""
+
 _UNBOUNDED = Budget()
+_FREE = Price(input=0, output=0)
+_LIMITS = {
+    "calls": "max_model_calls",
+    "tokens": "max_tokens",
+    "cost": "max_cost",
+    "seconds": "max_seconds",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A part of a run that has bounds of its own.
+
+    Attributes:
+        name: `run`, `specialist/<name>` or `step/<id>`.
+        budget: What it may spend.
+        kept: What of that is kept back for others.
+    """
+
+    name: str
+    budget: Budget
+    kept: ClosingReserve = field(default_factory=ClosingReserve)
+
+    @property
+    def bound(self) -> Bound:
+        budget = self.budget
+        return Bound(
+            scope=self.name,
+            calls=None if budget.max_model_calls is None else int(self.most("calls")),
+            tokens=None if budget.max_tokens is None else int(self.most("tokens")),
+            cost=None if budget.max_cost is None else self.most("cost"),
+        )
+
+    @property
+    def bounds_amounts(self) -> bool:
+        """Whether it bounds tokens or money: what nobody knows before a call."""
+        return self.budget.max_tokens is not None or self.budget.max_cost is not None
+
+    def most(self, kind: str) -> float:
+        """The most of `calls`, `tokens`, `cost` or `seconds` that may be charged."""
+        limit = getattr(self.budget, _LIMITS[kind])
+        return math.inf if limit is None else max(0.0, limit - getattr(self.kept, kind))
+
+    def reached(self, kind: str) -> LimitReachedError:
+        name = _LIMITS[kind]
+        return LimitReachedError(name, getattr(self.budget, name), self.name)
 
 
 class Terms(Protocol):
     """What models cost and specialists may spend; `Services` has them."""
 
     @property
-    def prices(self) -> Mapping[str, Price]:
-        """What models cost, by name."""
-        ...
+    def prices(self) -> Mapping[str, Price]: ...
 
     @property
-    def unpriced(self) -> Mapping[str, str]:
-        """For each configured model without a price, the field that it stands in."""
-        ...
+    def unpriced(self) -> Mapping[str, str]: ...
 
     @property
-    def budgets(self) -> Mapping[str, Budget]:
-        """What a specialist may spend in one run, by its name."""
-        ...
+    def budgets(self) -> Mapping[str, Budget]: ...
 
 
 def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
@@ -62,6 +110,31 @@ def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> 
     return scopes
 
 
+def first_refusal(
+    bound: Bound, amount: Spending, charged: Spending, settled: Spending
+) -> Refused | None:
+    """Say which part of a bound has no room for an amount, by one rule for every journal.
+
+    Args:
+        bound: What the scope may spend.
+        amount: What is to be charged.
+        charged: What the scope has spent, unsettled reservations in full.
+        settled: What of it is settled.
+    """
+    for kind in ("calls", "tokens", "cost"):
+        most = getattr(bound, kind)
+        if most is None or getattr(charged, kind) + getattr(amount, kind) <= most + ROUNDING:
+            continue
+        return Refused(
+            scope=bound.scope,
+            kind=kind,
+            bound=most,
+            left=max(0.0, most - getattr(charged, kind)),
+            spent=getattr(settled, kind),
+        )
+    return None
+
+
 def check_prices(limits: Limits, terms: Terms) -> None:
     """Refuse to bound money that nobody can count.
 
@@ -72,3 +145,10 @@ def check_prices(limits: Limits, terms: Terms) -> None:
     if any(budget.max_cost is not None for budget in budgets):
         for field, model in terms.unpriced.items():
             raise UnpricedModelError(field, model)
+
+
+def price_of(names: Iterable[str], prices: Mapping[str, Price]) -> Price | None:
+    """The price of a model, by the first of its names that has one."""
+    names = tuple(names)
+    found = next((prices[name] for name in names if name in prices), None)
+    return _FREE if found is None and is_built_in(names) else found

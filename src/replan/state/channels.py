@@ -25,11 +25,7 @@ _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
 
 
 def checked(key: str, kind: Any, value: Any) -> Any:
-    """Give the value as its kind wants it; plain dicts become values.
-
-    Raises:
-        InvalidUpdateError: It does not fit.
-    """
+    """Give the value as its kind wants it; plain dicts become values."""
     try:
         return adapter(kind).validate_python(value)
     except ValidationError as error:
@@ -40,11 +36,7 @@ def checked(key: str, kind: Any, value: Any) -> Any:
 
 
 def stored(key: str, kind: Any, value: Any) -> Any:
-    """Give what a checkpoint holds, of this or another version, as its kind wants it.
-
-    Raises:
-        InvalidUpdateError: It does not fit.
-    """
+    """Give what a checkpoint holds, of this or another version, as its kind wants it."""
     try:
         return restored(kind, value)
     except ValidationError as error:
@@ -135,7 +127,6 @@ def merged(state: dict[str, Any], writes: Sequence[dict[str, Any]]) -> dict[str,
 
 
 def appended(state: list[Any], writes: Sequence[list[Any]]) -> list[Any]:
-    """Reduce by appending."""
     return [*state, *(item for write in writes for item in write)]
 
 

@@ -16,7 +16,6 @@ CUTS: Mapping[str, str] = {
 
 
 def with_cut(text: str, cut: str) -> str:
-    """Give a text that says of itself that it is not whole."""
     # In front: who shows an excerpt shows the beginning.
     return f"[Not whole: {cut_in_words(cut)}.]\n\n{text}" if cut else text
 

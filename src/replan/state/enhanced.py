@@ -41,23 +41,13 @@ from replan.state.usage import Usage
 
 @dataclass(frozen=True)
 class PerRun:
-    """Marks a key of the state that belongs to one run.
+    """Marks a key of the state that belongs to one run."""
 
-    Attributes:
-        first: Its value when a run begins.
-    """
-
-    first: Any
+    first: Any  # its value when a run begins
 
 
 class GraphInput(TypedDict, total=False):
-    """What a caller hands to the graph.
-
-    Keys:
-        messages: The conversation, the request last.
-        plan: A plan document in Markdown; it is run as it is, without planning.
-        answers: Answers to questions that the run will ask, by the questions' keys.
-    """
+    """What a caller hands to the graph."""
 
     messages: Annotated[
         list[AnyMessage],
@@ -162,7 +152,6 @@ def settings_of(state: EnhancedState) -> RunSettings:
 
 
 def rounds_of(state: EnhancedState) -> int:
-    """The bound of the run's rounds."""
     known = state.get("max_rounds")
     return settings_of(state).limits.max_rounds if known is None else known
 
@@ -174,10 +163,7 @@ def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
 
 
 def has_begun(state: EnhancedState) -> bool:
-    """Whether the run that is to think has begun; in checkpoints of earlier versions it has not.
-
-    There, one node began a run and thought, so that a thread had both or the last run's thinking.
-    """
+    """Whether the run has begun; in checkpoints of versions with one node for both, it has not."""
     return "run_id" in state and state.get("current_thinking_result") is None
 
 

@@ -32,14 +32,6 @@ class Entrance(EphemeralValue[Any]):
         editable: Collection[str] | None = None,
         shapes: Mapping[str, Any] | None = None,
     ) -> None:
-        """Prepare.
-
-        Args:
-            check: Refuses an input.
-            clock: Says when something came.
-            editable: The keys of the state that may be edited from outside; None: all.
-            shapes: The types of results by specialist, and that of the answer under "".
-        """
         super().__init__(GraphInput)
         self.check = check
         self.clock = clock
@@ -47,11 +39,7 @@ class Entrance(EphemeralValue[Any]):
         self.shapes = shapes or {}
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
-        """Refuse an edit of the state that is not a client's to make.
-
-        Raises:
-            InvalidUpdateError: It names the key, or takes a decision of a person away.
-        """
+        """Refuse an edit of the state that is not a client's to make."""
         if self.editable is None:
             return
         if as_node == "plan_approval":
@@ -67,17 +55,11 @@ class Entrance(EphemeralValue[Any]):
             raise InvalidUpdateError(f"A client may not edit {names} of the state.{fix}")
 
     def check_command(self, command: Command[Any]) -> None:
-        """Refuse a command that is not a client's to give.
-
-        Raises:
-            InvalidUpdateError: It edits what a client may not edit, or says where to go on.
-        """
         self.check_edit(command.update)
         if self.editable is not None and command.goto:
             raise InvalidUpdateError("A client may not say where a run goes on (goto).")
 
     def copy(self) -> Self:
-        """Copy, with the check."""
         twin = type(self)(self.check, clock=self.clock, editable=self.editable, shapes=self.shapes)
         twin.key, twin.value = self.key, self.value
         return twin
@@ -90,7 +72,6 @@ class Entrance(EphemeralValue[Any]):
         return twin
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Take an input."""
         for value in values:
             self.check(value)
         return super().update([_whole(value) for value in values])

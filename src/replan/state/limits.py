@@ -1,6 +1,7 @@
 """What a run may spend and what it may set: resolved once, then kept in the state."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from pydantic import (
@@ -136,12 +137,12 @@ class Limits(Asked):
     step_retries: int = Field(default=2, ge=0)
     per_step: Budget = Field(default_factory=Budget)
 
-    @property
+    @cached_property
     def whole(self) -> Budget:
         """What the whole run may spend."""
         return Budget(**{name: getattr(self, name) for name in Budget.model_fields})
 
-    @property
+    @cached_property
     def kept(self) -> ClosingReserve:
         """What of it is kept back, so that a limited run still answers.
 

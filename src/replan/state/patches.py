@@ -39,21 +39,12 @@ class OrderSplice(Value):
 
 
 class PlanPatch(Value):
-    """What turns one plan into another.
-
-    Attributes:
-        base: The checksum of the document that it belongs to; it is refused for any other.
-        lines: What changes in the document, from top to bottom.
-        order: What changes in the order of the steps, from first to last.
-        steps: The steps that are new or changed, whole.
-        fields: The plan's other fields that changed.
-    """
-
-    base: int
-    lines: tuple[LineSplice, ...] = ()
+    base: int  # the checksum of the document that it belongs to; it is refused for any other
+    lines: tuple[LineSplice, ...] = ()  # what changes in the document, from top to bottom
+    # What changes in the order of the steps, from first to last.
     order: tuple[OrderSplice, ...] = ()
-    steps: tuple[PlanStep, ...] = ()
-    fields: dict[str, Any] = Field(default_factory=dict)
+    steps: tuple[PlanStep, ...] = ()  # the steps that are new or changed, whole
+    fields: dict[str, Any] = Field(default_factory=dict)  # the plan's other fields that changed
 
     @field_validator("fields")
     @classmethod
@@ -79,11 +70,6 @@ class PlanPatch(Value):
         return {**stored, "fields": known_fields(TaskPlan, stored.get("fields", {}))}
 
     def applied_to(self, plan: TaskPlan) -> TaskPlan:
-        """Give the patched plan.
-
-        Raises:
-            ValueError: The patch is another plan's, or does not hold together.
-        """
         if _checksum(plan.content) != self.base:
             raise ValueError("it belongs to another document than the one that stands there")
         if stray := sorted(_PATCHED_APART & set(self.fields)):
@@ -123,11 +109,7 @@ class PlanChannel(CheckedDelta):
 
 
 def plan_write(old: TaskPlan | None, new: TaskPlan) -> TaskPlan:
-    """Give what a node writes under `current_plan` so that `new` takes the place of `old`.
-
-    It is a patch wherever one can say it; typed as the plan that it makes, since a key of the
-    state has one type for those who write it and those who read it.
-    """
+    """Give the patch that a node writes, typed as the plan that it makes: a key has one type."""
     if old is None or not (_has_ids_of_its_own(old) and _has_ids_of_its_own(new)):
         return new
     return cast("TaskPlan", patch_between(old, new))
@@ -189,11 +171,7 @@ def _same(old: object, new: object) -> bool:
 
 
 def _splice(items: list[T], splices: Sequence[tuple[int, int, Sequence[T]]]) -> None:
-    """Exchange parts of a list, which must lie one after the other.
-
-    Raises:
-        ValueError: They do not.
-    """
+    """Exchange parts of a list, which must lie one after the other."""
     edges = [edge for start, stop, _ in splices for edge in (start, stop)]
     if edges != sorted(edges) or (edges and edges[-1] > len(items)):
         raise ValueError("its parts overlap or lie outside")

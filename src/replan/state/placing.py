@@ -20,7 +20,6 @@ class Place(NamedTuple):
 
 
 def places_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Place, ...]:
-    """The specialists of a step, with a reason where nobody can do it."""
     if not step.specialists:
         return (_by_card(step, team),)
     named = dict.fromkeys(find_specialist(name, team) or name for name in step.specialists)
@@ -50,7 +49,6 @@ def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> It
 
 
 def unknown_names(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> Iterator[Refusal]:
-    """Whom unfinished steps name that the team does not have."""
     for step in steps:
         for name in () if step.is_finished else step.specialists:
             if not find_specialist(name, team):

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from langgraph.errors import InvalidUpdateError
 
-from replan.plan.applying import unstarted
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.normal import VISIBLE
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.revision import unstarted
 from replan.state.patches import PlanChannel, patched
 from replan.state.placing import told_with_place, unknown_names
 from replan.state.team import SpecialistCard
@@ -31,7 +31,6 @@ class EditablePlan(PlanChannel):
 
     @classmethod
     def of(cls, key: str, team: Sequence[SpecialistCard]) -> Self:
-        """Make the channel for a key of the state."""
         made = cls(edited, TaskPlan | None)
         made.key, made.team = key, team
         return made
@@ -61,7 +60,6 @@ def edited(state: TaskPlan | None, writes: Sequence[Any]) -> TaskPlan | None:
 
 
 def _honoured(before: TaskPlan | None, plan: TaskPlan) -> TaskPlan:
-    """Give the plan that an edit makes of the one before."""
     if not _has_edited_document(before, plan):
         return plan
     old = before or TaskPlan()
@@ -75,7 +73,6 @@ def _honoured(before: TaskPlan | None, plan: TaskPlan) -> TaskPlan:
 
 
 def _has_edited_document(before: TaskPlan | None, plan: TaskPlan) -> bool:
-    """Whether the document of an edit says what its other fields do not."""
     if not plan.content.strip():
         return False
     old = before or TaskPlan()
@@ -84,7 +81,6 @@ def _has_edited_document(before: TaskPlan | None, plan: TaskPlan) -> bool:
 
 
 def _said(plan: TaskPlan) -> Iterator[tuple[str, Any]]:
-    """Give the fields that an edit sets."""
     empty = TaskPlan()
     yield from ((name, value) for name, value in plan if value != getattr(empty, name))
 

@@ -145,13 +145,7 @@ def fingerprint_of(*shown: JsonValue) -> str:
 
 
 def given_for(given: object, kind: str, fingerprint: str) -> object:
-    """Take an answer out of what says by a fingerprint what it is for.
-
-    It is `{"answer": ..., "fingerprint": ...}`, or a decision with a `fingerprint`.
-
-    Raises:
-        InputError: It was given for something else.
-    """
+    """Take an answer out of what says by a fingerprint what it is for."""
     if not isinstance(given, Mapping) or "fingerprint" not in given:
         return cast("object", given)
     said = {**cast("Mapping[Any, Any]", given)}
@@ -168,7 +162,6 @@ CHANGED = "This was said of something else than is asked now. Look at it as it i
 
 
 def question_key(step_id: int, specialist: str, ordinal: int) -> str:
-    """The key under which a question is kept everywhere."""
     return f"{step_id}/{specialist}/{ordinal}"
 
 
@@ -183,7 +176,6 @@ def keys_meant(name: object, keys: Iterable[str]) -> list[str]:
 def questions_of(
     questions: Mapping[str, Question], step_id: int, specialist: str
 ) -> tuple[Question, ...]:
-    """The questions of a step at a specialist, in the order in which they were asked."""
     own = (q for q in questions.values() if (q.step_id, q.specialist) == (step_id, specialist))
     return tuple(sorted(own, key=lambda question: question.ordinal))
 
@@ -201,11 +193,7 @@ def still_asked(
 
 
 def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Question]:
-    """Questions that are answered before they are asked, by their keys.
-
-    Raises:
-        InputError: A key is not one of a question, or an answer is empty.
-    """
+    """Questions that are answered before they are asked, by their keys."""
     made: dict[str, Question] = {}
     for key, answer in answers.items():
         named = _KEY.match(key)
@@ -227,29 +215,14 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
 
 
 def read_answers(given: object, asked: Sequence[Question]) -> dict[str, JsonValue]:
-    """Read what a person answered: a mapping of keys to answers, or the only question's answer.
-
-    Args:
-        given: What the run was resumed with.
-        asked: The open questions.
-
-    Returns:
-        An answer for one or more of the questions, by key.
-
-    Raises:
-        InputError: The answers cannot be taken, none of them; the message says how to answer.
-    """
+    """Read what a person answered: a mapping of keys to answers, or the only question's answer."""
     by_key = {question.key: question for question in asked}
     answers = _by_key(given, by_key)
     return {key: _answer_to(by_key[key], answer) for key, answer in answers.items()}
 
 
 def read_decision(given: object) -> Decision:
-    """Read a decision: a word, a mapping with `action`, yes or no, or a changed plan document.
-
-    Raises:
-        InputError: It is none of these; the message says how to decide.
-    """
+    """Read a decision: a word, a mapping with `action`, yes or no, or a changed plan document."""
     if isinstance(given, Decision):
         return given
     if isinstance(given, bool):
@@ -268,11 +241,7 @@ def read_decision(given: object) -> Decision:
 
 
 def read_call_decision(given: object) -> Decision:
-    """Read a decision about a tool's call; see `read_decision`.
-
-    Raises:
-        InputError: It is none, or changes the arguments without saying to what.
-    """
+    """Read a decision about a tool's call; see `read_decision`."""
     decision = read_decision(given)
     if decision.action == "edit" and decision.arguments is None:
         raise InputError("There are no changed arguments. Give all of them under 'arguments'.")
@@ -316,17 +285,7 @@ RESPONSES: Mapping[str, JsonValue] = {
 """The JSON schema of what answers each kind of question."""
 
 
-class _Form(Value):
-    """The mapping form of a decision, with all that it may hold."""
-
-    action: str
-    plan: str = ""
-    arguments: dict[str, JsonValue] | None = None
-    reason: str = ""
-
-
 def _is_whole(answers: Mapping[str, object], only: Question | None) -> bool:
-    """Whether a mapping is the answer to the only question, and not one by keys."""
     if only is None:
         return False
     is_bound = set(answers) == {"answer", "fingerprint"}
@@ -334,19 +293,15 @@ def _is_whole(answers: Mapping[str, object], only: Question | None) -> bool:
 
 
 def _decision_in(given: Mapping[Any, Any]) -> Decision:
+    said = given.get("action")
+    word = said.strip().casefold() if isinstance(said, str) else None
     try:
-        form = _Form.model_validate({**given})
+        return Decision.model_validate({**given, "action": _WORDS.get(word or "", word)})
     except ValidationError as error:
         raise InputError(_HOW_TO_DECIDE) from error
-    word = form.action.strip().casefold()
-    action = _WORDS.get(word, word)
-    if action not in ("approve", "edit", "reject"):
-        raise InputError(_HOW_TO_DECIDE)
-    return Decision.model_validate({**dict(form), "action": action})
 
 
 def _by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object]:
-    """Tell which question each answer is for."""
     only = next(iter(asked.values())) if len(asked) == 1 else None
     answers = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else None
     if answers is not None and not _is_whole(answers, only):

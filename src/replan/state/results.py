@@ -120,15 +120,10 @@ class ExecutionContext(Value):
 
 
 class MadeOf(Value):
-    """What a result was made of, to tell later whether somebody edited it or what it was given.
+    """What a result was made of, to tell later whether somebody edited it or what it was given."""
 
-    Attributes:
-        inputs: The digests of what the step was given, by the steps that gave it.
-        text: The digest of the result's own text.
-    """
-
-    inputs: dict[int, str]
-    text: str
+    inputs: dict[int, str]  # the digests of what the step was given, by the steps that gave it
+    text: str  # the digest of the result's own text
 
 
 if TYPE_CHECKING:
@@ -265,21 +260,14 @@ class ExecutionRecord(Value):
 
 
 class Assignment(Value):
-    """One step at one specialist, to be dispatched in a round.
-
-    Attributes:
-        step_id: The step.
-        specialist: Who does it.
-        refused: Why nobody does it; empty where somebody does.
-    """
+    """One step at one specialist, to be dispatched in a round."""
 
     step_id: int
     specialist: str
-    refused: str = ""
+    refused: str = ""  # why nobody does it; empty where somebody does
 
     @property
     def key(self) -> str:
-        """The key of the result that will come of it."""
         return result_key(self.step_id, self.specialist)
 
 

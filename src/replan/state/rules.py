@@ -34,7 +34,6 @@ def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
 
 
 def runnable_steps(state: EnhancedState) -> tuple[PlanStep, ...]:
-    """The steps that could start now."""
     return ready_steps(_limited(state))
 
 
@@ -45,14 +44,12 @@ def get_current_execution_step(plan: TaskPlan, state: EnhancedState) -> PlanStep
 
 
 def round_results(state: EnhancedState) -> dict[str, SpecialistResult]:
-    """The results of the running round, by key."""
     current = state.get("current_round", 0)
     results = state.get("current_specialist_results", {})
     return {key: result for key, result in results.items() if result.round == current}
 
 
 def asked_questions(state: EnhancedState) -> list[Question]:
-    """The questions that the running round asked."""
     current = state.get("current_round", 0)
     return [q for q in state.get("questions", {}).values() if q.round == current and q.text]
 
@@ -113,7 +110,6 @@ def spent_limit(state: EnhancedState) -> str:
 
 
 def limit_value(state: EnhancedState, limit: str) -> float:
-    """The value of a limit, as this run has it."""
     if limit == "max_rounds":
         return rounds_of(state)
     value = getattr(settings_of(state).limits, limit)

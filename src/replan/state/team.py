@@ -21,40 +21,18 @@ _NAME_WEIGHT, _CAPABILITY_WEIGHT, _USE_WEIGHT = 3, 2, 1
 
 
 class SpecialistCard(Value):
-    """What is known of a specialist without running it.
-
-    Attributes:
-        name: Unique in the team; the node is called `specialist_<name>`.
-        intended_use: When to choose it.
-        capabilities: What it can do.
-        effects: What a second run of one of its steps would do.
-        is_declared: Whether somebody said so; else it follows from what does the steps.
-        only_by_name: Whether it does only steps that name it: work that is declared unsafe, or
-            that a person must approve.
-    """
-
-    name: str
-    intended_use: str
+    name: str  # unique in the team; the node is called `specialist_<name>`
+    intended_use: str  # when to choose it
     capabilities: tuple[str, ...] = ()
-    effects: Effects = "pure"
-    is_declared: bool = False
+    effects: Effects = "pure"  # what a second run of one of its steps would do
+    is_declared: bool = False  # whether somebody said so; else it follows from what does the steps
+    # Whether it does only steps that name it: work that is declared unsafe, or that a person must
+    # approve.
     only_by_name: bool = False
 
 
-def select_specialists_by_task(
-    task_description: str, team: Sequence[SpecialistCard]
-) -> tuple[str, ...]:
-    """Choose the one specialist whose card fits a task best; nobody on a tie or without a match."""
-    best = best_cards(task_description, team)
-    return (best[0].name,) if len(best) == 1 else ()
-
-
 def best_cards(task_description: str, team: Sequence[SpecialistCard]) -> tuple[SpecialistCard, ...]:
-    """The cards that fit a task best, in the order of the team; empty if none fits.
-
-    The score counts words shared with the name, the capabilities and the intended use, in this
-    order of weight.
-    """
+    """The cards that share most words with a task; those of the name weigh most. Empty if none."""
     task = _words(task_description)
     scores = [_score(task, card) for card in team]
     best = max(scores, default=0)

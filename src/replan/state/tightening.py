@@ -34,13 +34,7 @@ CAN_BE_OPENED: Final = frozenset({*RunSettings.model_fields, *Limits.model_field
 
 
 def tightened(team: V, asked: V, opened: Collection[str] = ()) -> V:
-    """Give what is asked for, with the team's value wherever that is the tighter one.
-
-    Args:
-        team: What the team has.
-        asked: What is asked for.
-        opened: The settings and limits that may be loosened.
-    """
+    """Give what is asked for, with the team's value wherever that is the tighter one."""
     taken: dict[str, Any] = {}
     for name in asked.model_fields_set:
         kept, wanted = getattr(team, name), getattr(asked, name)
@@ -65,7 +59,6 @@ def refused(asked: Value, taken: Value) -> Iterator[str]:
 
 
 def told_loosened(before: RunSettings, after: RunSettings, by: str, at: datetime) -> list[str]:
-    """Say who has loosened which settings of a run that is under way, and when."""
     looser = ", ".join(_loosened(before, after))
     when = f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     return [f"Settings of this run were loosened by {by}, {when}: {looser}."] if looser else []

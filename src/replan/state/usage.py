@@ -27,12 +27,7 @@ class TokenCount(Value):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "TokenCount") -> "TokenCount":
-        return TokenCount(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost=self.cost + other.cost,
-        )
+        return sum_counts((self, other))
 
 
 _NOTHING = TokenCount()
@@ -58,7 +53,6 @@ class Usage(TokenCount):
 
 
 def sum_counts(counts: Iterable[TokenCount]) -> TokenCount:
-    """Add up counts."""
     parts = list(counts)
     return TokenCount(
         calls=sum(each.calls for each in parts),

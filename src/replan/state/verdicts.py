@@ -17,25 +17,14 @@ _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...]
 
 
 class Verdict(Value):
-    """What is to become of the work.
-
-    Attributes:
-        action: Do it again, take it for done, or take it for failed.
-        text: What came of it, or why it failed.
-    """
-
     action: Literal["run again", "done", "fail"]
-    text: str = ""
+    text: str = ""  # what came of it, or why it failed
 
 
 def ask_what_became_of(
     what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue], *, why: str = ""
 ) -> Verdict:
-    """Ask a person what became of work that was cut off, until the answer can be read.
-
-    Raises:
-        Waiting: There is no answer yet.
-    """
+    """Ask a person what became of work that was cut off, until the answer can be read."""
     cause = f" ({why})" if why else ""
     return _asked(
         f"{what} was cut off in try {attempt}{cause}: nobody knows whether it took effect.",
@@ -47,11 +36,7 @@ def ask_what_became_of(
 def ask_whether_again(
     what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue]
 ) -> Verdict:
-    """Ask a person whether work is to be done once more, until the answer can be read.
-
-    Raises:
-        Waiting: There is no answer yet.
-    """
+    """Ask a person whether work is to be done once more, until the answer can be read."""
     return _asked(
         f"{what} was done in try {attempt}, and is to be done once more: it was opened again, or "
         "what it is given has changed.",

@@ -65,15 +65,7 @@ def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, .
 
 
 def resumption(given: object, interrupts: Sequence[Any]) -> dict[str, Any]:
-    """Tell which of the interrupts of a thread gets what of an answer, by their ids.
-
-    Args:
-        given: One answer, or a mapping: of the keys of questions, or of the ids of interrupts.
-        interrupts: What the thread waits for, at least one.
-
-    Raises:
-        InputError: Several wait, and the answer does not say for which it is.
-    """
+    """Tell which of the interrupts of a thread gets what of an answer, by their ids."""
     ids = [_parts(interrupt)[1] for interrupt in interrupts]
     answers: Mapping[Any, Any] = {}
     if isinstance(given, Mapping):
@@ -119,15 +111,10 @@ def _asked_by(interrupts: Iterable[Any]) -> tuple[Question, ...] | Approval:
 
 
 class QuestionsAsked(TypedDict):
-    """What the interrupt of `user_input` shows.
+    """What the interrupt of `user_input` shows."""
 
-    Keys:
-        questions: The open questions.
-        problem: Why the last answers could not be taken; empty at first.
-    """
-
-    questions: list[Question]
-    problem: str
+    questions: list[Question]  # the open questions
+    problem: str  # why the last answers could not be taken; empty at first
 
 
 _ASKED: TypeAdapter[Approval | QuestionsAsked] = TypeAdapter(Approval | QuestionsAsked)

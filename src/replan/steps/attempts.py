@@ -1,9 +1,8 @@
-"""The one retry loop of a step: every try is on record, timed, counted and told."""
+"""The attempts of a step: every one is on record, timed, counted and told."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,50 +12,40 @@ from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
 from replan.errors import LimitReachedError, StorageError
-from replan.events.emitter import Emitter
-from replan.events.types import LimitReached, SpecialistInvoked, SpecialistRetried, SpecialistToken
+from replan.events.types import LimitReached, SpecialistToken
 from replan.failures import can_pass, describe
-from replan.langgraph_inside.tasks import inherited_config
-from replan.models.handlers import with_handlers
-from replan.models.listening import stream_is_heard
+from replan.langgraph_inside.tasks import (
+    config_inside,
+    inherited_config,
+    stream_is_heard,
+    with_handlers,
+)
 from replan.models.pauses import pause_if_busy
-from replan.models.retries import with_retries
-from replan.models.transcript import Transcript
+from replan.models.retries import retried
+from replan.models.transcript import transcript_at_work
 from replan.plan.preview import MOST_RETRIES
 from replan.ports.ask_user import Asker, Waiting
-from replan.ports.folders import within
-from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, LedgerEntry
+from replan.ports.folders import folders_at_work
+from replan.ports.journal import AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
-from replan.prompts.budget import within_budget
-from replan.secrets.masking import without_secrets
-from replan.secrets.records import with_masked_traceback
-from replan.services import Services
-from replan.spending.account import RUN, Account
+from replan.prompts.sections import within_budget
+from replan.secrets.masking import with_masked_traceback, without_secrets
+from replan.spending.account import Account
 from replan.spending.deadline import in_time, was_cut_off
 from replan.spending.meter import Meter
-from replan.spending.scopes import step_scopes
-from replan.state.limits import LimitHit, Limits, OnDoubt
+from replan.spending.scopes import RUN, step_scopes
+from replan.state.limits import LimitHit, Limits, RunSettings
 from replan.state.questions import Question
 from replan.state.results import (
-    ExecutionContext,
     ExecutionStatus,
     MadeOf,
     SpecialistResult,
-    result_key,
     storable_result,
 )
 from replan.state.usage import TokenCount
-from replan.steps.doubts import result_by, verdict_on
-from replan.steps.keys import Keys, digest_of_text
-from replan.steps.on_record import (
-    done_before,
-    failures,
-    key_of_result,
-    left_in_doubt,
-    newest_number,
-)
-from replan.steps.step_questions import StepQuestions
-from replan.steps.superstep import as_the_caller_bounds, to_its_end
+from replan.steps.doubts import doubts_in, result_by, verdict_on
+from replan.steps.on_record import digest_of_text
+from replan.steps.step_record import StepRecord
 
 logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)
@@ -67,217 +56,216 @@ LONGEST_RESULT = 200_000
 LONGEST_ERROR = 2_000
 """Characters of an error that the state keeps."""
 
-
 _NOTHING = TokenCount()
 
 
+@dataclass(frozen=True)
+class Recalled:
+    """A result that somebody recorded meanwhile."""
+
+    result: SpecialistResult
+
+
+Made = SpecialistResult | list[Question] | LedgerEntry | Recalled
+"""What came of an attempt; one of which nobody knows what it did is told by its ledger entry."""
+
+
 @dataclass
-class Tries:
-    """All tries of one step at one specialist.
+class Attempts:
+    """All attempts of one step at one specialist.
 
     Attributes:
         specialist: Who does the step.
-        context: What the specialist sees.
+        record: What is on record of it.
         limits: The run's bounds, for what the step does not say itself.
-        services: The live things.
-        emitter: Tells of the tries.
         config: The caller's configuration, for callbacks, tags and metadata.
-        questions: What the step asked a person before, and how it asks more.
-        keys: What the tries are of, and what their results answer for.
-        tried: The tries that the step has behind it, of earlier rounds and processes too.
-        before: What came of the step when it was done before.
-        on_doubt: What becomes of unsafe work that was cut off, or done before.
-        used: What all tries used.
-        number: The newest try, counted over rounds and resumptions.
-        is_recalled: Whether somebody else recorded the result, so that nothing was tried.
+        used: What all attempts used.
         part: What was made of the work where a limit of the run refused calls of it, or none.
     """
 
     specialist: SpecialistPort
-    context: ExecutionContext
+    record: StepRecord
     limits: Limits
-    services: Services
-    emitter: Emitter
     config: RunnableConfig
-    questions: StepQuestions
-    keys: Keys
-    tried: Sequence[LedgerEntry] = ()
-    before: SpecialistResult | None = None
-    on_doubt: OnDoubt = "ask"
     used: TokenCount = _NOTHING
-    number: int = field(init=False)
-    is_recalled: bool = field(init=False, default=False)
     part: SpecialistResult | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.number = newest_number(self.tried)
+        self._services, self._emitter = self.record.services, self.record.emitter
+        self._card = self.specialist.card
+        self._step = self.record.context.plan_step
         self._cause: Exception | None = None
-        self._failures = failures(self.tried, self.keys.attempt)
-        self._transcript = Transcript(
-            self.services.journal,
-            self.context.run_id,
-            self.context.idempotency_key,
-            self.on_doubt,
-        )
 
-    async def run(self) -> SpecialistResult | list[Question] | LimitHit:
-        """Try until the step succeeds, cannot be helped, or has no try left.
+    async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
+        """Try until the step succeeds, cannot be helped, or has no attempt left.
 
         Returns:
-            The result; the questions that it waits for; or the limit of the run that kept the step
-            from being done.
+            The result, new or on record; the questions that it waits for; or the limit of the run
+            that kept it from being done.
         """
-        for doubt in await self._doubts():
+        for doubt in await doubts_in(self.record, self._card) if self.record.tried else ():
             if (settled := await self._settled(doubt)) is not None:
                 return settled
-        most = max(1, self._retries + 1 - self._failures)
         try:
-            result = await with_retries(
-                self._one, lambda: self._retrying(most), is_wanted=_cannot_be_retried
-            )
-        except _Asked as asked:
-            return asked.questions
-        except _CutOff as cut_off:
-            return await self._settled(cut_off.attempt) or await self.run()
-        except _OnRecord as known:
-            self.is_recalled = True
-            return known.result
+            made = await self._one()
+            if _can_be_retried(made):
+                made = await retried(self._one, self._retrying(), made)
         except LimitReachedError as error:
-            await self._ended(self._end_at(error), describe(error))
+            await self.record.ended(self._end_at(error), describe(error))
             return LimitHit(
                 limit=error.limit,
                 value=error.value,
-                round=self.context.round,
-                specialist=self.name,
+                round=self.record.context.round,
+                specialist=self._card.name,
                 usage=self.used,
             )
-        return await self._finish(result)
+        if isinstance(made, LedgerEntry):
+            return await self._settled(made) or await self.run()
+        if isinstance(made, SpecialistResult):
+            await self.record.finished(made)
+        return made
 
-    async def _doubts(self) -> list[LedgerEntry]:
-        """The tries because of which the work may not be done unasked: cut off, or done before."""
-        cut_off = await self._cut_off_before() if self._is_unsafe else None
-        done = done_before(self.tried)
-        is_asked = done is not None and await self._is_once_only()
-        return [each for each in (cut_off, done if is_asked else None) if each is not None]
-
-    async def _cut_off_before(self) -> LedgerEntry | None:
-        """The newest try, if nobody knows what it did, and nobody has said it since."""
-        newest = self.tried[-1] if self.tried else None
-        if newest is None or newest.outcome != "failed":
-            return left_in_doubt(self.tried)
-        note = self._doubted(newest.number)
-        is_open = note in await self.services.journal.notes(self.context.run_id, note)
-        return newest if is_open else None
-
-    async def _is_once_only(self) -> bool:
-        """Whether work that was done before must not be done once more unasked."""
-        if self._is_unsafe and self.specialist.card.is_declared:
-            return True
-        # Who did a part of it, and never said that it is unsafe, is asked for the rest.
-        is_part = self.before is not None and self.before.status is ExecutionStatus.PARTIAL
-        return not is_part and (self._is_unsafe or await self._has_acted())
-
-    def _retrying(self, most: int) -> AsyncRetrying:
+    def _retrying(self) -> AsyncRetrying:
+        """The loop of all attempts, of which the first one is made."""
+        retry_wait = self._services.retry_wait
         return AsyncRetrying(
-            retry=retry_if_result(lambda result: not _cannot_be_retried(result)),
-            stop=stop_after_attempt(most),
-            wait=pause_if_busy(lambda _: self._cause, first=self.services.retry_wait, longest=30),
+            retry=retry_if_result(_can_be_retried),
+            stop=stop_after_attempt(max(1, self._retries + 1 - self.record.failures)),
+            wait=pause_if_busy(lambda _: self._cause, first=retry_wait, longest=30),
             before_sleep=self._begin_again,
             retry_error_callback=_last_result,
         )
 
-    async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
-        """Say what became of work that must not be done twice; None if it is to be done again."""
-        asker = self.questions.asker()
-        try:
-            verdict = verdict_on(
-                doubt, self.context, self.specialist.card, asker if self.on_doubt == "ask" else None
-            )
-        except Waiting:
-            return await self.questions.recorded(asker, doubt.number, self.used, self.emitter)
-        if verdict.action == "run again":
-            return None
-        if self.on_doubt == "fail" and doubt.outcome != "done":
-            # It fails, and nobody knows more of it than before.
-            note = self._doubted(doubt.number)
-            await self.services.journal.note(self.context.run_id, note, value=True)
-        self._attempt = Attempt(**{name: getattr(doubt, name) for name in Attempt.model_fields})
-        before = self.before.text if self.before and doubt.outcome == "done" else ""
-        result = result_by(verdict, before)
-        return await self._finish(self._completed(result, 0.0))
-
-    async def _finish(self, result: SpecialistResult) -> SpecialistResult:
-        """Put the final result of the step on record, as what came of the newest try."""
-        # On record before anybody sees it: LangGraph writes a node's update in the background.
-        if self._transcript.has_acted:
-            await self.services.journal.note(self.context.run_id, self._acted, value=True)
-        await self.services.journal.finished(
-            self._attempt, result, self.services.clock(), key_of_result(self.keys, result)
-        )
-        # What failed may be opened again: its calls of tools are not made twice then.
-        await (self._transcript.restart() if result.is_failed else self._transcript.close())
-        return result
-
-    async def _has_acted(self) -> bool:
-        """Whether the work called tools that must not be called twice, when it was done before."""
-        return self._acted in await self.services.journal.notes(self.context.run_id, self._acted)
-
-    @property
-    def _acted(self) -> str:
-        return ACTED + result_key(self.context.plan_step.id, self.name)
-
-    def _doubted(self, number: int) -> str:
-        return f"{DOUBTED}{result_key(self.context.plan_step.id, self.name)}/{number}"
+    async def _begin_again(self, state: RetryCallState) -> None:
+        await self.record.failed(_last_result(state).error)
 
     @property
     def _retries(self) -> int:
-        """Tries beside the first; what was declared unsafe has none unless its step says so."""
-        step, card = self.context.plan_step, self.specialist.card
-        if step.max_retries is not None:
-            return min(step.max_retries, MOST_RETRIES)
-        is_declared_unsafe = self._is_unsafe and card.is_declared
-        return 0 if is_declared_unsafe else min(self.limits.step_retries, MOST_RETRIES)
+        """Attempts beside the first; declared unsafe work has none unless its step says so."""
+        asked = self._step.max_retries
+        if asked is None:
+            is_once_only = self._is_unsafe and self._card.is_declared
+            asked = 0 if is_once_only else self.limits.step_retries
+        return min(asked, MOST_RETRIES)
+
+    async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
+        """Say what became of work that must not be done twice; None if it is to be done again."""
+        record, asker = self.record, self.record.asker()
+        is_asked = record.on_doubt == "ask"
+        try:
+            verdict = verdict_on(doubt, record.context, self._card, asker if is_asked else None)
+        except Waiting:
+            return await record.asked(asker, doubt.number, self.used)
+        if verdict.action == "run again":
+            return None
+        was_done = doubt.outcome == "done"
+        if record.on_doubt == "fail" and not was_done:
+            # It fails, and nobody knows more of it than before.
+            await record.doubt(doubt)
+        before = record.before.text if record.before and was_done else ""
+        result = self._completed(result_by(verdict, before), 0.0)
+        await record.finished(result, doubt)
+        return result
 
     @property
     def _is_unsafe(self) -> bool:
-        return self.specialist.card.effects == "unsafe"
+        return self._card.effects == "unsafe"
 
     def _end_at(self, limit: LimitReachedError) -> AttemptOutcome:
-        """How a try ended at a limit of the run: by an error of its own, or in the middle."""
-        is_undeclared = self._is_unsafe and not self.specialist.card.is_declared
+        """How an attempt ended at a limit of the run: by an error of its own, or in the middle."""
+        is_undeclared = self._is_unsafe and not self._card.is_declared
         return "failed" if is_undeclared and not was_cut_off(limit) else "cancelled"
 
-    async def _one(self) -> SpecialistResult:
-        """Make one try; everything but a question to the user and a cancellation is a result."""
-        await self._begin()
-        self._cause = None
-        meter, asker = self._meter(), self.questions.asker()
+    async def _one(self) -> Made:
+        """Make one attempt; a question to the user and a cancellation are no result."""
+        known = await self.record.begin()
+        if known is not None:
+            return Recalled(known)
+        meter, asker = self._meter(), self.record.asker()
         started = time.monotonic()
         try:
-            with asker, within(self.services.folders):
-                result = await self._within_limits(meter)
-        except Waiting:
-            result = None
-        except (asyncio.CancelledError, GraphDrained):
-            await self._ended("cancelled")
-            raise
-        except GraphBubbleUp:
-            await self._ended("waiting")
-            raise
-        except StorageError:
-            raise
-        except Exception as error:
-            self._cause = reason = await self._limit_behind(error, meter) or error
-            logger.warning("attempt failed", exc_info=error, extra=self._about)
-            if self._is_unsafe and was_cut_off(reason) and not asker.asked:
-                raise await self._cut_off(reason) from error
-            result = _failure(reason)
+            result = await self._made(meter, asker)
         finally:
             self.used += meter.count
         if result is None or asker.asked:
             # A question that was asked is asked, even if the code around it made a failure of it.
-            raise _Asked(await self._waiting(asker))
+            asked = await self.record.asked(asker, self.record.number, self.used)
+            await self.record.ended("waiting")
+            return asked
+        if isinstance(result, LedgerEntry):
+            return result
         return self._or_part(self._completed(result, time.monotonic() - started), meter.refused)
+
+    async def _made(self, meter: Meter, asker: Asker) -> SpecialistResult | LedgerEntry | None:
+        self._cause = None
+        try:
+            with asker:
+                return await self._within_limits(meter)
+        except Waiting:
+            return None
+        except (asyncio.CancelledError, GraphDrained):
+            await self.record.ended("cancelled")
+            raise
+        except GraphBubbleUp:
+            await self.record.ended("waiting")
+            raise
+        except StorageError:
+            raise
+        except Exception as error:
+            self._cause = reason = self._limit_behind(error, meter) or error
+            about = {"run_id": self.record.context.run_id, **self.record.names}
+            logger.warning("attempt failed", exc_info=error, extra=about)
+            if self._is_unsafe and was_cut_off(reason) and not asker.asked:
+                return await self.record.cut_off(reason)
+            return _failure(reason)
+
+    def _meter(self) -> Meter:
+        names = self.record.names
+
+        def tell(text: str) -> None:
+            self._emitter.stream(SpecialistToken, **names, text=text)
+
+        is_heard = stream_is_heard(self._emitter.write, self.config)
+        is_heard = is_heard or self._emitter.hooks.hears_tokens
+        return Meter(
+            self._account,
+            step_scopes(self.limits, self._services, self._card.name, self._step.id),
+            new_id=self._services.new_id,
+            prices=self._services.prices,
+            on_token=tell if is_heard else None,
+        )
+
+    @property
+    def _account(self) -> Account:
+        return self._services.accounts.of(self._services.journal, self.record.context.run_id)
+
+    async def _within_limits(self, meter: Meter) -> SpecialistResult:
+        """Make the attempt within its time and with the calls that it may make."""
+        async with meter:
+            seconds = self._step.timeout or self.limits.step_timeout
+            return await in_time(partial(self._call, meter), meter, seconds)
+
+    async def _call(self, meter: Meter) -> SpecialistResult:
+        """Run the specialist, in a task of its own: what stands in its context ends with it."""
+        context = self.record.context
+        if context.attempt != self.record.number:
+            context = context.replace(attempt=self.record.number)
+        key = {"idempotency_key": context.idempotency_key}
+        metered = with_handlers(self.config, [meter.handler], metadata=key)
+        config = config_inside(metered, RunSettings)
+        # What runs without being handed the configuration finds it here.
+        inherited_config.set(config)
+        folders_at_work.set(self._services.folders)
+        transcript_at_work.set(self.record.transcript)
+        try:
+            given = await self.specialist.run(context, config)
+            return storable_result(SpecialistResult.model_validate(given))
+        except SystemExit as error:
+            raise RuntimeError(f"it tried to end the process (exit {error.code})") from error
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            raise RuntimeError(describe(error)) from error
 
     def _or_part(
         self, result: SpecialistResult, limit: LimitReachedError | None
@@ -285,7 +273,7 @@ class Tries:
         """Mark what was made of work whose calls a limit refused: an inner run ends with a part.
 
         Raises:
-            LimitReachedError: It is one of the run, which ends all tries.
+            LimitReachedError: It is one of the run, which ends all attempts.
         """
         if limit is None or result.is_failed:
             return result
@@ -297,11 +285,11 @@ class Tries:
         self.part = result.replace(status=ExecutionStatus.PARTIAL, usage=_NOTHING)
         raise limit
 
-    async def _limit_behind(self, error: Exception, meter: Meter) -> LimitReachedError | None:
-        """The limit that a try failed at, told; the work may have made another error of it.
+    def _limit_behind(self, error: Exception, meter: Meter) -> LimitReachedError | None:
+        """The limit that an attempt failed at, told; the work may have made another error of it.
 
         Raises:
-            LimitReachedError: It is one of the run, which ends all tries.
+            LimitReachedError: It is one of the run, which ends all attempts.
         """
         limit = error if isinstance(error, LimitReachedError) else meter.refused
         if limit is None:
@@ -312,177 +300,39 @@ class Tries:
         return limit
 
     def _tell(self, limit: LimitReachedError) -> None:
-        self.emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
-
-    async def _begin(self) -> None:
-        self.number += 1
-        self._attempt = Attempt(
-            run_id=self.context.run_id,
-            step_id=self.context.plan_step.id,
-            specialist=self.name,
-            number=self.number,
-            key=self.keys.attempt,
-            started_at=self.services.clock(),
-            idempotency_key=self.context.idempotency_key,
-        )
-        known = await self.services.journal.started(self._attempt, self.keys.result)
-        if known is not None:
-            raise _OnRecord(known)
-        self.emitter.stream(SpecialistInvoked, **self._names, task=self.context.task_description)
-
-    async def _ended(self, outcome: AttemptOutcome, error: str = "") -> None:
-        await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
-
-    async def _cut_off(self, error: Exception) -> "_CutOff":
-        """Record that a try was stopped in the middle, and that nobody knows what it did."""
-        await self._ended("cancelled", describe(error))
-        fields = {name: getattr(self._attempt, name) for name in Attempt.model_fields}
-        return _CutOff(LedgerEntry(**fields, outcome="cancelled", error=describe(error)))
-
-    async def _waiting(self, asker: Asker) -> list[Question]:
-        """Record that a try ended with questions."""
-        asked = await self.questions.recorded(asker, self.number, self.used, self.emitter)
-        await self._ended("waiting")
-        return asked
-
-    @property
-    def name(self) -> str:
-        """The specialist's name."""
-        return self.specialist.card.name
-
-    async def _call(self, meter: Meter) -> SpecialistResult:
-        if self.context.attempt != self.number:
-            self.context = self.context.replace(attempt=self.number)
-        context = self.context
-        key = {"idempotency_key": context.idempotency_key}
-        metered = with_handlers(self.config, [meter.handler], metadata=key)
-        config = as_the_caller_bounds(to_its_end(metered))
-        # What runs without being handed the configuration finds it here.
-        token = inherited_config.set(config)
-        try:
-            with self._transcript.at_work(self.number):
-                given = await self.specialist.run(context, config)
-                return storable_result(SpecialistResult.model_validate(given))
-        except SystemExit as error:
-            raise RuntimeError(f"it tried to end the process (exit {error.code})") from error
-        except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            raise RuntimeError(describe(error)) from error
-        finally:
-            inherited_config.reset(token)
-
-    async def _within_limits(self, meter: Meter) -> SpecialistResult:
-        """Make the try within its time and with the calls that it may make."""
-        async with meter:
-            seconds = self.context.plan_step.timeout or self.limits.step_timeout
-            work = partial(self._call, meter)
-            return await in_time(work, self._account, meter, seconds)
+        self._emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
 
     def _completed(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
-        """Fill in what the specialist left out, and cut what is too long to be kept."""
         failed = result.status is ExecutionStatus.FAILED
         if len(result.text) > LONGEST_RESULT:
             text = within_budget(result.text, LONGEST_RESULT)
             result = result.replace(result=AIMessage(text, id=result.result and result.result.id))
+        record = self.record
+        error = result.error or (result.text or "no reason given" if failed else "")
         return result.replace(
-            specialist_name=self.name,
-            step_id=self.context.plan_step.id,
-            round=self.context.round,
-            retry_count=self._failures,
+            specialist_name=self._card.name,
+            step_id=self._step.id,
+            round=record.context.round,
+            retry_count=record.failures,
             duration=result.duration or seconds,
             usage=self.used,
             confidence=0.0 if failed else result.confidence,
-            made_of=MadeOf(inputs=dict(self.keys.inputs), text=digest_of_text(result.text)),
-            error=within_budget(
-                without_secrets(
-                    result.error or (result.text or "no reason given" if failed else "")
-                ),
-                LONGEST_ERROR,
-            ),
+            made_of=MadeOf(inputs=dict(record.keys.inputs), text=digest_of_text(result.text)),
+            error=within_budget(without_secrets(error), LONGEST_ERROR),
         )
-
-    def _meter(self) -> Meter:
-        names = self._names
-
-        def tell(text: str) -> None:
-            self.emitter.stream(SpecialistToken, **names, text=text)
-
-        is_heard = stream_is_heard(self.emitter.write, self.config)
-        is_heard = is_heard or self.emitter.hooks.hears_tokens
-        step = self.context.plan_step.id
-        return Meter(
-            self._account,
-            step_scopes(self.limits, self.services, self.name, step),
-            new_id=self.services.new_id,
-            prices=self.services.prices,
-            on_token=tell if is_heard else None,
-        )
-
-    @property
-    def _account(self) -> Account:
-        return self.services.accounts.of(self.services.journal, self.context.run_id)
-
-    async def _begin_again(self, state: RetryCallState) -> None:
-        """Account for a try that failed, before the next one."""
-        result = _last_result(state)
-        self._failures += 1
-        await self._ended("failed", result.error)
-        await self._transcript.restart()
-        self.emitter.stream(SpecialistRetried, **self._names, error=result.error)
-
-    @property
-    def _about(self) -> dict[str, object]:
-        """The fields of a record of the log."""
-        return {"run_id": self.context.run_id, **self._names}
-
-    @property
-    def _names(self) -> dict[str, object]:
-        return {
-            "step_id": self.context.plan_step.id,
-            "specialist": self.name,
-            "attempt": self.number,
-        }
-
-
-class _Asked(Exception):  # noqa: N818 - it ends the tries, and is no error
-    """A try ended with questions, which are on record."""
-
-    def __init__(self, questions: list[Question]) -> None:
-        self.questions = questions
-        super().__init__()
-
-
-class _CutOff(Exception):  # noqa: N818 - what it did is not known, so it is no error
-    """The time of a try was over, and it must not be made again unasked."""
-
-    def __init__(self, attempt: LedgerEntry) -> None:
-        self.attempt = attempt
-        super().__init__()
-
-
-class _OnRecord(Exception):  # noqa: N818 - it ends the tries, and is no error
-    """Somebody has recorded the result of the step meanwhile."""
-
-    def __init__(self, result: SpecialistResult) -> None:
-        self.result = result
-        super().__init__()
 
 
 def _failure(error: Exception) -> SpecialistResult:
     return SpecialistResult(
-        status=ExecutionStatus.FAILED,
-        error=describe(error),
-        confidence=0.0,
-        retry=can_pass(error),
+        status=ExecutionStatus.FAILED, error=describe(error), confidence=0.0, retry=can_pass(error)
     )
 
 
-def _cannot_be_retried(result: SpecialistResult) -> bool:
-    return result.status is not ExecutionStatus.FAILED or not result.retry
+def _can_be_retried(made: Made) -> bool:
+    return isinstance(made, SpecialistResult) and made.is_failed and made.retry
 
 
 def _last_result(state: RetryCallState) -> SpecialistResult:
     if state.outcome is None:
-        raise RuntimeError("a retry loop ended without a try")
+        raise RuntimeError("a retry loop ended without an attempt")
     return state.outcome.result()

@@ -3,6 +3,10 @@
 LangGraph ends a super-step only when its slowest task ends. So a round sends every unfinished
 step at once, and the order between them is kept here, in the memory of the one process that runs
 the round. Truth is the journal and the state: a board that is lost is only filled again.
+
+`Send` gives a task its argument instead of the state. Plan, messages and results in every argument
+would be stored once per step, so the board reads the channels of the super-step, as LangGraph's
+tool node does. Should a version of LangGraph not let it, the whole state is sent, and works, too.
 """
 
 import asyncio
@@ -10,23 +14,63 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal
+from typing import Literal, NotRequired, TypedDict, cast
 from weakref import WeakValueDictionary
 
+from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
+from replan.langgraph_inside.tasks import can_read_state, read_state as read_channels
 from replan.memory.conversation import conversation_of
-from replan.plan.model import PlanStep
+from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.journal import Journal, LedgerEntry
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.results import SpecialistResult
+from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.on_record import OnRecord
+
+_READ = (
+    "messages",
+    "run_id",
+    "settings",
+    "current_round",
+    "current_plan",
+    "current_thinking_result",
+    "current_specialist_results",
+    "kept_results",
+    "generations",
+    "questions",
+    "dispatched",
+)
 
 QUESTIONS = "question/"
 """What the notes of a run begin with that hold questions; the question's key follows."""
 
 Outcome = SpecialistResult | Literal["skipped"] | None
 """What came of a seat: a result, a condition that does not hold, or nothing in this round."""
+
+
+class Sent(TypedDict):
+    """The argument of a task: ids, and the state only where it cannot be read otherwise."""
+
+    run_id: str
+    step_id: int
+    specialist: str
+    state: NotRequired[EnhancedState]
+
+
+def argument(assignment: Assignment, state: EnhancedState, config: RunnableConfig) -> Sent:
+    sent = Sent(
+        run_id=state.get("run_id", ""), step_id=assignment.step_id, specialist=assignment.specialist
+    )
+    if not can_read_state(config):
+        sent["state"] = state
+    return sent
+
+
+def read_state(sent: Sent, config: RunnableConfig) -> EnhancedState:
+    if "state" in sent:
+        return sent["state"]
+    return cast(EnhancedState, read_channels(config, _READ))
 
 
 class Slots:
@@ -42,7 +86,6 @@ class Slots:
         return _Place(self, priority)
 
     async def acquire(self, priority: int) -> None:
-        """Wait for a place."""
         if self._free:
             self._free -= 1
             return
@@ -57,7 +100,6 @@ class Slots:
             raise
 
     def release(self) -> None:
-        """Give a place to the next who waits."""
         while self._waiting:
             turn = heapq.heappop(self._waiting)[2]
             if not turn.done():
@@ -85,6 +127,8 @@ class Board:
 
     Attributes:
         state: What the round began with, read once for all its tasks.
+        round: Its number.
+        sent: Whom each step was sent to.
         conversation: What of the conversation its specialists see.
         slots: Bounds the steps that run at the same time.
         questions: The numbers of the run's next questions.
@@ -92,9 +136,9 @@ class Board:
     """
 
     def __init__(self, state: EnhancedState, max_concurrency: int | None = None) -> None:
-        self.state = state
+        self.read(state)
         self.conversation = conversation_of(state)
-        at_once = settings_of(state).limits.max_parallel_steps
+        at_once = self.settings.limits.max_parallel_steps
         self.slots = Slots(min(at_once, max_concurrency or at_once))
         self.questions = count(len(state.get("questions", {})) + 1)
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
@@ -106,9 +150,27 @@ class Board:
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
 
+    def read(self, state: EnhancedState) -> None:
+        """Take the state of the round; whoever goes on with one may have other settings."""
+        self.state = state
+        self.settings = settings_of(state)
+        self._plan = state.get("current_plan") or TaskPlan()
+        self._steps = {step.id: step for step in self._plan.steps}
+        self.round = state.get("current_round", 1)
+        self.sent: dict[int, list[Assignment]] = {}
+        for assignment in state.get("dispatched", []):
+            self.sent.setdefault(assignment.step_id, []).append(assignment)
+
+    def step(self, step_id: int) -> PlanStep:
+        """Find a step of the round's plan.
+
+        Raises:
+            UnknownStepError: No step has this id.
+        """
+        return self._steps.get(step_id) or self._plan.step(step_id)
+
     @property
     def is_taken(self) -> bool:
-        """Whether somebody has a seat."""
         return self._seated > 0
 
     def seat(self, key: str) -> "_Seat":
@@ -116,12 +178,10 @@ class Board:
         return _Seat(self, key)
 
     def sit(self, key: str) -> None:
-        """Take a seat."""
         self._seats[key] = asyncio.get_running_loop().create_future()
         self._seated += 1
 
     def leave(self, key: str) -> None:
-        """Leave a seat."""
         self.publish(key, None)
         self._seated -= 1
         if not self._seated:
@@ -145,7 +205,7 @@ class Board:
         return self._recorded
 
     async def tried(self, journal: Journal, run_id: str) -> Sequence[LedgerEntry]:
-        """The tries that the ledger has of this run, read once a round."""
+        """The attempts that the ledger has of this run, read once a round."""
         if self._ledger is None:
             async with self._recalling:
                 if self._ledger is None:
@@ -171,8 +231,26 @@ class Board:
         self._show(key, result)
 
     def published(self) -> Sequence[SpecialistResult]:
-        """The results that this round has brought so far."""
         return self._fresh
+
+    def refused(self, key: str) -> Outcome:
+        """The failure of a step that nobody does: the state has it since the round began."""
+        result = self.state.get("current_specialist_results", {}).get(key)
+        return None if result is None or result.round != self.round else result
+
+    async def is_halted(self, journal: Journal) -> bool:
+        """Whether nothing more may start in this round: a wish to revise, a failure that halts."""
+        recorded = (await self.recall(journal, self.state)).known
+        # Steps that nobody does have failed before anything of the round began.
+        stated = self.state.get("current_specialist_results", {})
+        known = (
+            each for each in (*recorded.values(), *stated.values()) if each.round == self.round
+        )
+        halts = self.settings.on_failure == "halt"
+        return any(
+            each.replan_needed or (halts and each.status is not ExecutionStatus.SUCCESS)
+            for each in (*self._fresh, *known)
+        )
 
     def _show(self, key: str, outcome: Outcome) -> bool:
         """Settle a seat; tell whether this was the first word."""
@@ -214,6 +292,5 @@ class Boards:
             board = Board(read_state(), max_concurrency)
             self._boards[run_id, checkpoint_id] = board
         elif not board.is_taken:
-            # Whoever goes on with a round that was left may have other settings.
-            board.state = read_state()
+            board.read(read_state())
         return board

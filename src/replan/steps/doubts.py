@@ -10,15 +10,42 @@ from replan.ports.journal import LedgerEntry
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.state.verdicts import Verdict, ask_what_became_of, ask_whether_again
+from replan.steps.on_record import done_before, left_in_doubt
+from replan.steps.step_record import StepRecord
+
+
+async def doubts_in(record: StepRecord, card: SpecialistCard) -> list[LedgerEntry]:
+    """The attempts because of which the work may not be done unasked: cut off, or done before."""
+    cut_off = await _cut_off_before(record) if card.effects == "unsafe" else None
+    done = done_before(record.tried)
+    is_asked = done is not None and await _is_once_only(record, card)
+    return [each for each in (cut_off, done if is_asked else None) if each is not None]
+
+
+async def _cut_off_before(record: StepRecord) -> LedgerEntry | None:
+    """The newest attempt, if nobody knows what it did, and nobody has said it since."""
+    newest = record.tried[-1] if record.tried else None
+    if newest is None or newest.outcome != "failed":
+        return left_in_doubt(record.tried)
+    return newest if await record.is_doubted(newest) else None
+
+
+async def _is_once_only(record: StepRecord, card: SpecialistCard) -> bool:
+    is_unsafe = card.effects == "unsafe"
+    if is_unsafe and card.is_declared:
+        return True
+    # Who did a part of it, and never said that it is unsafe, is asked for the rest.
+    is_part = record.before is not None and record.before.status is ExecutionStatus.PARTIAL
+    return not is_part and (is_unsafe or await record.has_acted())
 
 
 def verdict_on(
     tried: LedgerEntry, context: ExecutionContext, card: SpecialistCard, asker: Asker | None
 ) -> Verdict:
-    """What is to become of work that a try may have done, or has done.
+    """What is to become of work that an attempt may have done, or has done.
 
     Args:
-        tried: The try.
+        tried: The attempt.
         context: The work as it would be done now.
         card: Who does it.
         asker: Asks a person; None where nobody is asked, and the work fails.

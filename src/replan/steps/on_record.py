@@ -1,5 +1,7 @@
 """What the journal has of the steps of a round: a record answers for the very same work."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -9,10 +11,79 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.ports.journal import UNKNOWN_ENDS, LedgerEntry
 from replan.state.enhanced import EnhancedState
-from replan.state.generations import FIRST
+from replan.state.generations import FIRST, Generation
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
-from replan.steps.keys import Keys, former_key, keys_of
 from replan.steps.outcomes import inputs_of, results_in, settled
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a step at a specialist, with the inputs that it has now.
+
+    How a step is run (timeout, retries, priority, writes) changes nothing that was done, so it
+    stands in neither the result's key nor the services'; but what failed under it may succeed
+    otherwise, so it stands in the attempt's.
+
+    Attributes:
+        result: What a success on record answers for: the work in this generation.
+        attempt: What a failure on record answers for: the same, run in this way.
+        idempotency: What services are handed: the work, whatever became of earlier attempts.
+        inputs: The digests of the inputs, by the steps that gave them.
+    """
+
+    result: str
+    attempt: str
+    idempotency: str
+    inputs: Mapping[int, str]
+
+
+def keys_of(
+    run_id: str,
+    step: PlanStep,
+    specialist: str,
+    inputs: Mapping[int, str],
+    generation: Generation = FIRST,
+) -> Keys:
+    """Give the keys of a step at a specialist.
+
+    Args:
+        run_id: The run.
+        step: The step.
+        specialist: Who does it.
+        inputs: What the step is given by those that it waits for, by their ids.
+        generation: How often it was settled before.
+    """
+    given = [(step_id, digest_of_text(text)) for step_id, text in sorted(inputs.items())]
+    asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
+    work = _digest(*asked, given)
+    how = (step.timeout, step.max_retries, step.priority, step.writes)
+    return Keys(
+        result=_digest("result", work, generation.settled),
+        attempt=_digest("attempt", work, generation.settled, how),
+        idempotency=_digest("idempotency", work, generation.done),
+        inputs=dict(given),
+    )
+
+
+def former_key(run_id: str, step: PlanStep, specialist: str) -> str:
+    """The one key that a step had before it had inputs and generations.
+
+    Rows of runs that began then have it, and their services know it.
+    """
+    asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
+    return _digest(*asked, step.dependencies)
+
+
+_encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(_encode(parts).encode()).hexdigest()[:32]
+
+
+def digest_of_text(text: str) -> str:
+    # Half a character is stored as a question mark, and must not change the key by that.
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -90,7 +161,6 @@ def as_first_known(
 
 
 def key_of_result(keys: Keys, result: SpecialistResult) -> str:
-    """What a result answers for, once it is on record."""
     return keys.result if _is_done(result) else keys.attempt
 
 
@@ -136,30 +206,28 @@ def _found(
     return recorded.answer(state, step, sent.specialist, inputs)
 
 
-def tries_of(
+def attempts_of(
     ledger: Sequence[LedgerEntry], step_id: int, specialist: str
 ) -> tuple[LedgerEntry, ...]:
-    """The tries of a step at a specialist, the newest last."""
+    """The attempts of a step at a specialist, the newest last."""
     own = (entry for entry in ledger if (entry.step_id, entry.specialist) == (step_id, specialist))
     return tuple(sorted(own, key=lambda entry: entry.number))
 
 
 def newest_number(tried: Sequence[LedgerEntry]) -> int:
-    """The number of the newest try; 0 before the first."""
     return max((entry.number for entry in tried), default=0)
 
 
 def failures(tried: Sequence[LedgerEntry], key: str) -> int:
-    """How many tries of the very same work failed."""
     return sum(entry.outcome == "failed" and entry.key == key for entry in tried)
 
 
 def done_before(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The newest try that had its effect; of work that is to be done again, if there is one."""
+    """The newest attempt that had its effect; of work that is to be done again, if there is one."""
     return next((entry for entry in reversed(tried) if entry.outcome == "done"), None)
 
 
 def left_in_doubt(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The newest try, if nobody knows what it did: the process ended, or it was cancelled."""
+    """The newest attempt, if nobody knows what it did: the process ended, or it was cancelled."""
     newest = tried[-1] if tried else None
     return newest if newest is not None and newest.outcome in UNKNOWN_ENDS else None

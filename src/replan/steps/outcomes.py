@@ -1,11 +1,13 @@
-"""What came of a step, and what it gives to those that wait for it."""
+"""What came of a step, what it gives to those that wait for it, and the digest of a round."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from langchain_core.messages import AIMessage
+
 from replan.plan.model import PlanStep, StepStatus
-from replan.plan.statuses import step_outcome
+from replan.plan.statuses import excerpt, step_outcome
 from replan.state.enhanced import EnhancedState
-from replan.state.results import ExecutionStatus, SpecialistResult
+from replan.state.results import CollectedResults, ExecutionStatus, SpecialistResult
 
 
 def status_of(results: Iterable[SpecialistResult]) -> StepStatus:
@@ -80,3 +82,37 @@ def _given_by(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
     # Where a person settled it otherwise, the results are of earlier attempts.
     whole = joined_texts(own) if status_of(own) is step.status else ""
     return whole or step.result
+
+
+def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
+    """Divide results into successes and all others, with texts cut to excerpts."""
+    succeeded = {k for k, result in results.items() if result.status is ExecutionStatus.SUCCESS}
+    return CollectedResults(
+        results={key: _digest(result) for key, result in results.items()},
+        successful_results=tuple(key for key in results if key in succeeded),
+        failed_results=tuple(key for key in results if key not in succeeded),
+        summary=generate_result_summary(results),
+    )
+
+
+def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
+    return "\n".join(
+        f"- {key}: {_how(result)}, confidence {result.confidence:g}: "
+        f"{_first_line(result.error or result.text)}"
+        for key, result in results.items()
+    )
+
+
+def _digest(result: SpecialistResult) -> SpecialistResult:
+    text = excerpt(result.text)
+    if result.result is None or text == result.text:
+        return result
+    return result.replace(result=AIMessage(text, id=result.result.id))
+
+
+def _how(result: SpecialistResult) -> str:
+    return f"{result.status.value}, not whole" if result.cut else result.status.value
+
+
+def _first_line(text: str) -> str:
+    return excerpt(text.strip().partition("\n")[0], 200)

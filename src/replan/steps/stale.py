@@ -7,7 +7,7 @@ from replan.plan.order import run_order
 from replan.plan.rerun import Rerun
 from replan.state.enhanced import EnhancedState
 from replan.state.results import MadeOf, SpecialistResult
-from replan.steps.keys import digest_of_text
+from replan.steps.on_record import digest_of_text
 from replan.steps.outcomes import inputs_of, own_results, results_in, status_of
 
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)

@@ -26,15 +26,6 @@ class Chats:
         self._chats: dict[str | int, Chat] = {}
 
     def of(self, model: Any, field: str = "model") -> "Chat":
-        """The chat of a model or of a model's name.
-
-        Args:
-            model: A chat model or a name.
-            field: Whose it is.
-
-        Raises:
-            ConfigurationError: It cannot be built.
-        """
         key = model if isinstance(model, str) else id(model)
         if key not in self._chats:
             self._chats[key] = self._chat(model, field)

@@ -67,7 +67,6 @@ def _around(info: ValidationInfo) -> Surroundings | None:
 
 
 def meant(name: str, known: Iterable[str], else_: str) -> str:
-    """Say which of the known names a wrong one seems to be."""
     near = get_close_matches(name, [*known], 1)
     return f"Did you mean {near[0]}?" if near else else_
 
@@ -75,8 +74,6 @@ def meant(name: str, known: Iterable[str], else_: str) -> str:
 def name_like(
     pattern: str, reason: str, fix: str, taken: Callable[[], Iterable[str]] = tuple
 ) -> Callable[[str], str]:
-    """Make the check of a name."""
-
     def checked(name: str) -> str:
         if name in taken() or not re.fullmatch(pattern, name):
             raise refused("bad_name", reason, fix)
@@ -86,7 +83,6 @@ def name_like(
 
 
 def sentence(text: str) -> str:
-    """Refuse a blank text."""
     if not text.strip():
         raise refused(
             "empty",
@@ -97,7 +93,6 @@ def sentence(text: str) -> str:
 
 
 def open_field(name: str) -> str:
-    """Refuse what no team can open."""
     if name not in CAN_BE_OPENED:
         known = sorted(CAN_BE_OPENED)
         fix = meant(name, known, f"Use some of: {', '.join(known)}.")
@@ -131,13 +126,11 @@ def model(given: object, info: ValidationInfo) -> object:
 
 
 def prompt(given: object, info: ValidationInfo) -> object:
-    """Read the file of a prompt."""
     around = _around(info)
     return given if around is None else prompt_text(given, around.folder)
 
 
 def function(given: object, info: ValidationInfo) -> object:
-    """Take a function, or in a file its name."""
     found = _named(given, info)
     if not callable(found) or hasattr(found, "ainvoke"):
         raise _not_callable(found, "Give a function.")
@@ -179,7 +172,6 @@ def output_type(given: object, info: ValidationInfo) -> object:
 
 
 def callback(given: object, info: ValidationInfo) -> object:
-    """Take an object with some of the hooks."""
     from replan.events import callbacks  # noqa: PLC0415 - few teams have some
 
     found = _named(given, info)
@@ -228,7 +220,6 @@ def _ready(given: object, around: Surroundings | None) -> object:
 
 
 def server(url: str) -> str:
-    """Refuse what is no address."""
     if not re.match(r"https?://[^\s/]", url):
         fix = "Write it with http:// or https://, as in http://127.0.0.1:8000/v1."
         raise refused("bad_url", "This is not the address of a server.", fix)

@@ -1,7 +1,9 @@
 """What a team file holds: a team, and models with names of its own."""
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self, cast
 
 from pydantic import ConfigDict, Field, PrivateAttr
 
@@ -63,3 +65,37 @@ class FileTeam(Team):
     def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
         """Give the error for what was found when it was built, with the places in its file."""
         return self._origin.refusal(mistakes) if self._origin else super().refusal(mistakes)
+
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_NONE = {"type": "null"}
+
+
+def team_schema() -> dict[str, Any]:
+    """Give the JSON schema (draft 2020-12) that team files keep."""
+    schema = FileTeam.model_json_schema()
+    for definition in (schema, *schema["$defs"].values()):
+        definition["title"] = f"Replan {definition['title'].removeprefix('File').lower()}"
+        for field in definition["properties"].values():
+            _without_none(field)
+    return {"$schema": _DIALECT, **schema}
+
+
+def _without_none(field: dict[str, Any]) -> None:
+    if field.get("default", ...) is None:
+        del field["default"]
+    kinds = cast("list[dict[str, Any]]", field.get("anyOf", []))
+    if _NONE in kinds:
+        (kind,) = (each for each in kinds if each != _NONE)
+        del field["anyOf"]
+        field.update(kind)
+
+
+SCHEMA_NAME = "team.schema.json"
+DEFAULT_TEAM = Path(__file__).with_name("default_team.yaml")
+"""The team where none is named."""
+
+
+def starter_team() -> str:
+    """Give a commented team file that works as it is, and names `team.schema.json` beside it."""
+    return files("replan.team").joinpath("starter_team.yaml").read_text("utf-8")

@@ -1,6 +1,5 @@
 """Find keys that stand in a team file, and show values without them."""
 
-import re
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -13,19 +12,10 @@ FIX = (
     "Put the key in an environment variable and name that one: api_key_env: OPENAI_API_KEY. "
     "A key that was shared in a file should be replaced."
 )
-_NAME = re.compile(
-    r"(?:^|_)(?:api_?keys?|keys?|tokens?|secrets?|passw(?:or)?d|credentials?)$", re.IGNORECASE
-)
 _LONGEST = 60
 
 
-def names_secret(name: str) -> bool:
-    """Whether a field of this name is meant to hold a key, a token or a password."""
-    return _NAME.search(name) is not None
-
-
 def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
-    """Where in a value something looks like a key."""
     if isinstance(value, dict):
         for name, inner in cast("dict[str, Any]", value).items():
             yield from keys_in(inner, (*where, name))

@@ -10,8 +10,9 @@ from pydantic_core import ErrorDetails
 from replan.errors import ConfigurationError
 from replan.secrets.known import MASK
 from replan.secrets.shapes import holds_key
+from replan.secrets.sources import holds_secret
 from replan.team.fields import meant
-from replan.team.keys import FIX, names_secret
+from replan.team.keys import FIX
 from replan.team.yaml_source import Where, field_path
 from replan.values import texts_of
 
@@ -60,13 +61,11 @@ def path_of(where: Where) -> str:
 
 
 def found_in(error: ValidationError, kind: type[BaseModel]) -> Iterator[Found]:
-    """Tell what pydantic found in the fields of a team."""
     for each in error.errors(include_url=False):
         yield _found(each, kind)
 
 
 def told_of(error: ValidationError, kind: type[BaseModel]) -> Iterator[ConfigurationError]:
-    """Tell it as errors of the configuration, one for each field."""
     fields = {path_of(each.where): each for each in reversed([*found_in(error, kind)])}
     for field, each in reversed(fields.items()):
         problem = f"{each.reason[:1].lower()}{each.reason[1:].rstrip('.')}"
@@ -87,7 +86,6 @@ def _found(error: ErrorDetails, kind: type[BaseModel]) -> Found:
 
 
 def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
-    """The code, the reason and the fix."""
     context = error.get("ctx", {})
     if "fix" in context:
         return error["type"], context["reason"], context["fix"]
@@ -98,9 +96,8 @@ def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
 
 
 def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
-    """Tell of a field that there is not, with the nearest one that there is."""
     name = str(where[-1])
-    if names_secret(name):
+    if holds_secret(name):
         reason = "A key must not stand in a team."
         return Found(where, "literal_secret", reason, FIX, MASK, in_name=True)
     known = list(_model_at(where[:-1], kind).model_fields)
@@ -117,7 +114,6 @@ def _purpose(where: Where, kind: type[BaseModel]) -> str:
 
 
 def _model_at(where: Where, kind: type[BaseModel]) -> type[BaseModel]:
-    """The model whose fields stand at a place."""
     for part in where:
         field = kind.model_fields.get(str(part))
         kind = (_model_in(field.annotation) if field else None) or kind

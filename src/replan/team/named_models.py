@@ -31,12 +31,7 @@ class TeamModels:
     base_url: str | None = None
 
     def chat_model(self, name: str) -> BaseChatModel:
-        """Give the model for a name under `models`, or for a name such as `openai:gpt-...`.
-
-        Raises:
-            ConfigurationError: It cannot be built, or its key is missing; of a model under `models`
-                the field says which one.
-        """
+        """Give the model for a name under `models`, or for a name such as `openai:gpt-...`."""
         section = self.named.get(name)
         if section is None:
             return self._others.chat_model(name)

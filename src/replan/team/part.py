@@ -119,7 +119,6 @@ def tell_old_name(old: str, new: str, stacklevel: int = 1) -> None:
 
 
 def _named(kind: type[BaseModel], given: tuple[Any, ...]) -> dict[str, Any]:
-    """Give values their names, in the order of the fields that need none."""
     names = [name for name, field in kind.model_fields.items() if field.kw_only is False]
     if len(given) > len(names):
         most = f"at most {len(names)} without a name: {', '.join(names)}"

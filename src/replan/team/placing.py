@@ -14,7 +14,6 @@ from replan.team.yaml_source import YamlSource
 
 
 def placed(found: Found, source: YamlSource) -> FieldMistake:
-    """Give a mistake its line and its column."""
     place = source.place_of(found.where, name=found.in_name)
     return FieldMistake(
         line=place.line,
@@ -28,7 +27,6 @@ def placed(found: Found, source: YamlSource) -> FieldMistake:
 
 
 def in_order(mistakes: Iterable[FieldMistake]) -> Sequence[FieldMistake]:
-    """Put mistakes in the order of the file, and tell one of each field."""
     first: dict[object, FieldMistake] = {}
     for mistake in mistakes:
         first.setdefault(mistake.field or (mistake.line, mistake.column), mistake)

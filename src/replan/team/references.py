@@ -20,16 +20,6 @@ _FORM = "Write module:function, as in team_tools:search."
 
 
 def imported(reference: str, folder: Path | None) -> Any:
-    """Give what a reference names.
-
-    Args:
-        reference: `module:function`; dots are allowed on both sides.
-        folder: Where modules of one's own stand; they come before installed ones. None for what
-            is installed alone.
-
-    Raises:
-        PydanticCustomError: There is no such thing, or its module cannot be imported.
-    """
     module_name, attribute = _divided(reference)
     module = found = _module(module_name, folder)
     for part in attribute.split("."):
@@ -42,19 +32,16 @@ def imported(reference: str, folder: Path | None) -> Any:
 
 
 def named(reference: str, folder: Path) -> Callable[..., Any]:
-    """Give something in the place of what a reference names, without running any code of it.
-
-    Raises:
-        PydanticCustomError: It is no reference, or there is no such module.
-    """
+    """Give something in the place of what a reference names, without running any code of it."""
     module_name, _ = _divided(reference)
     top = module_name.partition(".")[0]
     importlib.invalidate_caches()
     if PathFinder.find_spec(top, [str(folder)]) is None and find_spec(top) is None:
         raise _no_module(module_name, folder)
 
+    # A tool must have a docstring.
     def not_imported(request: str) -> str:
-        """Stand for what was not imported."""
+        """Stand for what is not imported."""
         raise NotImplementedError(reference)
 
     not_imported.__name__ = name_in(reference)
@@ -62,7 +49,6 @@ def named(reference: str, folder: Path) -> Callable[..., Any]:
 
 
 def name_in(reference: str) -> str:
-    """The name that a reference ends in."""
     return reference.rpartition(":")[2].rpartition(".")[2]
 
 
@@ -91,11 +77,7 @@ def _module(name: str, folder: Path | None) -> ModuleType:
 
 
 def _check_not_hidden(top: str, folder: Path) -> None:
-    """Refuse a module of one's own whose name a module that is loaded already has.
-
-    Raises:
-        PydanticCustomError: The loaded one would be taken in its place.
-    """
+    """Refuse a module of one's own whose name a module that is loaded already has."""
     loaded, own = sys.modules.get(top), PathFinder.find_spec(top, [str(folder)])
     if loaded is None or own is None or own.origin is None:
         return

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def _one_kind(schema: dict[str, Any], kind: type[BaseModel]) -> None:
-    """Say in the schema that a specialist is of exactly one kind."""
     described(schema, kind)
     marks = [[{"required": [mark]} for mark in each.marks] for each in Specialist.kinds()]
     schema["allOf"] = [
@@ -81,5 +80,4 @@ class Specialist(Chat, Runnable, Function, Ready):
 
 
 def _is(kind: type[Member], fields: Mapping[str, Any]) -> bool:
-    """Whether a specialist with these fields is of a kind."""
     return any(fields.get(mark) is not None for mark in kind.marks)

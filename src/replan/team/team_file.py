@@ -8,7 +8,7 @@ from typing import Any, NoReturn, cast
 from pydantic import ValidationError
 
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
-from replan.spending.prices import price_of
+from replan.spending.scopes import price_of
 from replan.team.file_team import FileTeam
 from replan.team.host import MODELS, Host
 from replan.team.keys import FIX, keys_in

@@ -70,7 +70,6 @@ class YamlSource:
         return Place()
 
     def at(self, where: Where) -> Any:
-        """Give the value at a place, or none."""
         value = self.value
         for part in where:
             try:

@@ -24,25 +24,17 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A request, its reply, and where both stand.
+    """A request, its reply, and where both stand."""
 
-    Attributes:
-        http: The request as the HTTP server knows it.
-        request: The request as the protocol knows it.
-        reply: What to answer.
-        number: Counts the server's answers.
-        report: Called just before the usage is written, so that no client knows it earlier.
-    """
-
-    http: web.Request
-    request: ChatRequest
-    reply: Reply
-    number: int
+    http: web.Request  # the request as the HTTP server knows it
+    request: ChatRequest  # the request as the protocol knows it
+    reply: Reply  # what to answer
+    number: int  # counts the server's answers
+    # Called just before the usage is written, so that no client knows it earlier.
     report: Callable[[], None]
 
 
 async def answer(exchange: Exchange) -> web.StreamResponse:
-    """Send the reply of an exchange, or fail as it says."""
     await asyncio.sleep(exchange.reply.latency)
     match exchange.reply.fault:
         case HttpFault() as fault:

@@ -93,11 +93,6 @@ def always(reply: Entry) -> Always:
 
 
 def as_reply(said: Said | Exception | Fault) -> Reply:
-    """Read the short form of a reply.
-
-    Raises:
-        TypeError: It is none of the forms.
-    """
     match said:
         case Reply():
             return said

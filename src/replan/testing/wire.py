@@ -19,11 +19,7 @@ _END = b"data: [DONE]\n\n"
 
 
 class BadRequest(Exception):  # noqa: N818 - named as the protocol does
-    """A request that the server refuses with status 400.
-
-    Attributes:
-        parameter: The field of the request that is at fault.
-    """
+    """A request that the server refuses with status 400."""
 
     def __init__(self, message: str, parameter: str | None = None) -> None:
         self.parameter = parameter
@@ -67,27 +63,16 @@ class ChatRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a server can do; it refuses the rest with status 400, as real ones do.
-
-    Attributes:
-        streaming: It can stream.
-        tools: It knows tools.
-        json_mode: It knows `response_format`.
-        strict_roles: It insists on one system message, at the beginning, and on turns: no two
-            messages of the same role in a row, but for the results of tools.
-    """
+    """What a server can do; it refuses the rest with status 400, as real ones do."""
 
     streaming: bool = True
-    tools: bool = True
-    json_mode: bool = True
+    tools: bool = True  # it knows tools
+    json_mode: bool = True  # it knows `response_format`
+    # It insists on one system message, at the beginning, and on turns: no two messages of the same
+    # role in a row, but for the results of tools.
     strict_roles: bool = False
 
     def check(self, body: Mapping[str, Any]) -> None:
-        """Check a request against them.
-
-        Raises:
-            BadRequest: The request asks for more.
-        """
         asked = (
             ("stream", self.streaming),
             ("tools", self.tools),
@@ -102,11 +87,6 @@ class Capabilities:
 
 
 def read_request(raw: bytes, headers: Mapping[str, str], time: float) -> ChatRequest:
-    """Read a request.
-
-    Raises:
-        BadRequest: It is no JSON, or its messages cannot be read.
-    """
     try:
         body = json.loads(raw)
         messages = tuple(convert_to_messages(body["messages"]))
@@ -118,7 +98,6 @@ def read_request(raw: bytes, headers: Mapping[str, str], time: float) -> ChatReq
 
 
 def completion(request: ChatRequest, reply: Reply, number: int) -> bytes:
-    """A reply in one piece."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
     if reply.refusal:
         message["refusal"] = reply.refusal
@@ -153,13 +132,11 @@ def chunks_end(request: ChatRequest, reply: Reply, number: int) -> Iterator[byte
 
 
 def error_body(message: str, *, kind: str, parameter: str | None = None) -> bytes:
-    """An error as OpenAI writes it."""
     error = {"message": message, "type": kind, "param": parameter, "code": None}
     return _json({"error": error})
 
 
 def models_body(names: tuple[str, ...]) -> bytes:
-    """The list of a server's models."""
     data = [{"id": name, "object": "model", "created": 0, "owned_by": "replan"} for name in names]
     return _json({"object": "list", "data": data})
 

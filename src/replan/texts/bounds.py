@@ -5,40 +5,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How large one kind of text may be.
-
-    Attributes:
-        characters: Of the whole text.
-        lines: Of the whole text.
-        line: Characters of a line.
-        items: Lines that begin like an item of a list or a heading.
-    """
-
-    characters: int
-    lines: int
-    line: int
-    items: int
+    characters: int  # of the whole text
+    lines: int  # of the whole text
+    line: int  # characters of a line
+    items: int  # lines that begin like an item of a list or a heading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlBounds:
-    """How large a YAML text may be.
-
-    Attributes:
-        characters: Of the whole text.
-        depth: How deep lists and mappings may stand in each other.
-        values: Keys and values in all, those that an alias repeats counted again.
-        digits: Of a number.
-        aliases: Whether it may have any.
-        merges: Whether it may merge mappings with `<<`.
-    """
-
-    characters: int
-    depth: int
-    values: int
-    digits: int
-    aliases: bool
-    merges: bool = False
+    characters: int  # of the whole text
+    depth: int  # how deep lists and mappings may stand in each other
+    values: int  # keys and values in all, those that an alias repeats counted again
+    digits: int  # of a number
+    aliases: bool  # whether it may have any
+    merges: bool = False  # whether it may merge mappings with `<<`
 
 
 PLAN = Bounds(characters=4_000_000, lines=100_000, line=200_000, items=20_000)

@@ -11,16 +11,10 @@ _DIVIDE = "Divide it, and keep long data in files of their own."
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """Where a text is beyond a bound.
+    """Where a text is beyond a bound."""
 
-    Attributes:
-        line: The line, counted from 1.
-        reason: The value and the bound, as a sentence.
-        fix: What to do.
-    """
-
-    line: int
-    reason: str
+    line: int  # the line, counted from 1
+    reason: str  # the value and the bound, as a sentence
     fix: str
 
 

@@ -21,14 +21,6 @@ _FIRST_OF_NUMBERS = frozenset("+-.0123456789")
 
 
 class YamlBoundError(ValueError):
-    """A YAML text is beyond a bound.
-
-    Attributes:
-        line: The line, counted from 0.
-        column: The column, counted from 0.
-        problem: The bound, as a sentence.
-    """
-
     def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
         self.line = line
         self.column = column
@@ -73,7 +65,6 @@ class _Count:
         self._sizes: dict[str, int] = {}
 
     def check(self, text: str) -> None:
-        """Refuse what is beyond the bounds."""
         events = cast("Iterator[yaml.Event]", cast("Any", yaml).parse(text, Loader=LOADER))
         for event in events:
             problem = self._problem(event)
@@ -125,5 +116,4 @@ class _Count:
 
 
 def _plain_tag(value: str) -> str:
-    """Tell what YAML takes a value without quotes for."""
     return str(cast("Any", Resolver()).resolve(yaml.ScalarNode, value, (True, False)))

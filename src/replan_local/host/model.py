@@ -37,7 +37,6 @@ class OfflineModel(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Accept tools and never call one."""
         return self
 
     def _generate(

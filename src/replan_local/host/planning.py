@@ -20,11 +20,6 @@ _BULLET = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)")
 
 
 def planned(request: str, team: Sequence[str]) -> str:
-    """Write the plan document of a request for a team.
-
-    Raises:
-        CannotAnswerError: Some of it is neither a command nor a step for somebody of the team.
-    """
     if _BOX.search(request):
         document = PlanDocument.recover(request)
         for mistake in document.mistakes:

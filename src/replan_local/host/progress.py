@@ -28,21 +28,15 @@ class Finding(Value):
 
     @property
     def is_of_use(self) -> bool:
-        """Whether there is something to show."""
         return self.status != "failed" and bool(self.text)
 
 
 class Progress(Value):
-    """What the prompts of feedback, revision and final answer say of a run.
+    """What the prompts of feedback, revision and final answer say of a run."""
 
-    Attributes:
-        plan: The plan, with the document as its content.
-        missing: Why the run has to end now; empty if it may go on.
-    """
-
-    plan: TaskPlan
+    plan: TaskPlan  # the plan, with the document as its content
     findings: tuple[Finding, ...]
-    missing: str
+    missing: str  # why the run has to end now; empty if it may go on
 
     def state_of(self, step: PlanStep) -> State:
         """Where a step stands: by its mark, and where the box is empty, by its results."""
@@ -54,11 +48,9 @@ class Progress(Value):
         return "failed" if all(finding.status == "failed" for finding in own) else "done"
 
     def findings_of(self, step: PlanStep) -> tuple[Finding, ...]:
-        """The results of a step."""
         return tuple(finding for finding in self.findings if finding.step == step.id)
 
     def failed(self) -> tuple[PlanStep, ...]:
-        """The failed steps without which the plan is not done."""
         steps = (step for step in self.plan.steps if not step.optional)
         return tuple(step for step in steps if self.state_of(step) == "failed")
 
@@ -130,7 +122,6 @@ class Progress(Value):
 
 
 def progress_in(human: str) -> Progress:
-    """Read the sections of a prompt."""
     sections = sections_of(human)
     return Progress(
         plan=PlanDocument.recover(first_of(sections, "plan")).plan,

@@ -41,7 +41,6 @@ class _Prompt:
 
     @property
     def progress(self) -> Progress:
-        """What the run has come to."""
         return progress_in(self.human)
 
 

@@ -19,23 +19,12 @@ _DID_YOU_MEAN = re.compile(
 
 
 class Revision(Value):
-    """A changed plan.
-
-    Attributes:
-        document: The whole revised document.
-        changes: What was changed, a sentence for each step.
-    """
-
-    document: str
-    changes: tuple[str, ...]
+    document: str  # the whole revised document
+    changes: tuple[str, ...]  # what was changed, a sentence for each step
 
 
 def revise(progress: Progress) -> Revision | None:
-    """Change every failed step whose error proposes a name; none if there is no such step.
-
-    A failure that the plan itself has provided for is left alone. A changed step says so in its
-    brief, so that it is never changed a second time.
-    """
+    """Change every failed step once whose error proposes a name; None if there is no such step."""
     unmet = {step.id for step in progress.unmet()}
     changed = {
         step.id: new

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from replan.adapters.told_errors import told_status
+from replan.adapters.reply_body import told_status
 
 REPLY = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}}]}
 

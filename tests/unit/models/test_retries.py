@@ -3,7 +3,7 @@
 import pytest
 from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result, stop_after_attempt
 
-from replan.models.retries import with_retries
+from replan.models.retries import retried, with_retries
 
 
 def of(*outcomes):
@@ -62,6 +62,6 @@ async def test_an_unwanted_result_is_one_of_the_loop_too():
         stop=stop_after_attempt(3),
         before_sleep=lambda state: seen.append(state.outcome.result()),
     )
-    assert await with_retries(attempt, lambda: loop, is_wanted=lambda r: r != "bad") == "good"
+    assert await retried(attempt, loop, await attempt()) == "good"
     assert seen == ["bad", "bad"]
     assert left == ["never"]

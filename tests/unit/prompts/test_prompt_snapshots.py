@@ -30,7 +30,7 @@ from replan.prompts.host import (
 from replan.prompts.step import build_specialist_prompt
 from replan.prompts.templates import load, render
 from replan.state.team import SpecialistCard
-from replan.steps.collected import collect
+from replan.steps.outcomes import collect
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TEAM = (

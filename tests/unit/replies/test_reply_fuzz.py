@@ -4,7 +4,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from reply_corpus import load
 
 from replan.replies.body_stream import BodyStream
@@ -86,7 +86,6 @@ def chunked(text: str, cuts: list[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise(places)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.one_of(anything, pieces, mutations()))
 def test_any_text_at_all_is_read(text: str) -> None:
     read_think(text, ("a", "b"))
@@ -95,7 +94,6 @@ def test_any_text_at_all_is_read(text: str) -> None:
     read_plan(text, ("a", "b"))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.one_of(anything, pieces, mutations()))
 def test_a_reply_without_known_keys_has_no_fields(text: str) -> None:
     reply = read_reply(text, ())
@@ -103,7 +101,6 @@ def test_a_reply_without_known_keys_has_no_fields(text: str) -> None:
     assert not reply.has_front_matter
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.one_of(pieces, mutations()))
 def test_fields_and_front_matter_go_together(text: str) -> None:
     reply = read_reply(text, THINK_KEYS)
@@ -112,7 +109,6 @@ def test_fields_and_front_matter_go_together(text: str) -> None:
     assert reply.body == reply.body.rstrip()
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.one_of(streamed(), mutations(), pieces),
     st.lists(st.integers(0, 2000), max_size=20),
@@ -137,27 +133,27 @@ def test_what_streams_is_how_the_body_begins_however_it_is_cut(
 
 
 HUGE = {
-    "an answer": "---\ncomplexity: simple\n---\n" + "a word or two \n" * 340_000,
+    "an answer": "---\ncomplexity: simple\n---\n" + "a word or two \n" * 68_000,
     "an answer in a fence": "```markdown\n---\ncomplexity: simple\n---\n"
-    + "word\n" * 900_000
+    + "word\n" * 180_000
     + "```",
-    "json": '{"complexity": "simple", "answer": "' + "word\\n" * 800_000 + '"}',
-    "cut off json": "{'complexity': 'simple', 'answer': '" + "it's \\'so\\' " * 400_000,
-    "fences": "```\n" * 1_200_000,
-    "delimiters": "---\n" * 1_200_000,
-    "keys": "complexity: x\n" * 350_000,
-    "header without end": "---\ncomplexity: simple\n" + "reasoning: more\n" * 300_000,
-    "thinking": "<think></think>" * 330_000,
-    "opened thinking": "<think>" * 700_000,
-    "blanks": " " * 5_000_000,
-    "braces": '{"a":' * 1_000_000,
-    "brackets": "[" * 5_000_000,
-    "quotes": '{"complexity": "' + '"' * 5_000_000,
-    "backslashes": '{"a":"' + "\\" * 5_000_000,
-    "nested fences": "```yaml\n~~~\n````\n" * 300_000,
-    "bullets": "- " * 2_500_000,
-    "tags": "<complexity>" * 400_000,
-    "nothing special": "a" * 5_000_000,
+    "json": '{"complexity": "simple", "answer": "' + "word\\n" * 160_000 + '"}',
+    "cut off json": "{'complexity': 'simple', 'answer': '" + "it's \\'so\\' " * 80_000,
+    "fences": "```\n" * 240_000,
+    "delimiters": "---\n" * 240_000,
+    "keys": "complexity: x\n" * 70_000,
+    "header without end": "---\ncomplexity: simple\n" + "reasoning: more\n" * 60_000,
+    "thinking": "<think></think>" * 66_000,
+    "opened thinking": "<think>" * 140_000,
+    "blanks": " " * 1_000_000,
+    "braces": '{"a":' * 200_000,
+    "brackets": "[" * 1_000_000,
+    "quotes": '{"complexity": "' + '"' * 1_000_000,
+    "backslashes": '{"a":"' + "\\" * 1_000_000,
+    "nested fences": "```yaml\n~~~\n````\n" * 60_000,
+    "bullets": "- " * 500_000,
+    "tags": "<complexity>" * 80_000,
+    "nothing special": "a" * 1_000_000,
 }
 
 
@@ -166,20 +162,20 @@ def test_a_huge_reply_is_read_in_a_moment(text: str) -> None:
     start = time.process_time()
     read_reply(text, HOST_KEYS)
     # About a tenth of it is usual; a reader that is not linear takes minutes.
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 2
 
 
 def test_a_huge_reply_streams_in_a_moment() -> None:
-    thinking = "<think>\n" + "word\n" * 200_000 + "</think>\n"
+    thinking = "<think>\n" + "word\n" * 60_000 + "</think>\n"
     text = (
         thinking
         + "---\ncomplexity: simple\nreasoning: "
-        + "r" * 100_000
+        + "r" * 30_000
         + "\n---\n"
-        + " `\n word" * 50_000
+        + " `\n word" * 15_000
     )
     start = time.process_time()
     stream = BodyStream()
     shown = "".join(map(stream.feed, [thinking, *text.removeprefix(thinking)]))
     assert read_reply(text, HOST_KEYS).body.startswith(shown)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 2

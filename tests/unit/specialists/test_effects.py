@@ -8,7 +8,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from replan import Host, Specialist, Team
 from replan.assembly import models_from_environment, services_of
 from replan.specialists.effects import tool_effects
-from replan.specialists.foreign import call
+from replan.specialists.function import call
 from replan.testing import ScriptedModel
 
 

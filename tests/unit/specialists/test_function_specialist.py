@@ -19,8 +19,7 @@ from replan import (
     build_graph,
     run,
 )
-from replan.specialists.foreign import call
-from replan.specialists.function import FunctionSpecialist
+from replan.specialists.function import FunctionSpecialist, call
 from replan.state.team import SpecialistCard
 from replan.testing import ScriptedModel
 from states import state_of

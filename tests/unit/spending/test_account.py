@@ -11,7 +11,8 @@ from replan.errors import LimitReachedError
 from replan.ports.journal import Bound, Reservation, Spending
 from replan.spending import account as accounts
 from replan.spending.account import Account, Accounts
-from replan.spending.permits import Ask, Scope
+from replan.spending.fitting import Ask
+from replan.spending.scopes import Scope
 from replan.state.limits import Budget
 
 
@@ -245,21 +246,21 @@ async def test_who_asks_and_does_not_wait_gets_what_is_there_or_learns_what_is_m
 
 async def test_the_time_at_work_is_on_record_and_goes_on_from_there(journal, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("replan.spending.stopwatch.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("replan.spending.deadline.time.monotonic", lambda: now[0])
     scopes = [run_scope(max_seconds=60), Scope("step/1", Budget(max_seconds=20)), run_scope()]
     spends = Account(journal, "r")
     await spends.open()
-    with spends.at_work(scopes):
+    with spends.clocks.at_work(scopes):
         now[0] += 15
-        assert spends.time_left(scopes) == (5, scopes[1])
-        await spends.note_time(scopes)
+        assert spends.clocks.left(scopes) == (5, scopes[1])
+        await spends.clocks.note(scopes)
         now[0] += 0.5
-        await spends.note_time(scopes)
+        await spends.clocks.note(scopes)
     assert list(await journal.notes("r")) == ["seconds/run/15.000", "seconds/step/1/15.000"]
     again = Account(journal, "r")
     await again.open()
-    assert again.time_left(scopes[:1]) == (45, scopes[0])
-    assert again.time_left(scopes)[0] == 5
+    assert again.clocks.left(scopes[:1]) == (45, scopes[0])
+    assert again.clocks.left(scopes)[0] == 5
 
 
 def test_only_the_newest_runs_are_remembered(journal, monkeypatch):
@@ -280,7 +281,7 @@ async def test_a_run_that_is_at_work_is_remembered_however_many_others_begin(jou
     known = Accounts()
     first = known.of(journal, "1")
     scopes = [run_scope(max_seconds=9)]
-    with first.at_work(scopes):
+    with first.clocks.at_work(scopes):
         for other in "2345":
             known.of(journal, other)
         assert known.of(journal, "1") is first

@@ -10,7 +10,7 @@ from replan.spending import deadline
 from replan.spending.account import Account
 from replan.spending.deadline import in_time
 from replan.spending.meter import Meter
-from replan.spending.permits import Scope
+from replan.spending.scopes import Scope
 from replan.state.limits import Budget, ClosingReserve
 
 
@@ -38,20 +38,20 @@ async def test_work_that_ends_in_time_gives_its_result(account):
     async def work():
         return "done"
 
-    assert await in_time(work, account, meter(account)) == "done"
-    assert await in_time(work, account, meter(account), 5) == "done"
+    assert await in_time(work, meter(account)) == "done"
+    assert await in_time(work, meter(account), 5) == "done"
 
 
 async def test_work_is_stopped_at_its_own_time(account):
     with pytest.raises(TimeoutError, match=r"no answer within 0\.02 s"):
-        await in_time(hang, account, meter(account), 0.02)
+        await in_time(hang, meter(account), 0.02)
 
 
 @pytest.mark.parametrize("name", ["run", "specialist/a", "step/1"])
 async def test_work_is_stopped_when_a_scope_has_no_time_left(account, name):
     scopes = [Scope("run", Budget(max_seconds=50)), Scope(name, Budget(max_seconds=0.05))]
     with pytest.raises(LimitReachedError) as caught:
-        await in_time(hang, account, meter(account, *scopes), 60)
+        await in_time(hang, meter(account, *scopes), 60)
     assert (caught.value.limit, caught.value.scope) == ("max_seconds", name)
     # And no more work of it begins.
     begun = []
@@ -60,20 +60,20 @@ async def test_work_is_stopped_when_a_scope_has_no_time_left(account, name):
         begun.append(True)
 
     with pytest.raises(LimitReachedError):
-        await in_time(work, account, meter(account, *scopes), 60)
+        await in_time(work, meter(account, *scopes), 60)
     assert not begun
 
 
 async def test_the_time_that_is_kept_back_is_there_for_who_may_use_it(account):
     kept = Scope("run", Budget(max_seconds=0.3), ClosingReserve(seconds=0.25))
     with pytest.raises(LimitReachedError, match=r"max_seconds=0\.3 is reached"):
-        await in_time(hang, account, meter(account, kept))
+        await in_time(hang, meter(account, kept))
 
     async def work():
         return "closing"
 
     closing = meter(account, Scope("run", Budget(max_seconds=0.3)))
-    assert await in_time(work, account, closing) == "closing"
+    assert await in_time(work, closing) == "closing"
 
 
 async def test_the_time_in_which_a_call_waits_for_room_is_not_the_works_own(account):
@@ -84,12 +84,12 @@ async def test_the_time_in_which_a_call_waits_for_room_is_not_the_works_own(acco
             await asyncio.sleep(0.1)
         return "done"
 
-    assert await in_time(work, account, counted, 0.05) == "done"
+    assert await in_time(work, counted, 0.05) == "done"
 
 
 async def test_bound_time_is_put_on_record_while_it_passes(account, journal, monkeypatch):
     monkeypatch.setattr(deadline, "_TICK", 0.01)
-    monkeypatch.setattr("replan.spending.stopwatch.LEAST_PRECISION", 0.01)
+    monkeypatch.setattr("replan.spending.deadline.LEAST_PRECISION", 0.01)
     noted = asyncio.Event()
     note = journal.note
 
@@ -98,10 +98,10 @@ async def test_bound_time_is_put_on_record_while_it_passes(account, journal, mon
         return await note(*given)
 
     monkeypatch.setattr(journal, "note", heard)
-    await in_time(noted.wait, account, meter(account, Scope("run", Budget(max_seconds=60))), 30)
+    await in_time(noted.wait, meter(account, Scope("run", Budget(max_seconds=60))), 30)
     again = Account(journal, "r")
     await again.open()
-    assert again.time_left([Scope("run", Budget(max_seconds=60))])[0] <= 60 - 0.01
+    assert again.clocks.left([Scope("run", Budget(max_seconds=60))])[0] <= 60 - 0.01
 
 
 async def test_work_that_cancels_itself_has_failed(account):
@@ -109,7 +109,7 @@ async def test_work_that_cancels_itself_has_failed(account):
         raise asyncio.CancelledError
 
     with pytest.raises(RuntimeError, match="cancelled itself"):
-        await in_time(work, account, meter(account))
+        await in_time(work, meter(account))
 
 
 async def test_work_that_will_not_stop_is_abandoned_and_its_clock_stands_still(
@@ -128,8 +128,8 @@ async def test_work_that_will_not_stop_is_abandoned_and_its_clock_stands_still(
 
     scope = Scope("run", Budget(max_seconds=60))
     with pytest.raises(TimeoutError):
-        await in_time(stubborn, account, meter(account, scope), 0.01)
-    left = account.time_left([scope])
+        await in_time(stubborn, meter(account, scope), 0.01)
+    left = account.clocks.left([scope])
     release.set()
     await ended.wait()
-    assert account.time_left([scope]) == left
+    assert account.clocks.left([scope]) == left

@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan.errors import LimitReachedError
-from replan.spending.fitting import BARE_REPLY, LEAST_REPLY, Blocked, Room, Seen, fit, unbounded
-from replan.spending.permits import Ask, Permit, Scope
+from replan.spending.fitting import (
+    BARE_REPLY,
+    LEAST_REPLY,
+    Ask,
+    Blocked,
+    Permit,
+    Room,
+    Seen,
+    fit,
+    unbounded,
+)
+from replan.spending.scopes import Scope
 from replan.state.limits import Budget, ClosingReserve, Price
 
 RUN = Scope("run", Budget(max_tokens=10_000, max_cost=1.0))

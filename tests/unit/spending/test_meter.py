@@ -27,7 +27,7 @@ from replan.ports.allowance import Request
 from replan.ports.journal import Spending
 from replan.spending.account import Account
 from replan.spending.meter import Meter
-from replan.spending.permits import Scope
+from replan.spending.scopes import Scope
 from replan.state.limits import Budget, ClosingReserve, Price
 from replan.state.usage import TokenCount
 from replan.testing import Hang, Reply, ScriptedModel, always

@@ -2,8 +2,8 @@
 
 import pytest
 
-from replan.spending import stopwatch
-from replan.spending.stopwatch import Stopwatch
+from replan.spending import deadline
+from replan.spending.deadline import Stopwatch
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def now(monkeypatch):
     class Now:
         seconds = 100.0
 
-    monkeypatch.setattr(stopwatch.time, "monotonic", lambda: Now.seconds)
+    monkeypatch.setattr(deadline.time, "monotonic", lambda: Now.seconds)
     return Now
 
 

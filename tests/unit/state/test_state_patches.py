@@ -110,7 +110,9 @@ def test_the_patch_holds_after_a_store_and_after_a_server(old, new):
     for made in (stored.applied_to(old), served.get()):
         # A time zone may come back as another object for the same zone.
         assert made.replace(content="") == new.replace(content="")
-        assert made.content in {new.content, new.content.replace("\ud800", "?")}
+        # A store may write "?" for half a character, and then only in the lines that are new.
+        texts = [each.content.replace("\ud800", "?") for each in (made, new)]
+        assert texts[0] == texts[1]
         parameters = [[step.parameters for step in each.steps] for each in (made, new)]
         assert exactly(parameters[0]) == exactly(parameters[1])
 

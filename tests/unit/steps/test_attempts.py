@@ -20,10 +20,10 @@ from replan.specialists.function import FunctionSpecialist
 from replan.spending import deadline
 from replan.state.limits import LimitHit
 from replan.state.team import SpecialistCard
-from replan.steps.attempts import LONGEST_RESULT, Tries
+from replan.steps.attempts import LONGEST_RESULT, Attempts
 from replan.steps.board import Board
-from replan.steps.keys import Keys
-from replan.steps.step_questions import StepQuestions
+from replan.steps.on_record import Keys
+from replan.steps.step_record import StepRecord
 from replan.testing import ScriptedModel, always
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -41,26 +41,17 @@ def tries(services):
         context = ExecutionContext(
             task_description="Do it", plan_step=step, run_id="r", idempotency_key="k"
         )
-        questions = StepQuestions(
-            run_id="r",
-            step_id=4,
+        record = StepRecord(
+            context=context,
             specialist="a",
-            round=1,
-            most=9,
+            keys=Keys(result="result", attempt="attempt", idempotency="k", inputs={}),
             board=Board({}),
             services=live,
-            known=(),
-        )
-        built = Tries(
-            specialist=FunctionSpecialist(card, work),
-            context=context,
-            limits=limits or Limits(),
-            services=live,
             emitter=emitter,
-            config={"tags": ["mine"]},
-            questions=questions,
-            keys=Keys(result="result", attempt="attempt", idempotency="k", inputs={}),
             tried=tried,
+        )
+        built = Attempts(
+            FunctionSpecialist(card, work), record, limits or Limits(), config={"tags": ["mine"]}
         )
         return built, events
 
@@ -379,7 +370,7 @@ async def test_the_numbers_and_the_failures_go_on_from_the_ledger(tries):
     result = await built.run()
     # Two retries are allowed; one was used up before.
     assert seen == [3, 4]
-    assert (result.retry_count, built.number) == (2, 4)
+    assert (result.retry_count, built.record.number) == (2, 4)
     assert [event.attempt for event in events] == [3, 3, 4]
     assert await outcomes(journal) == [
         (1, "failed"),
@@ -422,7 +413,7 @@ async def test_what_was_cut_off_where_nobody_is_asked_stays_in_doubt(tries):
 
     journal, card = MemoryJournal(), CARD.replace(effects="unsafe")
     built, _ = tries(hang, step=STEP.replace(timeout=0.01), journal=journal, card=card)
-    built.on_doubt = "fail"
+    built.record.on_doubt = "fail"
     result = await built.run()
     assert "was cut off in try 1 (StepTimeoutError: no answer within 0.01 s)" in result.error
     assert "declare that in the team: effects='pure' for @a" in result.error

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from replan import PlanStep
 from replan.state.generations import Generation
-from replan.steps.keys import former_key, keys_of
+from replan.steps.on_record import former_key, keys_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STEP = PlanStep(

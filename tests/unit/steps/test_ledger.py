@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from replan.ports.journal import LedgerEntry
-from replan.steps.on_record import done_before, failures, left_in_doubt, newest_number, tries_of
+from replan.steps.on_record import attempts_of, done_before, failures, left_in_doubt, newest_number
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -22,9 +22,9 @@ def entry(number, outcome="done", *, step=1, specialist="a", key="k"):
     )
 
 
-def test_the_tries_of_a_step_are_its_own_in_their_order():
+def test_the_attempts_of_a_step_are_its_own_in_their_order():
     ledger = [entry(2), entry(1), entry(1, step=2), entry(5, specialist="b"), entry(3, key="new")]
-    tried = tries_of(ledger, 1, "a")
+    tried = attempts_of(ledger, 1, "a")
     assert [one.number for one in tried] == [1, 2, 3]
     assert newest_number(tried) == 3
     assert newest_number(()) == 0

@@ -10,8 +10,7 @@ from replan.plan.model import Condition, TaskPlan
 from replan.ports.journal import LedgerEntry
 from replan.state.generations import Generation
 from replan.state.results import Assignment
-from replan.steps.keys import former_key
-from replan.steps.on_record import OnRecord, as_first_known, key_of_result, keys_in
+from replan.steps.on_record import OnRecord, as_first_known, former_key, key_of_result, keys_in
 
 ONE = PlanStep(id=1, description="One", assigned_to="a")
 TWO = PlanStep(id=2, description="Two", assigned_to="a", dependencies=(1,))

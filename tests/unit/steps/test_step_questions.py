@@ -4,14 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan import Limits, Question, QuestionError, RunSettings
+from replan import ExecutionContext, Limits, PlanStep, Question, QuestionError, RunSettings
 from replan.adapters.memory_journal import MemoryJournal
 from replan.events.emitter import Emitter
 from replan.events.hooks import Hooks
 from replan.ports.ask_user import Waiting
 from replan.state.usage import TokenCount
 from replan.steps.board import Board
-from replan.steps.step_questions import StepQuestions
+from replan.steps.on_record import Keys
+from replan.steps.step_record import StepRecord
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SETTINGS = RunSettings(limits=Limits(max_questions=2))
@@ -45,14 +46,24 @@ class Story:
         self.emitter = Emitter(self.events.append, Hooks().of("r"), "r", 3)
 
     async def of(self, given):
-        return await StepQuestions.of(1, "a", given, Board(given), self.services)
+        context = ExecutionContext(
+            task_description="Do it",
+            plan_step=PlanStep(id=1, description="Do it"),
+            run_id="r",
+            round=3,
+            idempotency_key="k",
+        )
+        keys = Keys(result="result", attempt="attempt", idempotency="k", inputs={})
+        record = StepRecord(context, "a", keys, Board(given), self.services, self.emitter)
+        await record.recall()
+        return record
 
     async def asks(self, given, *texts):
         questions = await self.of(given)
         asker = questions.asker()
         for text in texts:
             ask(asker, text)
-        return await questions.recorded(asker, 1, TokenCount(calls=4), self.emitter)
+        return await questions.asked(asker, 1, TokenCount(calls=4))
 
 
 async def test_what_a_try_asked_is_noted_told_of_and_charged_once(services):

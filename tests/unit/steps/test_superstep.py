@@ -10,7 +10,7 @@ from langgraph.types import Send
 from replan import Host, Specialist, Team, build_graph, run
 from replan.langgraph_inside import tasks
 from replan.state.results import Assignment
-from replan.steps.superstep import argument, read_state
+from replan.steps.board import argument, read_state
 from replan.testing import ScriptedModel
 from states import state_of
 

@@ -33,8 +33,9 @@ from replan.adapters.storage.stored_values.serializer import (
     saver_for,
     state_types,
     strict_serializer,
+    types_in,
+    types_of_graph,
 )
-from replan.adapters.storage.stored_values.state_classes import types_in, types_of_graph
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.limits import RunSettings
 from replan.state.results import SpecialistResult
@@ -130,6 +131,9 @@ def test_langgraphs_own_default_would_run_it(tmp_path):
     assert marker.exists()
 
 
+@pytest.mark.parametrize(
+    "lasting", ["sqlite", "encrypted sqlite", "postgres", "encrypted postgres"], indirect=True
+)
 async def test_a_crafted_checkpoint_runs_no_code_in_any_store(lasting, tmp_path):
     """Put into the database by somebody who can write it, then resumed by us."""
     marker = tmp_path / "marker"

@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 
 from replan.assembly import build_graph
 from replan.runtime import run
-from replan.team.schema import team_schema
-from replan.team.starter import SCHEMA_NAME, starter_team
+from replan.team.file_team import SCHEMA_NAME, starter_team, team_schema
 from replan.team.team_file import read_team_file
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "teams"
@@ -95,7 +94,7 @@ async def test_the_example_with_a_function_of_ones_own_computes():
 
 def test_the_starter_and_the_schema_load_no_framework():
     code = (
-        "import sys; import replan.team.schema as a, replan.team.starter as b; "
+        "import sys; import replan.team.file_team as a, replan.team.file_team as b; "
         "a.team_schema(); b.starter_team(); "
         "sys.exit(any(name.startswith(('langchain', 'langgraph')) for name in sys.modules))"
     )

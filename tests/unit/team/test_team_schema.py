@@ -4,7 +4,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from replan.team.schema import team_schema
+from replan.team.file_team import team_schema
 
 GOOD = [
     "{}",

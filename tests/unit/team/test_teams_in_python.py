@@ -7,9 +7,9 @@ import pytest
 from replan import ConfigurationError, Host, Limits, Specialist, Team, build_graph, run_sync
 from replan.errors import TeamError
 from replan.specialists.function import FunctionSpecialist
+from replan.team.file_team import team_schema
 from replan.team.kinds.member import Member
 from replan.team.kinds.ready import Ready
-from replan.team.schema import team_schema
 from replan_local import local_team
 
 PLAN = "- [ ] 1. Go @clerk\n"

@@ -46,6 +46,7 @@ from replan_local.refusals import CannotAnswerError
 
 # A line is to be read in 10 ms; the rest is for slow machines, and for doors that read it often.
 _SECONDS = 0.6
+_LONG = 10 * _SECONDS
 _TEAM = ("a", "writer")
 _LINES = {
     "blanks before a bad word": f"- [ ] 1. Do it @a (depends{' ' * 9_000}x)\n",
@@ -176,7 +177,7 @@ def test_a_hostile_team_file_is_refused_soon(tmp_path: Path, text: str) -> None:
             read_team_file(path, {})
 
     # The places of mistakes are found by a reader in Python.
-    assert _least_seconds(read) < 10 * _SECONDS
+    assert _least_seconds(read, _LONG) < _LONG
 
 
 @pytest.mark.parametrize(
@@ -231,8 +232,8 @@ def test_steps_that_all_wait_for_many_others_are_told_and_read_soon() -> None:
     text = "".join(f"- [ ] {at}. x @a (after 1-900)\n" for at in range(1, 151))
 
     assert "more than 50,000 dependencies" in str(PlanDocument.recover(text).mistakes)
-    assert _least_seconds(lambda: PlanDocument.recover(text).plan) < 10 * _SECONDS
-    assert _least_seconds(lambda: _thought(text)) < 10 * _SECONDS
+    assert _least_seconds(lambda: PlanDocument.recover(text).plan, _LONG) < _LONG
+    assert _least_seconds(lambda: _thought(text), _LONG) < _LONG
 
 
 @pytest.mark.parametrize(
@@ -246,7 +247,7 @@ def test_steps_that_all_wait_for_many_others_are_told_and_read_soon() -> None:
 def test_a_text_of_many_parts_is_read_in_time_that_grows_with_it(
     door: str, lead: str, unit: str
 ) -> None:
-    short, long = (lead + unit * (length // len(unit)) for length in (10_000, 40_000))
+    short, long = (lead + unit * (length // len(unit)) for length in (5_000, 20_000))
 
     least = _least_seconds(lambda: _DOORS[door](long))
 
@@ -276,7 +277,7 @@ def test_more_attributes_than_a_step_may_have_are_told() -> None:
         PlanDocument.parse(f"- [ ] 1. x {mentions}\n")
 
 
-def _least_seconds(work: Callable[[], object]) -> float:
+def _least_seconds(work: Callable[[], object], bound: float = _SECONDS) -> float:
     """The CPU time of work that is not in a cache; the least of up to three, which share a CPU."""
     least = float("inf")
     for _ in range(3):
@@ -284,7 +285,7 @@ def _least_seconds(work: Callable[[], object]) -> float:
         started = time.process_time()
         work()
         least = min(least, time.process_time() - started)
-        if least < _SECONDS / 4:
+        if least < bound / 4:
             break
     return least
 
@@ -328,7 +329,7 @@ async def test_the_largest_head_of_a_table_is_read_soon(tmp_path: Path) -> None:
     result = await _asked(tmp_path, "total revenue by region from wide.csv")
 
     assert result.is_failed
-    assert time.process_time() - started < 10 * _SECONDS
+    assert time.process_time() - started < _LONG
 
 
 async def _asked(folder: Path, task: str) -> SpecialistResult:

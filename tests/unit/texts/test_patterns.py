@@ -1,5 +1,6 @@
 """Every pattern of the package ends soon on every text that its door lets through."""
 
+import pkgutil
 import time
 
 import pytest
@@ -32,30 +33,42 @@ _READS = {
 }
 # What reads only texts that we wrote ourselves: our prompts, the pictures of pygal.
 _OWN = ("replan.prompts.sections._SECTION", "replan_local.chart._DEAD")
-_FOUND = [
-    found
+_ROOMS = [
+    f"{package.__name__}.{room.name}"
     for package in (replan, replan_local)
-    for found in patterns_of(package, without="replan.testing")
-    if found.where not in _OWN
+    for room in pkgutil.iter_modules(package.__path__)
 ]
 
 
-def test_the_patterns_of_the_package_are_found() -> None:
-    names = {found.where for found in _FOUND}
+@pytest.fixture(scope="module")
+def patterns() -> list[Found]:
+    return [
+        found
+        for package in (replan, replan_local)
+        for found in patterns_of(package, without="replan.testing")
+        if found.where not in _OWN
+    ]
+
+
+def test_the_patterns_of_the_packages_are_found(patterns: list[Found]) -> None:
+    names = {found.where for found in patterns}
 
     assert len(names) > 200
     assert {
         "replan.plan.markdown.title._NUMBER",
         "replan.plan.markdown.phrases._ATTRIBUTES[3][0]",
+        "replan_local.host.revision._DID_YOU_MEAN",
     } <= names
 
 
-@pytest.mark.parametrize("room", sorted({found.where.split(".")[1] for found in _FOUND}))
-def test_no_pattern_of_a_room_is_slow_at_the_largest_text_that_it_reads(room: str) -> None:
+@pytest.mark.parametrize("room", _ROOMS)
+def test_no_pattern_of_a_room_is_slow_at_the_largest_text_that_it_reads(
+    room: str, patterns: list[Found]
+) -> None:
     slow = [
         f"{found.where}.{method}: {text[:40]!r} … {text[-4:]!r} ({len(text)} characters)"
-        for found in _FOUND
-        if found.where.startswith(f"replan.{room}.") or found.where.startswith(f"replan.{room}:")
+        for found in patterns
+        if found.where.startswith((f"{room}.", f"{room}:"))
         for method, text in _slow_texts(found)
     ]
 

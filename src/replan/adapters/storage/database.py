@@ -2,21 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Executable, Table, event, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
-from replan.adapters.storage.faults import GONE, Fault, fault_of, storage_error
+from replan.adapters.storage.faults import GONE, Fault, fault_of, readable, storage_error
 from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import StorageError
 from replan.ports.ownership import Owner, owner_in
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
+
+_LOCK = text("select pg_advisory_xact_lock(hashtextextended(:run_id, :what))")
 
 FOR_WRITING = "replan_writes"
 """The execution option of a connection whose transaction takes the right to write at once."""
@@ -35,21 +38,9 @@ class Begin(Protocol):
 
 
 class Patience:
-    """Does work whole, and tries again what can pass, for a while; then says what is wrong.
-
-    Attributes:
-        where: The database, without user name and password.
-        seconds: How long it is asked again.
-    """
+    """Does work whole, and tries again what can pass, for a while; then says what is wrong."""
 
     def __init__(self, where: str, seconds: float, check: Callable[[], None] | None = None) -> None:
-        """Begin to be patient.
-
-        Args:
-            where: The database, without user name and password.
-            seconds: How long it is asked again.
-            check: Raises if what was done was done to something else than the database.
-        """
         self.where = where
         self.seconds = seconds
         self._check = check
@@ -60,13 +51,7 @@ class Patience:
         self._at_work: set[asyncio.Future[None]] = set()
 
     async def insist(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do something until it succeeds, cannot be helped, or has taken too long.
-
-        A try is never stopped in the middle.
-
-        Raises:
-            StorageError: Says what is wrong, what is safe, and how to go on.
-        """
+        """Do something until it succeeds, cannot be helped, or takes long; no try is cut off."""
         loop = AsyncRetrying(
             retry=retry_if_exception(_can_pass),
             # A database that was waited for in vain is not waited for by each write that is left.
@@ -111,10 +96,7 @@ class Patience:
             await asyncio.wait(set(self._at_work))
 
     async def rest(self) -> None:
-        """Wait for all that is being done.
-
-        LangGraph does not wait for every write of a run that was cancelled or ends with an error.
-        """
+        """Wait for what is being done: LangGraph does not, where a run is cancelled or fails."""
         while self._running:
             await asyncio.wait(self._running)
 
@@ -125,11 +107,7 @@ class Patience:
 
 
 class Database:
-    """An engine whose transactions are whole.
-
-    Attributes:
-        turn: Held by every transaction where the database has one writer; none where it has many.
-    """
+    """An engine whose transactions are whole."""
 
     def __init__(
         self,
@@ -156,24 +134,29 @@ class Database:
         return self.engine.dialect.name == "postgresql"
 
     async def write(self, work: Work[T]) -> T:
-        """Run a transaction that changes rows; when this returns, they are safe.
-
-        The work may be done again after a broken connection, so it must come to the same when it
-        was done already.
-
-        Raises:
-            ThreadLostError: The thread of the run that writes is another's.
-            StorageError: It cannot be done.
-        """
+        """Run a transaction, perhaps twice, that changes rows; when this returns, they are safe."""
         return await self._whole(self._writing, work)
 
     async def read(self, work: Work[T]) -> T:
-        """Run a transaction that only reads.
-
-        Raises:
-            StorageError: It cannot be done.
-        """
         return await self._whole(self.engine, work)
+
+    async def rows(self, query: Executable, opened: Callable[[Any], T]) -> Sequence[T]:
+        """Read what a query finds, each row opened."""
+
+        async def work(connection: AsyncConnection) -> Sequence[T]:
+            rows = await connection.execute(query)
+            with readable():
+                return [opened(row) for row in rows]
+
+        return await self.read(work)
+
+    def insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
+        return (postgresql if self.is_postgres else sqlite).insert(table)
+
+    async def take_run(self, connection: AsyncConnection, run_id: str, what: int) -> None:
+        """Let nobody else change one thing of a run until the transaction ends."""
+        if self.is_postgres:
+            await connection.execute(_LOCK, {"run_id": run_id, "what": what})
 
     def _begun(self, connection: Connection) -> None:
         writes = bool(connection.get_execution_options().get(FOR_WRITING))

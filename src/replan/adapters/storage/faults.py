@@ -19,19 +19,12 @@ GO_ON = "Then go on with the run on its thread (`replan resume`): it takes up wh
 
 @dataclass(frozen=True)
 class Fault:
-    """A database's error in our words.
+    """A database's error in our words."""
 
-    Attributes:
-        problem: What is wrong.
-        fix: What to do.
-        can_pass: Whether the same again may succeed a little later.
-        is_safe: Whether what was recorded before is known to be as it was.
-    """
-
-    problem: str
+    problem: str  # what is wrong
     fix: str
-    can_pass: bool = False
-    is_safe: bool = True
+    can_pass: bool = False  # whether the same again may succeed a little later
+    is_safe: bool = True  # whether what was recorded before is known to be as it was
 
 
 Part = str | int | None
@@ -40,11 +33,7 @@ Place = tuple[Part, ...]
 
 
 class UnreadableRecordError(ValueError):
-    """A record is not what was written: it was damaged, or changed by somebody without the key.
-
-    Attributes:
-        place: Where it stands; empty where that is not known.
-    """
+    """A record is not what was written: it was damaged, or changed by somebody without the key."""
 
     def __init__(self, reason: str, place: Place = ()) -> None:
         super().__init__(reason)
@@ -61,7 +50,6 @@ class UnstorableValueError(ValueError):
 
 @contextmanager
 def readable() -> Generator[None]:
-    """Take it for damage if what was read cannot be what was written."""
     try:
         yield
     except (UnreadableRecordError, UnicodeEncodeError):
@@ -174,7 +162,6 @@ def _of_psycopg(driver: Any) -> Fault:
 
 
 def storage_error(where: str, fault: Fault) -> StorageError:
-    """Say a fault to the person who has to fix it."""
     if not fault.is_safe:
         return StorageError(where, fault.problem, fault.fix)
     return StorageError(where, f"{fault.problem} {SAFE}", f"{fault.fix} {GO_ON}")

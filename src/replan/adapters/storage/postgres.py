@@ -95,11 +95,7 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
 
 
 def shown(address: str) -> str:
-    """An address without user name and password.
-
-    Raises:
-        ConfigurationError: It is none; what it says instead may hold a password, and is not told.
-    """
+    """An address without user name and password."""
     try:
         parts = conninfo_to_dict(address)
     except psycopg.ProgrammingError:
@@ -115,7 +111,6 @@ def shown(address: str) -> str:
 
 
 def holds_of(address: str, patience: Patience) -> AdvisoryHolds:
-    """The threads that are worked on in a database."""
     silence = _silence(patience.seconds)
     return AdvisoryHolds(lambda: _connect(address, silence, autocommit=True), patience)
 
@@ -167,20 +162,7 @@ async def prepare_database(
     new_facts: Callable[[], Facts],
     opened: Callable[[Facts], Opened],
 ) -> Opened:
-    """Make our tables or upgrade them, in one transaction, then LangGraph's; one process at a time.
-
-    Args:
-        address: The database.
-        where: How it is called in errors.
-        new_facts: What a new database is to keep about itself.
-        opened: Opens it by what it keeps about itself, before anything is changed.
-
-    Returns:
-        What `opened` gave.
-
-    Raises:
-        StorageError: It was written by a newer version, of ours or of LangGraph's saver.
-    """
+    """Make or upgrade our tables in one transaction, then LangGraph's; one process at a time."""
 
     def prepared(connection: SyncConnection) -> Opened:
         facts = formats.known(connection, where)
@@ -208,10 +190,7 @@ async def prepare_database(
 
 
 async def _set_up_saver(address: str) -> None:
-    """Make or upgrade LangGraph's tables.
-
-    Each change is a transaction of its own, which can be done again if it was killed in between.
-    """
+    """Make or upgrade LangGraph's tables, each change in a transaction of its own."""
     connection = await _connect(
         address, HeardConnection.longest, autocommit=True, prepare_threshold=0, row_factory=dict_row
     )

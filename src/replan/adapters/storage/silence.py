@@ -18,11 +18,7 @@ class SilentServerError(psycopg.OperationalError):
 
 
 class HeardConnection(psycopg.AsyncConnection[Any]):
-    """A connection that ends when nothing moves on it for long while somebody waits.
-
-    Attributes:
-        longest: The longest silence, in seconds.
-    """
+    """A connection that ends when nothing moves on it for long while somebody waits."""
 
     longest = 600.0
 

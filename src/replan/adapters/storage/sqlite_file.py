@@ -77,11 +77,6 @@ def same_file(path: Path) -> Callable[[], None]:
     opened = path.stat()
 
     def check() -> None:
-        """Say so if not.
-
-        Raises:
-            FileReplacedError: The file is gone, or another one stands there.
-        """
         try:
             is_same = os.path.samestat(opened, path.stat())
         except FileNotFoundError:
@@ -93,19 +88,7 @@ def same_file(path: Path) -> Callable[[], None]:
 
 
 def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
-    """Make the file if there is none, or check the one that is there; under its lock.
-
-    Args:
-        path: The file.
-        new_facts: What a new file is to keep about itself.
-
-    Returns:
-        What the file keeps about itself.
-
-    Raises:
-        StorageError: It is damaged, no database, somebody else's, of a newer version, or has
-            several names; it was not touched.
-    """
+    """Make the file if there is none, or check the one that is there; under its lock."""
     _check_names(path)
     left = _LEFT
     if path.exists() and Path(f"{path}-journal").exists():
@@ -135,14 +118,7 @@ def _check_names(path: Path) -> None:
 
 
 def upgrade(path: Path, seal: Seal) -> Facts | None:
-    """Bring a file of an older format to the newest, in one transaction; under its lock.
-
-    Returns:
-        What the file keeps about itself now; none if it was of the newest format.
-
-    Raises:
-        StorageError: It lacks a table; it was left as it was.
-    """
+    """Bring a file of an older format to the newest, in one transaction; under its lock."""
     with closing(_opened(path, _untouched(path))) as reading:
         if reading.execute("PRAGMA user_version").fetchone() == (formats.FORMAT,):
             return None
@@ -174,7 +150,6 @@ def _application_of(path: Path, left: str) -> int:
 
 
 def _untouched(path: Path) -> str:
-    """How to open a file so that reading changes nothing of it."""
     # Whoever has it open keeps a log beside it. If there is none, nobody writes, and nobody can
     # begin to while we hold the lock.
     log = Path(f"{path}-wal")

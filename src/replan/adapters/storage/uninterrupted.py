@@ -10,14 +10,7 @@ T = TypeVar("T")
 async def uninterrupted(
     work: Coroutine[Any, Any, T], running: set[asyncio.Task[Any]] | None = None
 ) -> T:
-    """Await work to its end; a cancellation that comes meanwhile is raised after it.
-
-    A task that was cancelled leaves no transaction open, and nothing that runs on behind it.
-
-    Args:
-        work: What must not stop in the middle.
-        running: Holds the work's task as long as it runs.
-    """
+    """Await work to its end; a cancellation that comes meanwhile is raised after it."""
     task = asyncio.ensure_future(work)
     if running is not None:
         running.add(task)

@@ -15,7 +15,7 @@ from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
 from replan.state.limits import Budget, Limits, RunSettings
-from replan.team.starter import DEFAULT_TEAM
+from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
 from replan.values import restored
 

@@ -12,9 +12,16 @@ from replan.errors import Refusal
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.model import StepStatus, TaskPlan
-from replan.plan.preview import CALLS_PER_REPLY, Preview, preview, usual_calls, worst_case_calls
+from replan.plan.preview import (
+    CALLS_PER_REPLY,
+    Preview,
+    preview,
+    usual_calls,
+    worst_case_calls,
+    worst_case_cost,
+    worst_case_seconds,
+)
 from replan.plan.rerun import Rerun
-from replan.plan.worst_case import worst_case_cost, worst_case_seconds
 from replan.state.limits import Limits
 from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import Approving

@@ -55,12 +55,7 @@ class Attributes:
 
 
 def write_attributes(step: PlanStep, *, guarded: bool = False) -> str:
-    """Write the attributes of a step in their canonical order, without the parentheses.
-
-    Args:
-        step: The step.
-        guarded: Write names that would be taken for attributes so that they are not.
-    """
+    """Write the attributes of a step in their canonical order, without the parentheses."""
     parts: list[str] = []
     if step.dependencies:
         parts.append("after " + ", ".join(str(step_id) for step_id in step.dependencies))

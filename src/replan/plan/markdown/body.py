@@ -33,23 +33,17 @@ class Placed(NamedTuple):
 
 @dataclass(slots=True)
 class Body:
-    """What the lines under a step say.
-
-    Attributes:
-        attributes: What its key lines say (`- depends on: 1`).
-        key_lines: Where the key lines are, counted from 0 within the body.
-        quotes: The lines of each block quote, likewise.
-        complaints: The mistakes in it.
-    """
-
     brief: str = ""
     parameters: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     result: str = ""
     feedback: str = ""
+    # What its key lines say (`- depends on: 1`).
     attributes: Attributes = field(default_factory=Attributes)
+    # Where the key lines are, counted from 0 within the body.
     key_lines: list[int] = field(default_factory=list[int])
+    # The lines of each block quote, likewise.
     quotes: list[range] = field(default_factory=list[range])
-    complaints: list[Placed] = field(default_factory=list[Placed])
+    complaints: list[Placed] = field(default_factory=list[Placed])  # the mistakes in it
 
 
 _FEEDBACK = re.compile(r"\*\*(?:Failed|Skipped|Note):\*\*(?: |$)", re.MULTILINE)
@@ -72,7 +66,6 @@ _MARKDOWN = block_parser()
 
 
 def read_body(lines: Sequence[str]) -> Body:
-    """Read the lines under a step."""
     if all(map(is_blank, lines)):
         return Body()
     read = _read_body if sum(map(len, lines)) > _LONGEST_KEPT else _kept_body
@@ -98,7 +91,6 @@ def write_body(step: PlanStep) -> list[str]:
 
 
 def write_quotes(step: PlanStep) -> list[str]:
-    """Write the result and the feedback of a step as block quotes."""
     quotes: list[list[str]] = []
     if step.result:
         named = _FEEDBACK.match(step.result) or _RESULT.match(step.result)

@@ -1,17 +1,80 @@
 """Change the lines of one step in its document, and no more of them than must be."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 from replan.plan.markdown.body import write_body, write_quotes
 from replan.plan.markdown.lines import Line, indent_of, is_blank
-from replan.plan.markdown.marking import Marking
+from replan.plan.markdown.numbering import number_steps
 from replan.plan.markdown.outline import PENDING_MARKS
 from replan.plan.markdown.reading import Block
 from replan.plan.markdown.rendering import MARKS, under
 from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """What must be written into lines that did not have it."""
+
+    marks: frozenset[int]  # the ids of unmarked steps that need a mark
+    numbers: frozenset[int]  # the ids of steps that need their number written
+    plain: bool  # whether new steps have no marks, as the document has none
+
+
+def marking(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> Marking:
+    """Find out what the lines of a document need."""
+    kept = [(blocks[step.id], step) for step in steps if step.id in blocks]
+    numbers = _numbers_needed(blocks, steps)
+    all_counted = all(block.item.counter is not None for block in blocks.values())
+    needy = {step.id for block, step in kept if _needs_mark(block, step, numbers)}
+    new = len(kept) < len(steps)
+    is_marked = any(block.item.mark is not None for block in blocks.values())
+    plain = bool(blocks) and all_counted and not is_marked and not needy
+    if not needy and not (new and not plain) and not is_marked:
+        return Marking(frozenset(), frozenset(numbers), plain)
+    return _spread(kept, needy, numbers)
+
+
+def _spread(kept: Sequence[tuple[Block, PlanStep]], needy: set[int], numbers: set[int]) -> Marking:
+    """Mark also those steps that would be taken for text beside the marked ones."""
+    groups = {
+        block.item.group for block, step in kept if block.item.mark is not None or step.id in needy
+    }
+    marks = set(needy)
+    for block, step in kept:
+        if block.item.mark is None and not _belongs(block, groups):
+            marks.add(step.id)
+    implicit = {step.id for block, step in kept if not block.explicit}
+    return Marking(frozenset(marks), frozenset(numbers | (marks & implicit)), plain=False)
+
+
+def _belongs(block: Block, groups: set[int]) -> bool:
+    return block.explicit and block.item.numbered and block.item.group in groups
+
+
+def _needs_mark(block: Block, step: PlanStep, numbers: set[int]) -> bool:
+    if block.item.mark is not None:
+        return False
+    return step.status is not StepStatus.PENDING or step.id in numbers
+
+
+def _numbers_needed(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> set[int]:
+    needed: set[int] = set()
+    implicit = {step_id for step_id, block in blocks.items() if not block.explicit}
+    while True:
+        said = [
+            (None if step.id in implicit and step.id not in needed else str(step.id), 0)
+            for step in steps
+        ]
+        given = number_steps(said, ())
+        wrong = {step.id for step, number in zip(steps, given, strict=True) if number.id != step.id}
+        if not wrong - needed:
+            return needed
+        needed |= wrong
+
 
 _in_title = attrgetter(
     *("description", "assigned_to", "joined_by", "dependencies", "condition"),
@@ -30,13 +93,6 @@ class BlockEditor:
         self._needs = needs
 
     def edited(self, block: Block, step: PlanStep, *, anew: bool) -> list[Line]:
-        """Give the lines of a step.
-
-        Args:
-            block: The step as the document has it.
-            step: The step as it is to be.
-            anew: Write all its lines anew, because they have mistakes.
-        """
         item = block.item
         lines = list(self._lines[item.start : item.end])
         if anew or _in_body(block.step) != _in_body(step):
@@ -54,7 +110,6 @@ class BlockEditor:
         return lines
 
     def new(self, step: PlanStep, beside: Block | None) -> list[Line]:
-        """Give the lines of a step that the document does not have, in the manner of another."""
         marker, indent = "- ", ""
         if beside is not None and beside.item.depth:
             line = self._lines[beside.item.start].text
@@ -70,7 +125,6 @@ class BlockEditor:
         return [title, *self._lines_of(under(write_body(step), columns))]
 
     def _title(self, block: Block, step: PlanStep, line: Line) -> Line:
-        """Write the line of a step anew, behind the list marker that it has."""
         item = block.item
         prefix = line.text[: item.content]
         if prefix and not prefix[-1].isspace():

@@ -16,15 +16,11 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 def decode(text: str) -> str:
-    """Replace the character references of a text by their characters."""
     return _REFERENCE.sub(_character, text) if "&#" in text else text
 
 
 def encode(text: str) -> str:
-    """Write a text into one line so that `decode` gives it back.
-
-    Line ends, white space at either end and ampersands that begin a reference are encoded.
-    """
+    """Write a text into one line so that `decode` gives it back."""
     body = text.strip()
     if not body:
         return "".join(map(_reference, text))
@@ -50,12 +46,7 @@ def encode_name(name: str) -> str:
 
 
 def encode_resource(name: str, *, guarded: bool = False) -> str:
-    """Write the name of something that a step writes so that it can stand among attributes.
-
-    Args:
-        name: The name.
-        guarded: Encode its first character, too, so that it cannot be taken for an attribute.
-    """
+    """Write the name of something that a step writes so that it can stand among attributes."""
     return encode_where(
         name,
         lambda at, mark: (guarded and not at) or _PLAIN_IN_RESOURCE.fullmatch(mark) is None,

@@ -13,24 +13,13 @@ _MOST_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The id of one step.
-
-    Attributes:
-        id: The id; one that no other step of the document has.
-        explicit: Whether the document says it; else it follows from the steps before.
-        complaint: What is wrong with the number that the document says.
-    """
-
-    id: int
-    explicit: bool
-    complaint: Complaint | None = None
+    id: int  # the id; one that no other step of the document has
+    explicit: bool  # whether the document says it; else it follows from the steps before
+    complaint: Complaint | None = None  # what is wrong with the number that the document says
 
 
 def lazy_groups(texts: Sequence[str], items: Sequence[Item]) -> frozenset[int]:
-    """Find the lists whose items all say `1.`, as lazy Markdown has it: they have no numbers.
-
-    Items with a mark but without a number of their own are written with care, so their `1.` counts.
-    """
+    """Find the lists whose items all say `1.`, as lazy Markdown has it: they have no numbers."""
     groups: dict[int, list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
@@ -52,12 +41,6 @@ def _is_lazy(texts: Sequence[str], members: Sequence[Item]) -> bool:
 def number_steps(
     numbers: Sequence[tuple[str | None, int]], reserved: Collection[int]
 ) -> list[Numbered]:
-    """Give every step its id.
-
-    Args:
-        numbers: For each step the number that the document says, if any, and its line from 1.
-        reserved: Ids that a step without a number must not get.
-    """
     first_line: dict[int, int] = {}
     said = [_said(number, line, first_line) for number, line in numbers]
     free = (number for number in count(1) if number not in first_line and number not in reserved)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from markdown_it.token import Token
 
 from replan.plan.markdown.body import block_parser
-from replan.plan.markdown.fence import fenced_window
-from replan.plan.markdown.lines import Line, indent_of, is_blank
+from replan.plan.markdown.lines import Line, fenced_window, indent_of, is_blank
 from replan.plan.markdown.title import names_a_step, own_number
 
 PENDING_MARKS = " ~"
@@ -30,33 +29,21 @@ _ADOPTED_INDENT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A list item, or a heading or line that calls itself a step.
+    """A list item, or a heading or line that calls itself a step."""
 
-    Attributes:
-        start: The line it begins with, counted from 0.
-        end: The line after its last one; blank lines at its end are not its own.
-        depth: How many lists it is in; 0 for headings and lines.
-        group: Which list it is in.
-        counter: The number in its list marker.
-        content: Where in its first line the text after the list marker begins.
-        mark: The character between its brackets, empty if they hold none; none: no brackets.
-        text: Where in its first line the text after the brackets begins.
-        numbered: Whether it has a number, in its marker or its text.
-    """
-
-    start: int
-    end: int
-    depth: int
-    group: int
-    counter: str | None
-    content: int
+    start: int  # the line it begins with, counted from 0
+    end: int  # the line after its last one; blank lines at its end are not its own
+    depth: int  # how many lists it is in; 0 for headings and lines
+    group: int  # which list it is in
+    counter: str | None  # the number in its list marker
+    content: int  # where in its first line the text after the list marker begins
+    # The character between its brackets, empty if they hold none; none: no brackets.
     mark: str | None
-    text: int
-    numbered: bool
+    text: int  # where in its first line the text after the brackets begins
+    numbered: bool  # whether it has a number, in its marker or its text
 
     @property
     def is_marked(self) -> bool:
-        """Whether it has a task mark that is known."""
         return self.mark is not None and self.mark in KNOWN_MARKS
 
 
@@ -71,19 +58,12 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The steps of a document in its order, its title, and the lines that are the document.
+    """The steps of a document in its order, its title, and the lines that are the document."""
 
-    Attributes:
-        window: The lines of the plan itself, without a fence around the whole.
-        fenced: Whether a fence stands around it, with other text before or after.
-        items: The items that are steps.
-        title: The first heading of the first level before the first step.
-    """
-
-    window: range
-    fenced: bool
-    items: tuple[Item, ...]
-    title: Heading | None
+    window: range  # the lines of the plan itself, without a fence around the whole
+    fenced: bool  # whether a fence stands around it, with other text before or after
+    items: tuple[Item, ...]  # the items that are steps
+    title: Heading | None  # the first heading of the first level before the first step
 
 
 _MARKDOWN = block_parser()
@@ -96,7 +76,6 @@ def read_heading(line: str) -> str | None:
 
 
 def outline(lines: Sequence[Line]) -> Outline:
-    """Find the steps of a document."""
     texts = [line.text for line in lines]
     whole = range(len(texts))
     window = fenced_window(texts)
@@ -118,10 +97,7 @@ def _outline_of(texts: list[str], window: range) -> Outline:
 
 
 def _without_wrapping(texts: list[str]) -> str:
-    """Join lines, without tags such as `<plan>` that models write around a plan.
-
-    Markdown would take what follows them for HTML.
-    """
+    """Join lines without tags such as `<plan>`: Markdown would take what follows for HTML."""
     return "\n".join("" if _WRAPPING.fullmatch(text) else text for text in texts)
 
 
@@ -211,11 +187,7 @@ class _Scan:
             yield self._item(start, end, match.end(), depth=0, group=0, counter=None)
 
     def step_lines(self) -> Iterator[Item]:
-        """Lines of plain paragraphs such as `**Step 1:** find`, each with what follows it.
-
-        A step reaches to the next one or the next heading; the last one also ends where plain
-        text goes on, which is then a closing word and no brief.
-        """
+        """Lines such as `**Step 1:** find`, each with what follows it up to a closing word."""
         starts, stops, texts = self._boundaries()
         stops += [at for at in texts if starts and at > starts[-1]] + [self._window.stop]
         ends = sorted({*starts, *stops})
@@ -251,7 +223,6 @@ class _Scan:
         return "@" in self._texts[item.start]
 
     def title(self, *, before: int) -> Heading | None:
-        """The first heading of the first level before a line."""
         for token in self._tokens:
             if token.type == "heading_open" and token.tag == "h1" and not token.level and token.map:
                 start, end = token.map[0] + self._window.start, token.map[1] + self._window.start
@@ -293,10 +264,7 @@ def _choose(scan: _Scan) -> tuple[Item, ...]:
 
 
 def _lists_of_steps(scan: _Scan, marked: Sequence[Item]) -> set[int]:
-    """Tell which lists hold steps: where some have numbers, a check list elsewhere holds none.
-
-    Elsewhere is under another heading; a list of steps without numbers names specialists.
-    """
+    """Tell which lists hold steps: where some are numbered, one below another heading does not."""
     groups: dict[int, list[Item]] = {}
     for item in marked:
         groups.setdefault(item.group, []).append(item)
@@ -315,7 +283,6 @@ def _lists_of_steps(scan: _Scan, marked: Sequence[Item]) -> set[int]:
 
 
 def _joins(item: Item, groups: set[int]) -> bool:
-    """Whether an item at the level of the marked ones is a step."""
     if item.is_marked:
         return item.group in groups
     if item.group in groups:
@@ -324,10 +291,7 @@ def _joins(item: Item, groups: set[int]) -> bool:
 
 
 def _adopt(texts: list[str], items: Sequence[Item], stop: int) -> Iterator[Item]:
-    """Give each item the indented lines after it that strict Markdown does not count to it.
-
-    People and models indent by two under `1. `, where Markdown wants three.
-    """
+    """Give each item the lines indented by two after it; Markdown wants three under `1. `."""
     for at, item in enumerate(items):
         limit = items[at + 1].start if at + 1 < len(items) else stop
         least = indent_of(texts[item.start]) + _ADOPTED_INDENT

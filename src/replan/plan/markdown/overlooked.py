@@ -4,12 +4,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 
 from replan.plan.markdown import words
-from replan.plan.markdown.fence import outside_fences
-from replan.plan.markdown.lines import is_blank
+from replan.plan.markdown.lines import is_blank, outside_fences
 from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.model import PlanStep, Value
 
@@ -35,19 +33,12 @@ _MEANING: dict[Kind, str] = {
 
 
 class Overlooked(Value):
-    """A piece of a document that may mean something else than was read.
+    """A piece of a document that may mean something else than was read."""
 
-    Attributes:
-        line: Where it stands, counted from 1.
-        kind: What it looks like.
-        step: The step that it was read as a part of; 0 where it is no part of one.
-        text: The piece.
-    """
-
-    line: int
-    kind: Kind
-    step: int
-    text: str
+    line: int  # where it stands, counted from 1
+    kind: Kind  # what it looks like
+    step: int  # the step that it was read as a part of; 0 where it is no part of one
+    text: str  # the piece
 
     def __str__(self) -> str:
         return f"line {self.line}: '{self.text}' {_MEANING[self.kind].format(step=self.step)}"
@@ -118,7 +109,6 @@ def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
 
 
 def _beside(reading: Reading) -> Iterator[Overlooked]:
-    """Tasks of a check list that is no list of steps."""
     inside = {at for each in reading.blocks for at in range(each.item.start, each.item.end)}
     lines = [line.text for line in reading.lines if reading.blocks]
     outside = outside_fences(lines)
@@ -150,7 +140,6 @@ def _dependencies_in(said: str) -> Iterator[str]:
 
 
 def _shows(line: str, brief: str) -> bool:
-    """Whether a line is a part of the brief, and not of attributes, parameters or results."""
     return not is_blank(line) and line.strip() in brief
 
 
@@ -160,11 +149,8 @@ def _blanked(match: re.Match[str]) -> str:
 
 @cache
 def _waiting_words() -> str:
-    """A pattern for any word that says that a step waits; the words are data."""
-    lines = (
-        files("replan.plan.markdown").joinpath("waiting_words.txt").read_text("utf-8").splitlines()
-    )
-    ordered = sorted(filter(None, lines), key=len, reverse=True)
+    """A pattern for any word that says that a step waits."""
+    ordered = sorted(words.listed("waiting"), key=len, reverse=True)
     return "|".join(_bounded(word) for word in ordered)
 
 

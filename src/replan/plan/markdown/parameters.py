@@ -16,13 +16,6 @@ _ONE_LINE = 1_000_000_000
 
 
 class ParametersError(ValueError):
-    """A yaml block does not hold parameters.
-
-    Attributes:
-        line: The line within the block, counted from 0.
-        problem: What is wrong.
-    """
-
     def __init__(self, problem: str, line: int = 0) -> None:
         self.line = line
         self.problem = problem
@@ -30,11 +23,7 @@ class ParametersError(ValueError):
 
 
 def read_parameters(text: str) -> dict[str, JsonValue]:
-    """Read a YAML mapping of JSON values; dates become ISO texts, keys become texts.
-
-    Raises:
-        ParametersError: It is no YAML, no mapping, or holds what JSON cannot.
-    """
+    """Read a YAML mapping of JSON values; dates become ISO texts, keys become texts."""
     try:
         content = load_bounded(text, PARAMETERS)
     except yaml.YAMLError as error:

@@ -14,19 +14,18 @@ from replan.plan.model import Condition
 _MOST_DIGITS = 18
 _LONGEST_RANGE = 1000
 _LONGEST_TRAILING = 200
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 _COLON = r"\s*+[:：=]?\s*+"
 _WAITS = rf"(?:{words.DEPENDS_ON}|{words.NEEDS}|{words.AFTER})"
 _STEP_ID = rf"(?:{words.STEP}\s*+)?#?\d++(?:\s*+步)?"
-_STEP_IDS = rf"{_STEP_ID}(?:\s*+(?:-|–|to|through|bis|至|到)\s*+{_STEP_ID})?"
+_STEP_IDS = rf"{_STEP_ID}(?:\s*+(?:-|–|{words.THROUGH})\s*+{_STEP_ID})?"
 _STEP_LIST = rf"[\[(（]?\s*+{_STEP_IDS}(?:(?:\s*+{words.AND})+\s*+{_STEP_IDS})*\s*+[\])）]?"
 _AT_NAME = rf"[`*_]*+@{words.NAME}[`*]*+"
 _AT_NAMES = rf"{_AT_NAME}(?:(?:\s*+{words.AND})*\s*+{_AT_NAME})*"
 _ANY_NAME = rf"[`*_]*+@?{words.NAME}[`*]*+"
 _NAME_LIST = rf"{_AT_NAMES}|{_ANY_NAME}(?:\s*+(?:and|&|\+|和)\s*+{_ANY_NAME})*"
 _FORMAL_ASSIGNMENT = r"(?:assigned|assign|zugewiesen|asignado|assigné)\s++(?:to|an|a|à)\s++"
-_UNIT = r"ms|msecs?|milliseconds?|s|secs?|seconds?|秒|m|mins?|minutes?|分钟|h|hrs?|hours?|小时"
 _AMOUNT = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 
 _RESOURCE = (
@@ -83,11 +82,7 @@ def read_key_line(text: str) -> Phrase | None:
 
 
 def read_trailing(text: str) -> tuple[int, Attributes] | None:
-    """Read an attribute that ends a title without parentheses: "…, depends on step 1".
-
-    Returns:
-        Where the attribute begins, and what it says.
-    """
+    """Read an attribute that ends a title without parentheses: "…, depends on step 1"."""
     # Only the end is looked at, so that no title is long enough to make the search slow.
     start = max(0, len(text) - _LONGEST_TRAILING)
     for pattern, reader in _TRAILING:
@@ -158,12 +153,9 @@ def _retries(match: re.Match[str]) -> Attributes | None:
 
 
 def _timeout(match: re.Match[str]) -> Attributes | None:
-    unit = (match["unit"] or "s").lower()
-    short = {"秒": "s", "分钟": "m", "小时": "h"}.get(unit) or (
-        "ms" if unit.startswith(("ms", "milli")) else unit[0]
-    )
+    unit = words.UNITS[(match["unit"] or "s").lower()]
     amount = float(match["number"])
-    seconds = amount / 1000 if short == "ms" else amount * _SECONDS[short]
+    seconds = amount / 1000 if unit == "ms" else amount * _SECONDS[unit]
     return Attributes(timeout=seconds) if 0 < seconds < float("inf") else None
 
 
@@ -220,7 +212,7 @@ _OTHERS = (
     (rf"{words.REQUIRED}(?:{_COLON}(?:{words.YES}|(?P<no>{words.NO})))?{_END}", _required),
     (rf"{words.PRIORITY}{_COLON}(?P<number>[+-]?\d+){_END}", _priority),
     (rf"{words.RETRIES}{_COLON}(?P<number>\d+){_END}", _retries),
-    (rf"{words.TIMEOUT}{_COLON}(?P<number>{_AMOUNT})\s*+(?P<unit>{_UNIT})?{_END}", _timeout),
+    (rf"{words.TIMEOUT}{_COLON}(?P<number>{_AMOUNT})\s*+(?P<unit>{words.UNIT})?{_END}", _timeout),
     (rf"{words.ASSIGNED_TO}\s*+[:：]\s*+{words.NONE}{_END}", _nobody),
     (
         rf"(?:{words.ASSIGNED_TO}\s*+[:：]\s*+|{_FORMAL_ASSIGNMENT})(?P<names>{_NAME_LIST}){_END}",
@@ -284,8 +276,6 @@ _KEY_LINE = re.compile(
 )
 _AT = re.compile(rf"@({words.NAME})")
 _NAME = re.compile(words.NAME)
-_BETWEEN_NAMES = re.compile(r"[,，、&+]|\s(?:and|und|et|y|和|与)\s", re.IGNORECASE)
+_BETWEEN_NAMES = re.compile(rf"[,，、&+]|\s{words.BETWEEN_NAMES}\s", re.IGNORECASE)
 _ONE_RESOURCE = re.compile(rf"(?:{_BETWEEN_RESOURCES})?({_RESOURCE})", re.IGNORECASE)
-_ONE_OR_RANGE = re.compile(
-    r"(\d+)(?:\s*+(?:步)?\s*+(?:-|–|to|through|bis|至|到)\s*+\D{0,8}?(\d+))?"
-)
+_ONE_OR_RANGE = re.compile(rf"(\d+)(?:\s*+(?:步)?\s*+(?:-|–|{words.THROUGH})\s*+\D{{0,8}}?(\d+))?")

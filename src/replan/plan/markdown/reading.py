@@ -1,5 +1,6 @@
 """Turn a plan document into steps, and tell every mistake in it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -8,13 +9,13 @@ from replan.errors import Mistake
 from replan.plan.markdown.attributes import Attributes
 from replan.plan.markdown.body import Body, read_body
 from replan.plan.markdown.encoding import decode
-from replan.plan.markdown.lines import Line, split_lines
+from replan.plan.markdown.lines import Line, is_blank, split_lines
 from replan.plan.markdown.numbering import Numbered, lazy_groups, number_steps
 from replan.plan.markdown.outline import KNOWN_MARKS, Item, Outline, outline
+from replan.plan.markdown.phrases import read_key_line
 from replan.plan.markdown.repair import repair
 from replan.plan.markdown.seal import without_seal
 from replan.plan.markdown.title import Complaint, Title, read_title, repeated
-from replan.plan.markdown.wrapped_lines import wrapped_lines
 from replan.plan.model import PlanStep, StepStatus
 from replan.texts.bounds import MOST_DEPENDENCIES
 
@@ -32,51 +33,24 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The lines of one step and what they say.
-
-    Attributes:
-        item: Where the lines are.
-        head: How many of them are the step's own line; more than one if it was broken.
-        body: What stands under the first of them.
-        step: What they say together.
-        explicit: Whether they say the step's id.
-    """
-
-    item: Item
-    head: int
-    body: Body
-    step: PlanStep
-    explicit: bool
+    item: Item  # where the lines are
+    head: int  # how many of them are the step's own line; more than one if it was broken
+    body: Body  # what stands under the first of them
+    step: PlanStep  # what they say together
+    explicit: bool  # whether they say the step's id
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A document, read.
-
-    Attributes:
-        bom: The byte order mark before the first line, or nothing.
-        lines: The lines, without it.
-        outline: Where its parts are.
-        title: What its title says.
-        blocks: Its steps; they fit together, whatever the mistakes.
-        mistakes: What is wrong with it, in the order of the lines.
-    """
-
-    bom: str
-    lines: tuple[Line, ...]
-    outline: Outline
+    bom: str  # the byte order mark before the first line, or nothing
+    lines: tuple[Line, ...]  # the lines, without it
+    outline: Outline  # where its parts are
     title: str
-    blocks: tuple[Block, ...]
-    mistakes: tuple[Mistake, ...]
+    blocks: tuple[Block, ...]  # its steps; they fit together, whatever the mistakes
+    mistakes: tuple[Mistake, ...]  # what is wrong with it, in the order of the lines
 
 
 def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
-    """Read a document, whatever it is.
-
-    Args:
-        text: The document.
-        known: Ids of steps outside it that its steps may wait for.
-    """
     # The cache tells a default from the same value that is given.
     return _read_document(text, known)
 
@@ -228,3 +202,19 @@ _NO_STEPS = Complaint(
     "This document has no steps.",
     "Write each step on a line like this: - [ ] 1. What is to be done @specialist",
 )
+
+
+_NO_PLAIN_TEXT = re.compile(r"[ \t]*(?:[-*+>#`~|<=]|\d{1,9}[.)](?:\s|$))")
+_MOST_LINES = 8
+
+
+def wrapped_lines(texts: Sequence[str], item: Item) -> int:
+    """Count the lines into which a step's first line was broken: its attributes end the last."""
+    lines: list[str] = []
+    for text in texts[item.start + 1 : item.end]:
+        if is_blank(text) or _NO_PLAIN_TEXT.match(text) or read_key_line(text) is not None:
+            break
+        lines.append(text)
+    if not 0 < len(lines) <= _MOST_LINES or read_title(texts[item.start][item.text :]).attributes:
+        return 0
+    return len(lines) if read_title(f"1. {lines[-1].strip()}").attributes else 0

@@ -34,7 +34,6 @@ def render_for_model(plan: TaskPlan) -> str:
 
 
 def step_lines(step: PlanStep) -> list[str]:
-    """Write one step as the lines of a list item."""
     title = write_title(step, number=f"{step.id}. ")
     return [f"- [{MARKS[step.status]}] {title}", *under(write_body(step), 2)]
 
@@ -46,7 +45,6 @@ def under(lines: Iterable[str], columns: int) -> list[str]:
 
 
 def heading_line(title: str) -> str:
-    """Write the document's title."""
     last = len(title) - 1
     ways = (
         encode(title),

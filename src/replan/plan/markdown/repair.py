@@ -11,15 +11,7 @@ Found = tuple[int, Complaint]
 
 
 def repair(steps: Sequence[PlanStep], known: Collection[int]) -> tuple[list[PlanStep], list[Found]]:
-    """Drop what cannot be: dependencies on unknown steps, on the step itself, and in cycles.
-
-    Args:
-        steps: The steps, each with an id of its own.
-        known: Ids of steps outside the document that may be named too.
-
-    Returns:
-        Steps that fit together, and what was wrong.
-    """
+    """Drop what cannot be: dependencies on unknown steps, on the step itself, and in cycles."""
     ids = frozenset(step.id for step in steps)
     found = [(step.id, bad) for step in steps for bad in _dangling(step, ids, known)]
     sound = [_without(step, _impossible(step, ids, known)) for step in steps]

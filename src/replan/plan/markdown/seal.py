@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from replan.plan.markdown.lines import Line, split_lines, usual_line_end
+from replan.plan.markdown.lines import Line, split_lines, usual_line_end, without_comments
 from replan.plan.markdown.normal import normalised_step
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
@@ -43,7 +43,7 @@ def fingerprint(step: PlanStep) -> str:
     step = normalised_step(step)
     condition = step.condition
     asked = {
-        "description": " ".join(_without_comments(step.description).split()),
+        "description": " ".join(without_comments(step.description).split()),
         "brief": _told(step.brief),
         "parameters": step.parameters,
         "awaits": sorted(step.awaits),
@@ -134,19 +134,9 @@ def _pieces(brief: str) -> Iterator[str]:
     yield from _tidied(text)
 
 
-def _without_comments(text: str) -> str:
-    """Give a text with a blank for each comment; one pass, whatever begins and never ends."""
-    kept: list[str] = []
-    at = 0
-    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
-        kept += [text[at:start], " "]
-        at = end + 3
-    return "".join([*kept, text[at:]])
-
-
 def _tidied(lines: list[str]) -> Iterator[str]:
     """Give the lines of free text: no comments, no blank lines, one blank between words."""
-    for line in _without_comments("\n".join(lines)).split("\n"):
+    for line in without_comments("\n".join(lines)).split("\n"):
         words = line.split()
         if words:
             yield line[: len(line) - len(line.lstrip())] + " ".join(words)

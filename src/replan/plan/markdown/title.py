@@ -52,12 +52,7 @@ class _Reading:
 
 
 def read_title(text: str, *, numbered: str | None = None) -> Title:
-    """Read the line of a step, after list marker and mark.
-
-    Args:
-        text: The rest of the line.
-        numbered: The number of the list marker, if it has one; a number in the text goes first.
-    """
+    """Read the line of a step, after list marker and mark."""
     read = _read_title if len(text) > _LONGEST_KEPT else _kept_title
     return read(text.strip(), numbered)
 
@@ -100,12 +95,7 @@ def names_a_step(text: str) -> bool:
 
 
 def write_title(step: PlanStep, *, number: str) -> str:
-    """Write the line of a step, after list marker and mark, so that it reads back the same.
-
-    Args:
-        step: The step.
-        number: What stands before the description, for example `"2. "`; may be empty.
-    """
+    """Write the line of a step, after list marker and mark, so that it reads back the same."""
     tail = "".join(f" @{encode_name(name)}" for name in step.specialists)
     attributes = write_attributes(step)
     if step.writes and _said(attributes).writes != step.writes:
@@ -132,7 +122,6 @@ def repeated(name: str, about: str) -> Complaint:
 
 
 def _said(attributes: str) -> Attributes:
-    """Read attributes as they are written."""
     said = Attributes()
     for phrase in read_phrases(attributes):
         said |= phrase.attributes or said
@@ -140,7 +129,6 @@ def _said(attributes: str) -> Attributes:
 
 
 def _ways_to_write(description: str) -> Iterator[str]:
-    """Give the ways to write a description, from the most readable to the safest."""
     last = len(description) - 1
     guards: tuple[Callable[[int, str], bool], ...] = (
         lambda at, _: at == 0,
@@ -253,7 +241,6 @@ def _without_connector(text: str) -> str:
 
 
 def _opening(text: str) -> int | None:
-    """Find the bracket that the last character closes."""
     pairs = "[]" if text[-1] == "]" else "(（)）"
     half = len(pairs) // 2
     depth = 0
@@ -311,7 +298,7 @@ _NUMBER = re.compile(
 )
 _MENTION = re.compile(rf"[`*_]*+@(?P<name>{words.NAME})[`*]*+[.,;。]?\s*+")
 _TRAILING_MENTION = re.compile(rf"(?:^|[^A-Za-z0-9.+\-@])@{words.NAME}[`*]*+\s*+$")
-_AND_MENTION = re.compile(rf"(@{words.NAME}[`*]*+)\s++(?:and|und|et|y|和|与)$", re.IGNORECASE)
+_AND_MENTION = re.compile(rf"(@{words.NAME}[`*]*+)\s++{words.BETWEEN_NAMES}$", re.IGNORECASE)
 _IN_AN_ADDRESS = re.compile(r"[A-Za-z0-9.+\-@]")
 # A semicolon after a digit may end a character reference.
 _CONNECTOR = re.compile(r"(?:[—–→,，、；:：|&+]|(?<![0-9]);|->|=>|(?<=\s)-)\Z")

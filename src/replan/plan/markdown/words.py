@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import cast
 
@@ -12,21 +13,33 @@ _LISTS = cast(
 FIELDS = cast("dict[str, list[str]]", _LISTS.pop("fields"))
 """What the parts of a step are called where each has a key, a column or a tag of its own."""
 
+UNITS = {
+    word: unit
+    for unit, names in cast("dict[str, list[str]]", _LISTS.pop("units")).items()
+    for word in names
+}
+"""The units of a time by their names: `ms`, `s`, `m` or `h`."""
+
 
 def listed(name: str) -> tuple[str, ...]:
-    """The words of one of the lists."""
     return tuple(_LISTS[name])
 
 
 def _any_of(*names: str) -> str:
     """Give a pattern for any word of the lists, the longest first; blanks are any white space."""
-    words = {word for name in names for word in _LISTS[name]}
-    ordered = sorted(words, key=lambda word: (-len(word), word))
+    return any_of(word for name in names for word in _LISTS[name])
+
+
+def any_of(words: Iterable[str]) -> str:
+    ordered = sorted(set(words), key=lambda word: (-len(word), word))
     return "(?:" + "|".join(re.escape(word).replace(r"\ ", r"\s++") for word in ordered) + ")"
 
 
 STEP = _any_of("step")
 AND = _any_of("and")
+BETWEEN_NAMES = _any_of("between_names")
+THROUGH = _any_of("through")
+BY = _any_of("by")
 DEPENDS_ON = _any_of("depends_on")
 NEEDS = _any_of("needs")
 AFTER = _any_of("after")
@@ -45,6 +58,7 @@ YES = _any_of("yes")
 NO = _any_of("no")
 NONE = _any_of("none")
 VAGUE = _any_of("vague")
+UNIT = any_of(UNITS)
 
 NAME = r"(?:\w|&#[0-9]{1,7};)(?:[.-]*+(?:\w|&#[0-9]{1,7};))*+"
 """A specialist's name as it can follow an `@`."""

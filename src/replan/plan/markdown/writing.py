@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from replan.plan.markdown.editing import BlockEditor
+from replan.plan.markdown.editing import BlockEditor, marking
 from replan.plan.markdown.lines import Line, is_blank, usual_line_end
-from replan.plan.markdown.marking import marking
 from replan.plan.markdown.normal import normalised, visible
 from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.markdown.rendering import heading_line, render, step_lines
@@ -34,7 +33,6 @@ def write_document(reading: Reading, plan: TaskPlan) -> str:
 
 
 def str_of(bom: str, lines: Sequence[Line]) -> str:
-    """Join a document."""
     return bom + "".join(map(str, lines))
 
 
@@ -44,7 +42,6 @@ def shows(plan: TaskPlan) -> bool:
 
 
 def _shows(reading: Reading, plan: TaskPlan) -> bool:
-    """Whether a document without mistakes has just this plan."""
     steps = [block.step for block in reading.blocks]
     return (
         (not reading.mistakes or not plan.steps)
@@ -55,7 +52,6 @@ def _shows(reading: Reading, plan: TaskPlan) -> bool:
 
 
 def _marks_running(reading: Reading, plan: TaskPlan) -> bool:
-    """Whether every step that is being executed has the mark for it."""
     return all(
         step.status is not StepStatus.EXECUTING or block.item.mark == "~"
         for block, step in zip(reading.blocks, plan.steps, strict=True)
@@ -63,7 +59,6 @@ def _marks_running(reading: Reading, plan: TaskPlan) -> bool:
 
 
 def _sparing(reading: Reading, plan: TaskPlan, end: str) -> NewLines:
-    """Change as little as possible in the lines of a step."""
     blocks = {block.step.id: block for block in reading.blocks}
     editor = BlockEditor(reading.lines, end, marking(blocks, plan.steps))
     wrong = {mistake.line - 1 for mistake in reading.mistakes}
@@ -79,7 +74,6 @@ def _sparing(reading: Reading, plan: TaskPlan, end: str) -> NewLines:
 
 
 def _canonical(end: str) -> NewLines:
-    """Write every step anew."""
     return lambda step, _: [Line(text, end) for text in step_lines(step)]
 
 
@@ -96,7 +90,6 @@ class _Composition:
         self._places = {block.step.id: at for at, block in enumerate(reading.blocks)}
 
     def text(self) -> str:
-        """Give the text of the whole."""
         blocks, lines = self._reading.blocks, self._reading.lines
         first = blocks[0].item.start if blocks else self._reading.outline.window.stop
         self._lines.extend(self._head(lines[:first]))
@@ -173,7 +166,6 @@ class _Composition:
 
 
 def _gaps(reading: Reading) -> list[tuple[Line, ...]]:
-    """Give the lines after each step that belong to none."""
     starts = [block.item.start for block in reading.blocks[1:]] + [len(reading.lines)]
     return [
         reading.lines[block.item.end : start]
@@ -184,7 +176,6 @@ def _gaps(reading: Reading) -> list[tuple[Line, ...]]:
 def _new_after(
     steps: Sequence[PlanStep], known: Collection[int]
 ) -> dict[int | None, list[PlanStep]]:
-    """Group the steps that the document does not have by the step of the document before them."""
     groups: dict[int | None, list[PlanStep]] = {}
     last: int | None = None
     for step in steps:

@@ -36,16 +36,9 @@ _PAIRS = (("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"), ('"', '"'), ("'", 
 
 
 class KeyLine(NamedTuple):
-    """A line that begins with a known key.
-
-    Attributes:
-        key: The key's own name.
-        value: What stands behind the colon, without marks.
-        is_plain: Whether the line is the key's own name at the start of a line, without a bullet.
-    """
-
-    key: str
-    value: str
+    key: str  # the key's own name
+    value: str  # what stands behind the colon, without marks
+    # Whether the line is the key's own name at the start of a line, without a bullet.
     is_plain: bool
 
 
@@ -58,21 +51,14 @@ class Parts(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The front matter between two delimiters.
+    """The front matter between two delimiters."""
 
-    Attributes:
-        fields: The values by key.
-        body: A body that stood under a key of its own.
-        end: How many of the lines are front matter; those that follow belong to the body.
-    """
-
-    fields: dict[str, str]
-    body: str
-    end: int
+    fields: dict[str, str]  # the values by key
+    body: str  # a body that stood under a key of its own
+    end: int  # how many of the lines are front matter; those that follow belong to the body
 
 
 def match_key(line: str, known: Collection[str]) -> KeyLine | None:
-    """Read a line that begins with a known key, however it is decorated."""
     stripped = line.strip(BLANK)
     if stripped.startswith("|"):
         return _table_row(stripped, known)
@@ -112,11 +98,7 @@ def _unmarked(written: str, value: str) -> str:
 
 
 def begins_bare(line: str, known: Collection[str]) -> KeyLine | None:
-    """Read the first line of a front matter without delimiters.
-
-    A key's own name is enough. A bullet, a heading, a table or another word for the key may as well
-    begin a text, so there the value must be one of the key's own.
-    """
+    """Read the first line of a front matter without delimiters; text may begin much like it."""
     found = match_key(line, known)
     return found if found and (found.is_plain or fits(found.key, found.value)) else None
 

@@ -20,17 +20,9 @@ _MAX_WRAPPERS = 6
 
 
 class Decoded(NamedTuple):
-    """A JSON value in a text.
-
-    Attributes:
-        value: The value; none if there was nothing that could be read.
-        end: Where it ends in the text.
-        is_cut: Whether the text ended within it.
-    """
-
-    value: object
-    end: int
-    is_cut: bool = False
+    value: object  # the value; none if there was nothing that could be read
+    end: int  # where it ends in the text
+    is_cut: bool = False  # whether the text ended within it
 
 
 def decode(text: str, start: int) -> Decoded:
@@ -75,7 +67,6 @@ def _extent(text: str, start: int) -> tuple[int, int, bool]:
 
 
 def decode_lines(text: str) -> list[object]:
-    """Read one JSON object a line."""
     found: list[object] = []
     for line in text.split("\n"):
         row = line.strip().rstrip(",")
@@ -125,7 +116,6 @@ def as_text(value: object) -> str:
 
 
 def dumped(value: object) -> str:
-    """Write a value as JSON."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError:

@@ -64,7 +64,6 @@ class Thought(NamedTuple):
 
 
 def opens_thought(text: str, at: int = 0) -> Thought | None:
-    """Find whether thoughts begin at a place."""
     for opened, close in _KINDS:
         found = opened.match(text, at)
         if found:
@@ -78,7 +77,6 @@ def speaks_of_thought(text: str, end: int) -> bool:
 
 
 def closes_thought(text: str, at: int = 0, end: int | None = None) -> re.Match[str] | None:
-    """Find the first mark that closes thoughts."""
     end = len(text) if end is None else end
     first = _CLOSE_BEGINS.search(text, at, end)
     return _CLOSE.search(text, first.start(), end) if first else None
@@ -103,11 +101,7 @@ def without_tokens(text: str) -> str:
 
 
 def without_thoughts(text: str) -> str:
-    """Drop thoughts around a text; those that are never closed reach to its end.
-
-    They begin on a line of their own. What stands between two parts of a text belongs to it, and so
-    does a code block, and a tag within a line, of which a text may speak.
-    """
+    """Drop thoughts on lines of their own around a text; those never closed reach to its end."""
     if not _ANY.search(text) and not closes_thought(text[-200:]):
         return text
     end = len(text.rstrip())

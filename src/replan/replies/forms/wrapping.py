@@ -83,7 +83,6 @@ def unless_talk(before: str) -> str:
 
 
 def skip_thinking(text: str) -> Thinking:
-    """Skip blocks of thinking at the start of a reply."""
     end = skip_blank(text)
     while opened := opens_thought(text, end):
         closed = opened.close.search(text, opened.end)
@@ -124,7 +123,6 @@ def without_answer_tag(text: str) -> str | None:
 
 
 def opens_fence(line: str) -> str | None:
-    """Give the language of the code fence that this line opens."""
     found = _FENCE.fullmatch(line)
     return found[2].lower() if found else None
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from functools import lru_cache
 
+from replan.replies.vocabulary import tables, words
 from replan.replies.vocabulary.labels import (
     action_of,
     complexity_of,
@@ -12,7 +13,6 @@ from replan.replies.vocabulary.labels import (
     verdict_of,
 )
 from replan.replies.vocabulary.naming import squeezed
-from replan.replies.vocabulary.wordlists import tables, words
 
 BODY_KEYS = frozenset(words("others", "bodies"))
 """What the body is called where it stands under a key of its own."""
@@ -39,11 +39,7 @@ def _key_table(known: frozenset[str]) -> dict[str, tuple[str, bool]]:
 
 
 def find_key(written: str, known: Collection[str]) -> tuple[str, bool] | None:
-    """Find the key that is meant by what stands before a colon.
-
-    Returns:
-        The key, and whether its own name was written rather than another word for it.
-    """
+    """Find the key that is meant by what stands before a colon."""
     word = squeezed(written)
     if word in _FLAGS:
         key = _FLAGS[word][0]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from replan.plan.model import PlanUpdateType
-from replan.replies.vocabulary.wordlists import tables, words
+from replan.replies.vocabulary import tables, words
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
 
 Verdict = Literal["complete", "continue"]
@@ -54,7 +54,6 @@ def complexity_of(value: str) -> TaskComplexity | None:
 
 
 def is_choice(value: str, words: Mapping[str, Label] | None = None) -> bool:
-    """Whether a value is a list of labels to choose from, as the prompt has it, and no choice."""
     if words is None:
         return is_choice(value, _COMPLEXITY_WORDS) or is_choice(value, _VERDICT_WORDS)
     pieces = [
@@ -86,20 +85,15 @@ def action_of(value: str) -> ActionType | None:
 
 
 def update_type_of(value: str) -> PlanUpdateType | None:
-    """Read the kind of a plan's change."""
     return _label(value, _UPDATE_WORDS)[0]
 
 
 def flag_of(value: str) -> bool | None:
-    """Read a yes or a no."""
     return _label(value, _FLAG_WORDS)[0]
 
 
 def number_of(value: str) -> float | None:
-    """Read a number from 0 to 1, also written as `80%`, `8/10` or `0,8`.
-
-    A larger number without its scale says nothing certain, so it is none.
-    """
+    """Read a number from 0 to 1, also as `80%`, `8/10` or `0,8`; a larger one says nothing."""
     found = _NUMBER.match(value[:_LABEL_REACH].strip(" \t\"'*`_"))
     if found is None:
         return None
@@ -113,11 +107,6 @@ def number_of(value: str) -> float | None:
 
 
 def _label(value: str, words: Mapping[str, Label]) -> tuple[Label | None, Label | None]:
-    """Find the one label that the beginning of a value names.
-
-    Returns:
-        The label, or none; and the label that is denied, or none.
-    """
     text = re.sub(r"^[\W_]+", "", _folded(value[:_LABEL_REACH]))
     found = _WORD.findall(_SEGMENT_END.split(text, maxsplit=1)[0].replace("_", " "))
     phrase = " ".join(found)

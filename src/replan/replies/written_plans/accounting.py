@@ -17,20 +17,12 @@ from replan.replies.written_plans.openings import opening_of
 from replan.replies.written_plans.order_phrases import ALL, PREVIOUS, keyword_places, read_order
 
 _WORDS = re.compile(r"[\w.-]+")
-_LONGEST_PHRASE = 60
 _MOST_PLACES = 2_000
 _PHRASE = re.compile(r"[^\n.!?。<>@]{1,60}")
 _CUT = re.compile(r"(?:(?<!\s)\s++)?(?:[;)\]}）】|]|,\s*+(?=[^\W\d])|//).*", re.DOTALL)
 
 
 def unaccounted(source: str, steps: Sequence[PlanStep], names: Names) -> Iterator[Mistake]:
-    """Tell what a text says that is not in the steps that were read from it.
-
-    Args:
-        source: The text.
-        steps: The steps.
-        names: Who is on the team.
-    """
     if any(not step.assigned_to for step in steps) and (lost := _names_in(source, steps, names)):
         yield _mistake("name_not_read", f"It is not clear which step '{lost}' does.")
     labels = {str(step.id) for step in steps}

@@ -13,19 +13,10 @@ _MOST_DIGITS = 6
 
 @dataclass(slots=True)
 class Entry:
-    """One step as a model gave it.
-
-    Attributes:
-        label: What the model calls it; may be empty.
-        line: What it says.
-        brief: The text under it.
-        mark: The character of its mark.
-    """
-
-    label: str
+    label: str  # what the model calls it; may be empty
     line: Line
-    brief: str = ""
-    mark: str = " "
+    brief: str = ""  # the text under it
+    mark: str = " "  # the character of its mark
     body: list[str] = field(default_factory=list[str])
 
 
@@ -48,10 +39,7 @@ def labels_of(entries: Sequence[Entry]) -> dict[str, int]:
 
 
 def step_lines(entries: Sequence[Entry]) -> list[str]:
-    """Write each step on its line; what its order cannot mean stays where it is complained about.
-
-    A step that is not in the plan is written as it was named, and is then an unknown one.
-    """
+    """Write each step on its line; what its order cannot mean stays, to be complained about."""
     labels, numbers = labels_of(entries), numbers_of(entries)
     lines: list[str] = []
     for at, (entry, number) in enumerate(zip(entries, numbers, strict=True)):
@@ -73,7 +61,6 @@ def step_lines(entries: Sequence[Entry]) -> list[str]:
 
 
 def document(title: str, entries: Sequence[Entry]) -> str:
-    """Write a whole plan."""
     lines = [f"# {title}\n"] if title else []
     for line, entry in zip(step_lines(entries), entries, strict=True):
         brief = [f"  {row}" for row in entry.brief.split("\n") if row.strip()]

@@ -35,19 +35,10 @@ _MARGINS = re.compile(r"(?:[ \t]*(?:>|\|[ \t](?=[-*\d]))|[ \t]{2}|[ \t]*$)")
 
 
 class FoundPlan(NamedTuple):
-    """A plan in a text.
-
-    Attributes:
-        text: The plan document.
-        problems: What in it was not understood, or cannot be.
-        is_certain: Whether the text can be nothing but a plan for this team.
-        is_cut: Whether its reply was cut off, so that the steps in it are not all.
-    """
-
-    text: str
-    problems: tuple[Mistake, ...]
-    is_certain: bool
-    is_cut: bool = False
+    text: str  # the plan document
+    problems: tuple[Mistake, ...]  # what in it was not understood, or cannot be
+    is_certain: bool  # whether the text can be nothing but a plan for this team
+    is_cut: bool = False  # whether its reply was cut off, so that the steps in it are not all
 
     @property
     def doubt(self) -> str:
@@ -56,13 +47,7 @@ class FoundPlan(NamedTuple):
 
 
 def problems_of(text: str, names: Names, known: Collection[int] = ()) -> tuple[Mistake, ...]:
-    """Tell all that is wrong with a model's plan document, and all that was not understood.
-
-    Args:
-        text: The document.
-        names: Who is on the team.
-        known: Ids of steps outside it that its steps may wait for.
-    """
+    """Tell all that is wrong with a model's plan document, and all that was not understood."""
     return _problems_of(text, names.team, frozenset(known))
 
 
@@ -79,14 +64,6 @@ def _problems_of(text: str, team: tuple[str, ...], known: frozenset[int]) -> tup
 def find_plan(
     body: str, team: Collection[str] = (), *, expected: bool, is_cut: bool = False
 ) -> FoundPlan | None:
-    """Find the plan that a body is.
-
-    Args:
-        body: What stands below the front matter.
-        team: The names of the team.
-        expected: Whether a plan was announced; else only what can be nothing else is one.
-        is_cut: Whether the end of the body is known to be missing.
-    """
     if beyond := too_large(body, MODEL_PLAN):
         return FoundPlan(body, beyond, is_certain=False, is_cut=is_cut) if expected else None
     names = Names(team)
@@ -107,7 +84,6 @@ def find_plan(
 
 
 def _forms(body: str, names: Names) -> Iterator[tuple[str, bool]]:
-    """Give the documents that a body can be read as, the plainest first."""
     if _reads(body):
         yield body, looks_like_plan(body)
     if len(body) > _LONGEST:
@@ -156,7 +132,6 @@ def _lost(body: str, text: str, names: Names) -> Iterator[Mistake]:
 
 
 def _names_or_orders(text: str) -> bool:
-    """Whether there are several steps, of which one names a specialist or another step."""
     steps = [block.step for block in read_document(text).blocks]
     return len(steps) >= _LEAST and any(step.assigned_to or step.awaits for step in steps)
 

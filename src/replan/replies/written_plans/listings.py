@@ -9,19 +9,19 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replan.plan.markdown.fence import outside_fences
-from replan.plan.markdown.lines import dedent, trim_blank
+from replan.plan.markdown.lines import dedent, outside_fences, trim_blank
 from replan.replies.vocabulary.naming import Names, squeezed
 from replan.replies.written_plans.entries import Entry, labels_of, step_lines
 from replan.replies.written_plans.openings import Opening, opening_of
 from replan.replies.written_plans.order_phrases import read_order
+from replan.replies.written_plans.pieces import uncommented
 from replan.replies.written_plans.step_fields import (
     is_field,
     is_order_of,
     reads_as_field,
     take_field,
 )
-from replan.replies.written_plans.step_line import Line, read_line, without_comments
+from replan.replies.written_plans.step_line import Line, read_line
 
 _LEAST = 2
 _MOST_LINES = 20_000
@@ -52,7 +52,7 @@ def rewritten(text: str, names: Names) -> str | None:
 
 
 def _lines(text: str) -> list[str]:
-    text = without_comments(text)
+    text = uncommented(text)
     text = re.sub(r"(?m)^([^\S\n]*+)\\([-*+#])", r"\1\2", text)
     text = _ITEM_END.sub("\n", _ITEM.sub("\n- ", text))
     lines = text.split("\n")[:_MOST_LINES]
@@ -60,7 +60,6 @@ def _lines(text: str) -> list[str]:
 
 
 def _parted(line: str) -> list[str]:
-    """Cut a line that holds a whole numbered list."""
     cuts: list[int] = []
     for found in _ONE_LINE.finditer(line):
         if int(found["number"]) == len(cuts) + 1:
@@ -71,7 +70,6 @@ def _parted(line: str) -> list[str]:
 
 
 def _series(lines: list[str], names: Names) -> list[_Step]:
-    """Choose the series of lines that holds the steps."""
     ranked = [
         (rank, steps) for steps in _alike(lines) if (rank := _rank(lines, steps, names)) is not None
     ]
@@ -79,7 +77,6 @@ def _series(lines: list[str], names: Names) -> list[_Step]:
 
 
 def _alike(lines: list[str]) -> Iterable[list[_Step]]:
-    """Sort the lines by how they begin."""
     groups: defaultdict[tuple[int, int, bool, str], list[_Step]] = defaultdict(list)
     outside = outside_fences(lines)
     for at, line in enumerate(lines):
@@ -104,7 +101,6 @@ def _rank(lines: list[str], steps: list[_Step], names: Names) -> tuple[int, ...]
 
 
 def _carries(lines: list[str], step: _Step, names: Names) -> bool:
-    """Whether a line, or one of the next, says who does it or what it waits for."""
     said = read_line(lines[step.at][step.opening.text :], names, ())
     if said.text and (said.who or said.waits):
         return step.opening.style != "" or not is_field(lines[step.at])

@@ -50,29 +50,16 @@ _LABELS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 class Opening(NamedTuple):
-    """How a line begins.
-
-    Attributes:
-        indent: The columns before it.
-        level: The rank of the heading; 0: none.
-        is_box: Whether it has a box for a mark.
-        is_listed: Whether it has a bullet, a box or a label.
-        label: What it is called, as `label_of` gives it; may be empty.
-        style: How the label is written.
-        text: Where the text after all that begins.
-    """
-
-    indent: int
-    level: int
-    is_box: bool
-    is_listed: bool
-    label: str
-    style: str
-    text: int
+    indent: int  # the columns before it
+    level: int  # the rank of the heading; 0: none
+    is_box: bool  # whether it has a box for a mark
+    is_listed: bool  # whether it has a bullet, a box or a label
+    label: str  # what it is called, as `label_of` gives it; may be empty
+    style: str  # how the label is written
+    text: int  # where the text after all that begins
 
 
 def opening_of(line: str) -> Opening:
-    """Read how a line begins."""
     start = _START.match(line)
     if start is None:  # every line has a beginning, if an empty one
         return Opening(0, 0, is_box=False, is_listed=False, label="", style="", text=0)

@@ -31,17 +31,9 @@ _NAMED = re.compile(rf"(?:{words.STEP})[-_#]?(\d{{1,6}})")
 
 
 class Order(NamedTuple):
-    """What a phrase says of order.
-
-    Attributes:
-        refs: The labels of steps, and the signs for the one above and for all above.
-        is_said: Whether a word says that it is about order; else there are only labels.
-        is_strong: Whether that word means an order wherever it stands.
-    """
-
-    refs: tuple[str, ...]
-    is_said: bool
-    is_strong: bool
+    refs: tuple[str, ...]  # the labels of steps, and the signs for the one above and for all above
+    is_said: bool  # whether a word says that it is about order; else there are only labels
+    is_strong: bool  # whether that word means an order wherever it stands
 
 
 class _Token(NamedTuple):
@@ -66,7 +58,7 @@ def _vocabulary() -> tuple[re.Pattern[str], dict[str, str]]:
     pattern = (
         rf"(?P<ref>\#?\d{{1,6}}(?:\.\d{{1,3}})*(?![^\W_])(?!\d)|\d{{1,6}}(?={_DENSE})"
         rf"|\#?[A-Za-z]{{1,6}}[-_]?\d{{1,4}}(?![^\W_]))"
-        rf"|(?P<range>\.{{2,3}}|[-–—~〜](?=\s*[\#\w])|(?<!\w)(?:to|through|until|bis)(?!\w)|[至到])"
+        rf"|(?P<range>\.{{2,3}}|[-–—~〜](?=\s*[\#\w])|(?<!\w){words.THROUGH}(?!\w)|[至到])"
         rf"|(?P<known>{known})"
         rf"|(?P<blank>[\s:：=,，、;()（）\[\]{{}}]+|{_TEXT}+)"
         r"|(?P<word>\w+|.)"

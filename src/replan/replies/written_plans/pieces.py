@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from replan.plan.markdown import words
+from replan.plan.markdown.lines import without_comments
 
 PAIRS = {"(": ")", "（": "）", "[": "]", "【": "】", "{": "}", "<": ">", "［": "］"}
 _EDGE = " \t,;|，；、:：–—→⇒&\\"
@@ -15,18 +16,9 @@ _GRAMMAR = (
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
-def without_comments(text: str) -> str:
+def uncommented(text: str) -> str:
     """Drop HTML comments; one that is never closed hides nothing of what follows."""
-    parts: list[str] = []
-    at = 0
-    while (start := text.find("<!--", at)) >= 0:
-        parts.append(text[at:start])
-        end = text.find("-->", start)
-        if end < 0:
-            at = start + len("<!--")
-            break
-        at = end + len("-->")
-    return "".join(parts) + text[at:]
+    return without_comments(text).replace("<!--", "")
 
 
 def groups(text: str) -> Iterator[tuple[int, int]]:
@@ -46,7 +38,6 @@ def groups(text: str) -> Iterator[tuple[int, int]]:
 
 
 def pieces(content: str) -> list[str]:
-    """Cut the content of a bracket at its separators."""
     found = re.split(
         r"[,;|，；、،·/]|\s[-–—]\s|\s(?=(?:and|und|et)\s+(?:after|nach|après)\b)", content
     )

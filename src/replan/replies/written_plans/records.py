@@ -54,13 +54,7 @@ def part_of(key: str) -> str | None:
 
 
 def plan_text(value: object, names: Names) -> str | None:
-    """Write a plan that is a list of steps, or an object with such a list, as a document.
-
-    Steps that have no numbers, or numbers that cannot be ids of steps, are counted from 1.
-
-    Returns:
-        The document, or none if there are no steps in the value.
-    """
+    """Write steps that came as data as a document; without usable numbers, counted from 1."""
     title, items = _items(value)
     items = items[:_MOST_STEPS]
     found = [_parted(item, names) for item in items]
@@ -82,7 +76,6 @@ def plan_text(value: object, names: Names) -> str | None:
 
 
 def has_step_fields(value: object) -> bool:
-    """Whether a value has steps that say who does them or what they wait for."""
     for item in _items(value)[1]:
         parts = _parted(item, Names()) or {}
         keys: Record = cast("Record", item) if isinstance(item, dict) else {}
@@ -93,7 +86,6 @@ def has_step_fields(value: object) -> bool:
 
 
 def _items(value: object, depth: int = 0) -> tuple[str, list[object]]:
-    """Find the list of steps in a value, and its title."""
     if isinstance(value, list):
         return "", cast("list[object]", value)
     if not isinstance(value, dict) or depth > _DEEPEST:
@@ -149,10 +141,7 @@ def _further(part: str | None, key: str, value: object) -> str:
 def _take_order_column(
     items: Sequence[object], found: Sequence[dict[str, object] | None], labels: set[str]
 ) -> None:
-    """Take what stands under a key that nobody knows for the order, if it is all labels of steps.
-
-    All steps must have the key, as they have in a table; two keys that could be it say nothing.
-    """
+    """Take for the order what all steps have under one unknown key, if all are labels of steps."""
     rows: list[Record] = [cast("Record", each) if isinstance(each, dict) else {} for each in items]
     keys = [key for key in rows[0] if part_of(key) is None and squeezed(key) not in _NUMBERS]
     able = [

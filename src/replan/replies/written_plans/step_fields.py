@@ -34,7 +34,6 @@ ID = _folded(words.FIELDS["id"])
 
 
 def is_field(line: str) -> bool:
-    """Whether a line is a key of who or after what, with a value."""
     found = _FIELD.fullmatch(line)
     return (
         found is not None and bool(found["value"].strip(" *_")) and squeezed(found["key"]) in KEYS
@@ -42,7 +41,6 @@ def is_field(line: str) -> bool:
 
 
 def take_field(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
-    """Take a line under a step that says who does it or what it waits for."""
     if not line.strip():
         return False
     pieces = _PIECES.split(line)
@@ -63,7 +61,6 @@ def take_field(line: str, step: Line, names: Names, labels: Collection[str]) -> 
 
 
 def _take_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
-    """Take a line that is nothing but a name or an order."""
     name = names.find(line.strip(" \t*_`>-•+.@"))
     order = None if name else read_order(line.strip(" \t()[]*_`>-.•"), labels)
     if name:
@@ -101,7 +98,6 @@ def is_order_of(line: str, labels: Collection[str]) -> tuple[str, tuple[str, ...
 
 
 def reads_as_field(line: str, names: Names, labels: Collection[str]) -> bool:
-    """Whether a line under a step says who does it or what it waits for."""
     said = Line()
     take_field(line, said, names, labels)
     return bool(said.who or said.waits)

@@ -24,7 +24,7 @@ from replan.replies.written_plans.pieces import (
     is_misspelt,
     pieces,
     trimmed,
-    without_comments,
+    uncommented,
 )
 
 _LONGEST_GROUP = 600
@@ -47,7 +47,7 @@ _ROLE_BEFORE = re.compile(
     rf"(?<![\s,;|，；])[\s,;|，；]++(?:{words.ASSIGNED_TO})\s*+[:：=]\s*+$", re.IGNORECASE
 )
 _KEYED = re.compile(r"[^:：=]{1,40}[:：=]\s*(?P<value>\S.{0,80})")
-_BY = re.compile(r"\s(?:by|von|par|por|da|由)\s+(?:the\s+)?(?P<name>\S{1,60}(?:\s\S{1,30})?)$")
+_BY = re.compile(rf"\s{words.BY}\s+(?:the\s+)?(?P<name>\S{{1,60}}(?:\s\S{{1,30}})?)$")
 _STRESSED = re.compile(r"(?P<mark>\*\*|__|[*_`])(?P<name>[^*_`]{1,60}(?:_[^*_`]{1,60})*)(?P=mark)")
 _LINK = re.compile(r"\]\([^()\s]{0,200}\)")
 _ESCAPED = re.compile(r"\\(?=[\[\](){}.#*_`<>~|:-])")
@@ -58,26 +58,14 @@ _STRESS_SIGNS = ("*", "_", "`")
 
 @dataclass(slots=True)
 class Line:
-    """What the line of a step says.
-
-    Attributes:
-        text: What is to be done.
-        who: Names of the team, and names of nobody as they were written.
-        waits: The labels of other steps, and the signs for the one above and for all above.
-        attributes: Everything else that a step can have.
-        unread: What looks like an attribute and is none.
-    """
-
-    text: str = ""
+    text: str = ""  # what is to be done
+    # Names of the team, and names of nobody as they were written.
     who: list[str] = field(default_factory=list[str])
+    # The labels of other steps, and the signs for the one above and for all above.
     waits: list[str] = field(default_factory=list[str])
+    # Everything else that a step can have.
     attributes: Attributes = field(default_factory=Attributes)
-    unread: list[str] = field(default_factory=list[str])
-
-    @property
-    def says_more(self) -> bool:
-        """Whether it says anything but what is to be done."""
-        return bool(self.who or self.waits or self.attributes or self.unread)
+    unread: list[str] = field(default_factory=list[str])  # what looks like an attribute and is none
 
 
 def read_line(
@@ -86,14 +74,6 @@ def read_line(
     labels: Collection[str],
     titles: Callable[[str], str | None] = lambda _: None,
 ) -> Line:
-    """Read the line of a step without its number.
-
-    Args:
-        text: The line.
-        names: Who may be named.
-        labels: The labels of the plan's steps, as `label_of` gives them.
-        titles: Finds the label of a step by its title.
-    """
     if len(text) > _LONGEST_LINE:
         return Line(text=text.strip())
     return _Reader(names, labels, titles).read(text)
@@ -109,7 +89,7 @@ class _Reader:
         self._line = Line()
 
     def read(self, text: str) -> Line:
-        text = _TAG.sub(" ", _ESCAPED.sub("", without_comments(text))).rstrip(" \t\\")
+        text = _TAG.sub(" ", _ESCAPED.sub("", uncommented(text))).rstrip(" \t\\")
         text = _LINK.sub("]", text)
         text = self._without_groups(text)
         text, *tails = self._without_mentions(text)
@@ -250,7 +230,6 @@ class _Reader:
         return True
 
     def _by_title(self, text: str) -> bool:
-        """Read an order that names steps by what they do."""
         if not begins_with_keyword(text):
             return False
         quoted = re.split(r"(?:^\S+\s+|[\"“”'«»*]\s*[,，、]\s*(?=[\"“'«*]))", text.strip())

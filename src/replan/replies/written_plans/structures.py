@@ -37,17 +37,9 @@ _BARE_LABEL = re.compile(r"\W*(?P<step>\w+)\s*#?(?P<id>\d{1,4})\W*")
 
 
 class Data(NamedTuple):
-    """Steps as data.
-
-    Attributes:
-        value: A list of records, or an object with one.
-        is_cut: Whether the text ends within it.
-        is_certain: Whether it can be nothing but steps of a plan.
-    """
-
-    value: object
-    is_cut: bool
-    is_certain: bool
+    value: object  # a list of records, or an object with one
+    is_cut: bool  # whether the text ends within it
+    is_certain: bool  # whether it can be nothing but steps of a plan
 
 
 def steps_in(text: str) -> Data | None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from replan.errors import Mistake
-from replan.plan.markdown.fence import outside_fences
+from replan.plan.markdown.lines import outside_fences
 from replan.plan.markdown.overlooked import sequence_word
 from replan.plan.markdown.reading import Block, read_document
 from replan.replies.vocabulary.naming import Names, squeezed
@@ -21,12 +21,7 @@ _KEYED = re.compile(r"(?:id|step_id|number)\s*:\s*\S{1,20}$", re.IGNORECASE)
 
 
 def unread(text: str, names: Names) -> tuple[Mistake, ...]:
-    """Tell of every place that looks like a part of the plan and was read as text.
-
-    Args:
-        text: The plan document.
-        names: Who is on the team; without anybody, names are not looked at.
-    """
+    """Tell of every place that looks like a part of the plan and was read as text."""
     reading = read_document(text)
     lines = [line.text for line in reading.lines]
     labels = {str(block.step.id) for block in reading.blocks}

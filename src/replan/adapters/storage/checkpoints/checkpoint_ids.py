@@ -26,11 +26,7 @@ def go_on_above(checkpoint_id: str) -> None:
 
 
 def check_above(checkpoint_id: str, parent: str | None, where: str) -> None:
-    """See that a checkpoint will be found as newer than the one that it goes on from.
-
-    Raises:
-        StorageError: It would not.
-    """
+    """See that a checkpoint will be found as newer than the one that it goes on from."""
     if parent is not None and checkpoint_id <= parent:
         raise StorageError(
             where,

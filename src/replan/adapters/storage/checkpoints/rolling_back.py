@@ -72,10 +72,7 @@ async def places_of(database: Database, run_id: str) -> Mapping[Place, Lineage]:
 
 
 async def take_away(database: Database, place: Place, lineage: Lineage) -> None:
-    """Remove checkpoints, and what the run left on the one that it went on from.
-
-    Checkpoints that a later run went on from stay: it would lose what they hold.
-    """
+    """Remove checkpoints that no later run goes on from, and what the run left on the last one."""
     rows, writes = _CHECKPOINTS.c, _WRITES[database.engine.dialect.name]
     before = {parent for parent in lineage.values() if parent and parent not in lineage}
     later = select(rows.checkpoint_id).where(
@@ -104,10 +101,7 @@ def _at(rows: TableClause, place: Place) -> Any:
 
 
 def _left_on(parent: str, writes: TableClause, place: Place) -> Any:
-    """The input or the answers with which a run went on from a checkpoint of an earlier one.
-
-    What its tasks without a question came to stays: the journal has it, too.
-    """
+    """The input or the answers with which a run went on from a checkpoint of an earlier one."""
     given = writes.c.task_id == str(uuid5(UUID(parent), INPUT))
     here = and_(_at(writes, place), writes.c.checkpoint_id == parent)
     asked = select(writes.c.task_id).where(here, writes.c.channel == INTERRUPT)

@@ -75,21 +75,11 @@ _PARTS = frozenset({"v", "id", "channel_values", "channel_versions", "versions_s
 
 
 class Holding:
-    """A saver that knows whose its threads are.
+    """A saver that knows whose its threads are."""
 
-    Attributes:
-        holds: The threads that are worked on.
-    """
-
-    holds: Holds
+    holds: Holds  # the threads that are worked on
 
     def holding(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
-        """Hold a thread while this lasts.
-
-        Raises:
-            ThreadBusyError: Another run holds it.
-            StorageError: Nobody can say.
-        """
         return self.holds.holding(thread_id)
 
     async def at_rest(self) -> None:
@@ -105,19 +95,13 @@ class MemorySaver(Holding, InMemorySaver):
 
 
 class WholeSaver(Holding):
-    """What a saver does differently here; mixed into LangGraph's own.
-
-    Attributes:
-        patience: Tries again what can pass.
-        database: Where the checkpoints stand, for what LangGraph's own cannot do.
-    """
+    """What a saver does differently here; mixed into LangGraph's own."""
 
     serde: SerializerProtocol
-    patience: Patience
-    database: Database
+    patience: Patience  # tries again what can pass
+    database: Database  # where the checkpoints stand, for what LangGraph's own cannot do
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
         parent: Any = super()
 
         async def read() -> CheckpointTuple | None:
@@ -152,7 +136,6 @@ class WholeSaver(Holding):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Write a checkpoint."""
         parent: Any = super()
         check_above(checkpoint["id"], get_checkpoint_id(config), self.patience.where)
         return await self._owned(
@@ -166,27 +149,18 @@ class WholeSaver(Holding):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Write what a task returned."""
         parent: Any = super()
         await self._owned(config, lambda: parent.aput_writes(config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Remove a thread's checkpoints; a run that works on it is left alone.
-
-        Raises:
-            ThreadBusyError: A run works on it.
-        """
+        """Remove a thread's checkpoints; a run that works on it is left alone."""
         parent: Any = super()
         async with self.holds.owning(str(thread_id)):
             await self._whole(lambda: parent.adelete_thread(thread_id))
             await self.holds.forget(str(thread_id))
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Take runs off their threads, which are then as they were before; for rollbacks.
-
-        Raises:
-            ThreadBusyError: A run works on the thread of one.
-        """
+        """Take runs off their threads, which are then as they were before; for rollbacks."""
         for run_id in run_ids:
             for place, lineage in (await places_of(self.database, str(run_id))).items():
                 async with self.holds.owning(place[0]):
@@ -195,7 +169,6 @@ class WholeSaver(Holding):
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Read the writes that make up the values of delta channels."""
         parent: Any = super()
         return await self._whole(
             lambda: parent.aget_delta_channel_history(config=config, channels=channels)
@@ -229,7 +202,6 @@ class WholeSaver(Holding):
         return await self.patience.insist(work)
 
     async def _newest(self, config: RunnableConfig) -> str | None:
-        """The id of the newest checkpoint of a thread and namespace."""
         names = config.get("configurable", {})
         place = {"thread": str(names["thread_id"]), "namespace": names.get("checkpoint_ns", "")}
         return await self.database.read(lambda connection: connection.scalar(_NEWEST, place))

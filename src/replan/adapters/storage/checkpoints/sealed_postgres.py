@@ -23,8 +23,8 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
 from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.postgres import PostgresSaver
-from replan.adapters.storage.stored_values.places import of_blob, of_write, of_writes
-from replan.adapters.storage.stored_values.sealing import Hidden, Placed, tagged
+from replan.adapters.storage.stored_values.places import of_blob, of_write
+from replan.adapters.storage.stored_values.sealing import Hidden, Placed, placed_writes, tagged
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 
 _WRITES = "checkpoint_writes"
@@ -32,13 +32,9 @@ _EMPTY = b"empty"
 
 
 class _SealedRows(AsyncPostgresSaver):
-    """LangGraph's saver, which tells its serializer where values stand.
+    """LangGraph's saver, which tells its serializer where values stand."""
 
-    Attributes:
-        within: The thread and the namespace whose history is read.
-    """
-
-    within: tuple[str, str] = ("", "")
+    within: tuple[str, str] = ("", "")  # the thread and the namespace whose history is read
 
     async def aput(
         self,
@@ -62,18 +58,12 @@ class _SealedRows(AsyncPostgresSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Write what a task returned."""
-        places = of_writes(_WRITES, config, task_id, [channel for channel, _ in writes])
-        placed = [
-            (channel, Placed(value, place))
-            for (channel, value), place in zip(writes, places, strict=True)
-        ]
+        placed = placed_writes(_WRITES, config, task_id, writes)
         await super().aput_writes(config, placed, task_id, task_path)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Read the writes that make up the values of delta channels."""
         given: dict[str, Any] = config.get("configurable", {})
         twin = copy(self)
         twin.within = (given["thread_id"], given.get("checkpoint_ns", ""))
@@ -151,7 +141,6 @@ def _tagged(kind: bytes, place: Any) -> bytes:
 
 
 def _refuse_plain(thread_id: str, namespace: str, inline: Mapping[str, Any]) -> None:
-    """Refuse what stands in a checkpoint past the serializer."""
     for channel, value in inline.items():
         if value is not None:
             place = ("checkpoints", thread_id, namespace, channel)

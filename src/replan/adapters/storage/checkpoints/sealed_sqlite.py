@@ -23,8 +23,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from replan.adapters.storage.checkpoints.savers import SqliteSaver
 from replan.adapters.storage.faults import Part
-from replan.adapters.storage.stored_values.places import of_checkpoint, of_writes
-from replan.adapters.storage.stored_values.sealing import Placed, tagged
+from replan.adapters.storage.stored_values.places import of_checkpoint
+from replan.adapters.storage.stored_values.sealing import placed_writes, tagged
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 
 _PLACES = {
@@ -66,7 +66,6 @@ class _SealedRows(AsyncSqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Write a checkpoint."""
         given: dict[str, Any] = config.get("configurable", {})
         thread, parent = str(given["thread_id"]), given.get("checkpoint_id")
         place = of_checkpoint(thread, given["checkpoint_ns"], checkpoint["id"], parent)
@@ -81,29 +80,21 @@ class _SealedRows(AsyncSqliteSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Write what a task returned."""
-        places = of_writes("writes", config, task_id, [channel for channel, _ in writes])
-        placed = [
-            (channel, Placed(value, place))
-            for (channel, value), place in zip(writes, places, strict=True)
-        ]
+        placed = placed_writes("writes", config, task_id, writes)
         await super().aput_writes(config, placed, task_id, task_path)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
         return await AsyncSqliteSaver.aget_tuple(self._reader(), config)
 
     async def alist(
         self, config: RunnableConfig | None, **options: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        """Read the checkpoints of a thread."""
         async for each in AsyncSqliteSaver.alist(self._reader(), config, **options):
             yield each
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Read the writes that make up the values of delta channels."""
         return await AsyncSqliteSaver.aget_delta_channel_history(
             self._reader(), config=config, channels=channels
         )
@@ -118,12 +109,6 @@ class SealedSqliteSaver(SqliteSaver, _SealedRows):
     """Checkpoints in a SQLite file, encrypted."""
 
     def __init__(self, plain: SqliteSaver, reading: aiosqlite.Connection) -> None:
-        """Take over a saver that is set up.
-
-        Args:
-            plain: The saver, with a serializer that encrypts.
-            reading: A connection to the same file that shows places.
-        """
         super().__init__(plain.conn, plain.serde, plain.patience, plain.holds, plain.database)
         # LangGraph would change its tables through the views.
         self.is_setup = True

@@ -33,14 +33,11 @@ class AdvisoryHolds(Holds):
         self._fallen: set[Owner] = set()
 
     async def close(self) -> None:
-        """Let go of everything."""
         await super().close()
         if self._connection is not None:
             await self._connection.close()
 
     async def forget(self, thread_id: str) -> None:
-        """Forget the number of a thread that is held, and removed."""
-
         async def attempt() -> None:
             connection = await self._connected()
             await connection.execute(_FORGET, {"thread": thread_id})

@@ -13,22 +13,18 @@ from replan.langgraph_inside.checkpoints import WRITES_IDX_MAP
 
 
 def of_note(run_id: str, key: str) -> Place:
-    """A value that the journal noted."""
     return ("replan_notes", run_id, key, "value")
 
 
 def of_result(run_id: str, key: str) -> Place:
-    """The result of a step."""
     return ("replan_results", run_id, key, "result")
 
 
 def of_attempt(attempt: Any) -> Place:
-    """What an attempt ended with, of the attempt or of its row."""
     return ("replan_attempts", attempt.run_id, attempt.key, attempt.number, "error")
 
 
 def of_run(run_id: str, column: str) -> Place:
-    """The title or the order of a run."""
     return ("replan_runs", run_id, column)
 
 
@@ -38,12 +34,10 @@ def of_event(run_id: str, batch: str, number: int) -> Place:
 
 
 def of_request(run_id: str, name: str) -> Place:
-    """What somebody asked of a run."""
     return ("replan_requests", run_id, name, "value")
 
 
 def of_checkpoint(thread_id: str, namespace: str, checkpoint_id: str, parent: str | None) -> Place:
-    """A checkpoint in SQLite, whole."""
     return ("checkpoints", thread_id, namespace, checkpoint_id, parent, "checkpoint")
 
 
@@ -58,7 +52,6 @@ def of_write(table: str, thread_id: str, namespace: str, checkpoint_id: str, *ro
 
 
 def of_writes(table: str, config: RunnableConfig, task_id: str, channels: list[str]) -> list[Place]:
-    """What a task wrote into channels, in their order."""
     given: dict[str, Any] = config.get("configurable", {})
     checkpoint = (str(given[each]) for each in ("thread_id", "checkpoint_ns", "checkpoint_id"))
     thread_id, namespace, checkpoint_id = checkpoint

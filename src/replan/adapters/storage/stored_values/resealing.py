@@ -62,29 +62,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Sealed:
-    """A column of encrypted values.
-
-    Attributes:
-        table: Its table.
-        key: The columns that tell its rows apart.
-        column: The column.
-        place: The place of a row's value.
-        read: More columns that tell the place.
-    """
-
     table: str
-    key: tuple[str, ...]
+    key: tuple[str, ...]  # the columns that tell its rows apart
     column: str
-    place: Callable[[Any], Place]
-    read: tuple[str, ...] = ()
+    place: Callable[[Any], Place]  # the place of a row's value
+    read: tuple[str, ...] = ()  # more columns that tell the place
 
 
 def bind_all_values(connection: Connection) -> None:
-    """Seal every encrypted value anew, for the place where it stands; storage without a key stays.
-
-    What cannot be read stays as it is, and cannot be read afterwards either. The salt is a new one,
-    so that nobody who kept older values can pass storage off as old, to have them bound as well.
-    """
+    """Seal every encrypted value anew, for its place and with a new salt; the unreadable stay."""
     seal: Seal | None = connection.get_execution_options().get(SEAL)
     if seal is None or seal.cipher is None:
         return
@@ -168,7 +154,6 @@ def _opened(cipher: Cipher, data: bytes | None, place: Place) -> bytes | None:
 def _pages(
     connection: Connection, found: TableClause, key: tuple[str, ...]
 ) -> Iterator[Sequence[Any]]:
-    """The rows of a table in the order of their keys, some at a time."""
     order = [found.c[name] for name in key]
     query = select(found).order_by(*order).limit(_PAGE)
     rows = connection.execute(query).all()

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import JsonValue
@@ -18,6 +20,7 @@ from replan.adapters.storage.faults import (
     UnstorableValueError,
 )
 from replan.adapters.storage.stored_values.moved_names import MOVED, renamed
+from replan.adapters.storage.stored_values.places import of_writes
 from replan.errors import ConfigurationError
 from replan.failures import describe
 
@@ -36,24 +39,18 @@ class Cipher:
 
     def __init__(self, secret: bytes, salt: bytes) -> None:
         self._secret = secret
-        self._key = hashlib.scrypt(secret, salt=salt, dklen=32, maxmem=2**26, **_WORK)
+        self._key = _stretched(secret, salt)
 
     def salted(self, salt: bytes) -> "Cipher":
         """Give a cipher of the same secret that opens nothing of this one."""
         return Cipher(self._secret, salt)
 
     def close(self, data: bytes, place: Place) -> bytes:
-        """Encrypt what will stand at a place."""
         cipher = self._made(place)
         text, tag = cipher.encrypt_and_digest(data)
         return bytes(cipher.nonce) + tag + text
 
     def open(self, data: bytes, place: Place) -> bytes:
-        """Decrypt what stood at a place.
-
-        Raises:
-            UnreadableRecordError: It was changed, or closed for another place or with another key.
-        """
         nonce, tag, text = data[:_NONCE], data[_NONCE : 2 * _NONCE], data[2 * _NONCE :]
         try:
             return self._made(place, nonce=nonce).decrypt_and_verify(text, tag)
@@ -70,12 +67,14 @@ class Cipher:
         return cipher
 
 
-class Seal:
-    """Closes what is written into a column as JSON, and opens what is read from it.
+@lru_cache(maxsize=16)
+def _stretched(secret: bytes, salt: bytes) -> bytes:
+    # Storage that is made, upgraded or opened again has the same key.
+    return hashlib.scrypt(secret, salt=salt, dklen=32, maxmem=2**26, **_WORK)
 
-    Attributes:
-        cipher: What encrypts it; none: nothing does.
-    """
+
+class Seal:
+    """Closes what is written into a column as JSON, and opens what is read from it."""
 
     def __init__(self, cipher: Cipher | None = None) -> None:
         self.cipher = cipher
@@ -86,11 +85,6 @@ class Seal:
         return data if self.cipher is None else self.cipher.close(data, place)
 
     def open(self, data: bytes, *place: Part) -> Any:
-        """Read it back.
-
-        Raises:
-            UnreadableRecordError: It is damaged, was changed, or was written at another place.
-        """
         plain = data if self.cipher is None else self.cipher.open(data, place)
         try:
             return json.loads(plain)
@@ -102,22 +96,12 @@ class StrictSerializer(JsonPlusSerializer):
     """LangGraph's serializer of listed classes, whose every complaint has one name."""
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """Write a value down.
-
-        Raises:
-            UnstorableValueError: It holds what cannot be written.
-        """
         try:
             return super().dumps_typed(obj)
         except (TypeError, ValueError, RecursionError) as error:
             raise UnstorableValueError(describe(error)) from error
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """Restore a value.
-
-        Raises:
-            UnreadableRecordError: It is damaged, or of a kind that is never read, such as a pickle.
-        """
         kind, packed = data
         try:
             now = renamed(packed, MOVED) if kind == "msgpack" else packed
@@ -141,17 +125,23 @@ class Placed:
     place: Place
 
 
+def placed_writes(
+    table: str, config: RunnableConfig, task_id: str, writes: Sequence[tuple[str, Any]]
+) -> list[tuple[str, Placed]]:
+    """Give each write of a task the place where it will stand."""
+    places = of_writes(table, config, task_id, [channel for channel, _ in writes])
+    return [
+        (channel, Placed(value, place))
+        for (channel, value), place in zip(writes, places, strict=True)
+    ]
+
+
 def tagged(kind: str, *place: Part) -> str:
-    """Tell the serializer with the kind of a value at which place it was read."""
     return f"{_written(place)}\n{kind}"
 
 
 class SealedSerializer(SerializerProtocol):
-    """Encrypts each value for the place where it will stand, and opens nothing else.
-
-    Plain data, and what was closed for another place, could have been put there by somebody who
-    can write the database and has no key.
-    """
+    """Encrypts each value for the place where it will stand, and opens nothing else."""
 
     def __init__(
         self, cipher: Cipher, plain: SerializerProtocol, place: Place | None = None
@@ -161,11 +151,9 @@ class SealedSerializer(SerializerProtocol):
         self._place = place
 
     def at(self, place: Place) -> "SealedSerializer":
-        """Give a serializer of what will stand at one place."""
         return SealedSerializer(self.cipher, self.plain, place)
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """Encrypt."""
         value, place = (obj.value, obj.place) if isinstance(obj, Placed) else (obj, self._place)
         if place is None:
             raise TypeError("An encrypted value is written at a place that nobody named.")
@@ -173,12 +161,6 @@ class SealedSerializer(SerializerProtocol):
         return f"{kind}+{_AES}", self.cipher.close(data, place)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """Decrypt.
-
-        Raises:
-            UnreadableRecordError: The data are plain, were changed, are under another key, or were
-                written at another place.
-        """
         written, _, stored = data[0].partition("\n")
         if not stored:
             raise UnreadableRecordError("an encrypted value was read at a place that nobody named")
@@ -193,7 +175,6 @@ class SealedSerializer(SerializerProtocol):
 
 
 def _written(place: Place) -> str:
-    """Write a place as one line of ASCII."""
     return json.dumps(place)
 
 
@@ -207,11 +188,6 @@ def with_allowed(serde: SerializerProtocol, names: Iterable[tuple[str, ...]]) ->
 
 
 def cipher_of(key: str | bytes, salt: bytes) -> Cipher:
-    """Make the cipher of a key.
-
-    Raises:
-        ConfigurationError: The key is empty, or pycryptodome is not installed.
-    """
     secret = key.encode() if isinstance(key, str) else key
     if not secret:
         raise ConfigurationError("key", "", "The key of the storage is empty.", "Give a long one.")
@@ -231,7 +207,6 @@ def token_of(cipher: Cipher) -> bytes:
 
 
 def reads_token(cipher: Cipher, token: bytes) -> bool:
-    """Whether a token was made with this key."""
     try:
         return cipher.open(token, UNPLACED) == _TOKEN
     except UnreadableRecordError:

@@ -31,11 +31,6 @@ def new_facts(key: Key) -> Facts:
 def opened_with(
     key: Key, facts: Facts, plain: StrictSerializer, where: str
 ) -> tuple[SerializerProtocol, Seal]:
-    """The serializer and the seal of storage that is there.
-
-    Raises:
-        StorageError: It was made with another key, with none, or with one that is not given.
-    """
     salt, token = facts["salt"], facts["token"]
     if key is None:
         if token:

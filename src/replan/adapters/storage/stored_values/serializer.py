@@ -6,29 +6,71 @@ and everything else stays plain data.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import is_dataclass
+from enum import Enum
 from functools import cache
-from typing import Any, cast
+from typing import Any, cast, get_args, get_type_hints
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from pydantic import BaseModel
+from typing_extensions import is_typeddict
 
 from replan.adapters.storage.stored_values.sealing import SealedSerializer, StrictSerializer
-from replan.adapters.storage.stored_values.state_classes import types_in, types_of_graph
 from replan.langgraph_inside.checkpoints import UNREGISTERED, restores_everything
+from replan.langgraph_inside.graphs import schemas_of
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import PlanPatch
+
+
+def types_in(*schemas: Any) -> frozenset[type]:
+    """Every model, dataclass and enumeration that the schemas lead to."""
+    found: set[type] = set()
+    seen: set[int] = set()
+    waiting: list[Any] = list(schemas)
+    while waiting:
+        kind = waiting.pop()
+        if id(kind) not in seen:
+            seen.add(id(kind))
+            if isinstance(kind, type) and (_is_class(kind, BaseModel, Enum) or is_dataclass(kind)):
+                found.add(cast("type", kind))
+            waiting.extend(_parts(kind))
+    return frozenset(found)
+
+
+def types_of_graph(graph: Any) -> frozenset[type]:
+    """What the states of a compiled graph and of the graphs inside it can hold; none of others."""
+    return types_in(*schemas_of(graph))
+
+
+def _is_class(kind: Any, *bases: type) -> bool:
+    return isinstance(kind, type) and issubclass(kind, bases)
+
+
+def _parts(kind: Any) -> Iterable[Any]:
+    """What a type leads to: its fields, its arguments, or what it is another name for."""
+    if _is_class(kind, BaseModel):
+        return [field.annotation for field in kind.model_fields.values()]
+    if is_typeddict(kind) or is_dataclass(kind):
+        return _hints(kind).values()
+    return [*get_args(kind), getattr(kind, "__value__", None), getattr(kind, "__supertype__", None)]
+
+
+def _hints(kind: Any) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except NameError:
+        # Somebody's annotation names what cannot be found from here, such as a local class.
+        return {}
+
 
 _OURS = "replan."
 
 
 def strict_serializer(allow: Iterable[type] = ()) -> StrictSerializer:
-    """Make a serializer that restores the types of the state, and those that are listed here.
-
-    Args:
-        allow: Classes that the state of a user's own graph holds, for a specialist that is one.
-    """
+    """Make a serializer that restores the types of the state, and those that are listed here."""
     names = [(kind.__module__, kind.__name__) for kind in (*state_types(), *allow)]
     return StrictSerializer(allowed_msgpack_modules=names)
 
@@ -41,24 +83,13 @@ def state_types() -> frozenset[type]:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Whether a warning of LangGraph's serializer is of others than us.
-
-    Inside of a graph of somebody else's their saver restores our values, and warns that it will
-    give plain data back one day. Our channels make values of that, so nobody has to do anything.
-    """
+    """Whether a serializer's warning is of others than us: our channels read plain data."""
     module = record.args[0] if isinstance(record.args, tuple) and record.args else ""
     return not (UNREGISTERED in str(record.msg) and str(module).startswith(_OURS))
 
 
 def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
-    """Give a saver whose serializer is strict, and restores what the states of graphs hold.
-
-    A serializer that somebody chose stays, and so does what LangGraph takes in a saver's place.
-
-    Args:
-        saver: A saver, none, or a flag.
-        graphs: What may be compiled graphs, whose states stand in the same checkpoints.
-    """
+    """Give a saver with a strict serializer; one that somebody chose stays, as does no saver."""
     if not isinstance(saver, BaseCheckpointSaver):
         return saver
     given: Any = cast("Any", saver).serde

@@ -26,11 +26,7 @@ _NEEDED = frozenset({"salt", "token"})
 
 
 def known(connection: Connection, where: str) -> Facts:
-    """Read what storage keeps about itself; nothing if there is none.
-
-    Raises:
-        StorageError: It is damaged, or of a newer format.
-    """
+    """Read what storage keeps about itself; nothing if there is none."""
     tables = _tables_in(connection)
     if facts_table.name not in tables:
         return {}
@@ -56,11 +52,6 @@ def known(connection: Connection, where: str) -> Facts:
 
 
 def make(connection: Connection, facts: Facts, where: str) -> None:
-    """Make the tables, where there are none.
-
-    Raises:
-        StorageError: There are some, with rows.
-    """
     _drop_remains(connection, where)
     for table in metadata.sorted_tables:
         connection.execute(CreateTable(table))
@@ -76,14 +67,7 @@ def make(connection: Connection, facts: Facts, where: str) -> None:
 def upgrade(
     connection: Connection, where: str, migrations: Sequence[Migration] = MIGRATIONS
 ) -> bool:
-    """Bring storage of an older format to the newest.
-
-    Returns:
-        Whether it was of an older one; what it keeps about itself may be other now.
-
-    Raises:
-        StorageError: It lacks a table.
-    """
+    """Bring storage of an older format to the newest."""
     found = _format_of(connection)
     for migrate in migrations[found - 1 :]:
         migrate(connection)
@@ -104,7 +88,6 @@ def _format_of(connection: Connection) -> int:
 
 
 def _sign(connection: Connection, number: int) -> None:
-    """Write which format it is, and which release wrote it."""
     written = {"release": _release()}
     if _is_sqlite(connection):
         connection.exec_driver_sql(f"PRAGMA user_version = {number}")

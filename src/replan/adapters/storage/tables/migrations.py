@@ -23,20 +23,14 @@ def _name_the_release(connection: Connection) -> None:
 
 
 def _tell_keys_apart(connection: Connection) -> None:
-    """Note what services were handed beside what a try is of, which was one key.
-
-    An older version would look for results under that one key, and do again what is on record.
-    """
+    """Note what services were handed beside what a try is of, which was one key."""
     added = "ALTER TABLE replan_attempts ADD COLUMN idempotency_key TEXT DEFAULT '' NOT NULL"
     connection.execute(text(added))
     connection.execute(text("UPDATE replan_attempts SET idempotency_key = key"))
 
 
 def _number_the_takes(connection: Connection) -> None:
-    """Count how often a thread is taken.
-
-    An older version would take a thread without a number, and write beside its owner.
-    """
+    """Count how often a thread is taken; an older version would write beside its owner."""
     table = (
         "replan_threads (thread_id TEXT NOT NULL, epoch BIGINT NOT NULL, PRIMARY KEY (thread_id))"
     )
@@ -58,10 +52,7 @@ WHERE numbered.id = replan_events.id
 
 
 def _number_events_and_take_requests(connection: Connection) -> None:
-    """Number the events of each run, and make room for what others ask of a run.
-
-    An older version would append events without a number.
-    """
+    """Number the events of each run, and make room for what others ask of a run."""
     connection.execute(text("ALTER TABLE replan_events ADD COLUMN seq BIGINT DEFAULT 0 NOT NULL"))
     connection.execute(text(_NUMBERED))
     connection.execute(text("DROP INDEX IF EXISTS replan_events_by_run"))

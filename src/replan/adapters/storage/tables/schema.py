@@ -35,13 +35,11 @@ class Moment(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> str | None:
-        """Write in UTC, always to the microsecond."""
         if value is None:
             return None
         return value.astimezone(UTC).isoformat(timespec="microseconds")
 
     def process_result_value(self, value: str | None, dialect: Any) -> datetime | None:
-        """Read back."""
         return None if value is None else datetime.fromisoformat(value)
 
 

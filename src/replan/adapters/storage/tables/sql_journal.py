@@ -1,17 +1,15 @@
 """The journal in SQL: one implementation for SQLite and PostgreSQL."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.messages import AIMessage
 from pydantic import JsonValue
-from sqlalchemy import Table, and_, bindparam, delete, func, select, text
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Table, and_, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
-from replan.adapters.storage.faults import readable
 from replan.adapters.storage.stored_values.places import of_attempt, of_note, of_result
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
@@ -26,13 +24,12 @@ from replan.ports.journal import (
     Spending,
     begun_already,
 )
-from replan.spending.refusals import ROUNDING, first_refusal
+from replan.spending.scopes import ROUNDING, first_refusal
 from replan.state.results import SpecialistResult
 from replan.values import restored
 
-T = TypeVar("T")
-
-_LOCK = text("select pg_advisory_xact_lock(hashtextextended(:run_id, 0))")
+_AMOUNTS = 0
+"""What of a run is locked while its amounts are reckoned with."""
 
 _RESULT = select(schema.results.c.key, schema.results.c.result).where(
     schema.results.c.run_id == bindparam("run_id", type_=schema.results.c.run_id.type),
@@ -55,18 +52,17 @@ class SqlJournal:
         self._seal = seal
         # One statement, so that a start costs as much as one that looks for nothing.
         self._begin = (
-            self._insert(schema.attempts)
+            self._database.insert(schema.attempts)
             .from_select(list(_BEGUN), _NEW)
             .on_conflict_do_nothing()
             .returning(schema.attempts.c.id)
         )
 
     async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
-        """Charge every scope of the bounds with the amount, or none of them; atomic."""
         amount, run_id = reservation.amount, reservation.run_id
 
         async def work(connection: AsyncConnection) -> Refused | None:
-            await self._take_run(connection, run_id)
+            await self._database.take_run(connection, run_id, _AMOUNTS)
             if await connection.scalar(
                 select(schema.reservations.c.id).where(_is(schema.reservations, reservation))
             ):
@@ -82,18 +78,17 @@ class SqlJournal:
                 await self._charge(connection, run_id, bound.scope, settled, reserved + amount)
                 row = {"run_id": run_id, "id": reservation.id, "scope": bound.scope}
                 await connection.execute(
-                    self._insert(schema.reservations).values(**row, **dict(amount))
+                    self._database.insert(schema.reservations).values(**row, **dict(amount))
                 )
             return None
 
         return await self._database.write(work)
 
     async def settle(self, reservation: Reservation, used: Spending) -> None:
-        """Put what was used into the place of what was reserved; again is harmless."""
         table, run_id = schema.reservations, reservation.run_id
 
         async def work(connection: AsyncConnection) -> None:
-            await self._take_run(connection, run_id)
+            await self._database.take_run(connection, run_id, _AMOUNTS)
             rows = await connection.execute(
                 delete(table)
                 .where(_is(table, reservation))
@@ -108,16 +103,10 @@ class SqlJournal:
         await self._database.write(work)
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
-        """What each scope has spent, reservations that are not settled in full."""
         scopes = await self._database.read(lambda connection: _scopes(connection, run_id))
         return {scope: settled + reserved for scope, (settled, reserved) in scopes.items()}
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
-        """Record that an attempt begins, before its first effect, unless its result is on record.
-
-        Raises:
-            StorageError: Somebody else began it.
-        """
         error = self._seal.close("", *of_attempt(attempt))
         row = {**dict(attempt), "outcome": "in doubt", "error": error}
         keys = {"attempt_key": attempt.key, "result_key": key or attempt.key}
@@ -131,7 +120,6 @@ class SqlJournal:
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
     ) -> None:
-        """Record how a try ended that brought no final result."""
         await self._database.write(
             lambda connection: self._end(connection, attempt, outcome, at, error)
         )
@@ -139,7 +127,6 @@ class SqlJournal:
     async def finished(
         self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
     ) -> None:
-        """Record the final result of a step at a specialist, and its try's end, in one write."""
         key = key or attempt.key
         sealed = self._seal.close(_dumped(result), *of_result(attempt.run_id, key))
         outcome: AttemptOutcome = "failed" if result.is_failed else "done"
@@ -147,7 +134,7 @@ class SqlJournal:
         async def work(connection: AsyncConnection) -> None:
             await self._end(connection, attempt, outcome, at, result.error)
             await connection.execute(
-                self._insert(schema.results)
+                self._database.insert(schema.results)
                 .values(run_id=attempt.run_id, key=key, result=sealed)
                 .on_conflict_do_nothing()
             )
@@ -155,7 +142,6 @@ class SqlJournal:
         await self._database.write(work)
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
-        """The recorded final results of a run, by the keys that they answer for."""
         table = schema.results
         query = select(table.c.key, table.c.result).where(table.c.run_id == run_id)
 
@@ -163,10 +149,9 @@ class SqlJournal:
             opened = self._seal.open(row.result, *of_result(run_id, row.key))
             return row.key, restored(SpecialistResult, opened)
 
-        return dict(await self._rows(query, read))
+        return dict(await self._database.rows(query, read))
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
-        """Every try of a run, in the order in which they began."""
         table = schema.attempts
         query = select(table).where(table.c.run_id == run_id).order_by(table.c.id)
 
@@ -175,16 +160,15 @@ class SqlJournal:
             error = self._seal.open(row.error, *of_attempt(row))
             return LedgerEntry(**{**fields, "error": error})
 
-        return await self._rows(query, read)
+        return await self._database.rows(query, read)
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
-        """Record a value under a key; the first word counts, and is given back."""
         table, place = schema.notes, of_note(run_id, key)
         sealed = self._seal.close(value, *place)
 
         async def work(connection: AsyncConnection) -> JsonValue:
             await connection.execute(
-                self._insert(table)
+                self._database.insert(table)
                 .values(run_id=run_id, key=key, value=sealed)
                 .on_conflict_do_nothing()
             )
@@ -194,7 +178,6 @@ class SqlJournal:
         return await self._database.write(work)
 
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
-        """The recorded values whose keys begin so, in the order in which they came."""
         table = schema.notes
         query = (
             select(table.c.key, table.c.value)
@@ -205,23 +188,14 @@ class SqlJournal:
         def read(row: Any) -> tuple[str, JsonValue]:
             return row.key, self._seal.open(row.value, *of_note(run_id, row.key))
 
-        return dict(await self._rows(query, read))
+        return dict(await self._database.rows(query, read))
 
     async def strike(self, run_id: str, prefix: str) -> None:
-        """Take back the values whose keys begin so."""
         statement = delete(schema.notes).where(_begins(schema.notes, run_id, prefix))
         await self._database.write(lambda connection: connection.execute(statement))
 
     async def closed(self, run_id: str) -> None:
         """Keep everything: the run stays to be looked at until it is removed."""
-
-    async def _rows(self, query: Any, read: Callable[[Any], T]) -> Sequence[T]:
-        async def work(connection: AsyncConnection) -> Sequence[T]:
-            rows = await connection.execute(query)
-            with readable():
-                return [read(row) for row in rows]
-
-        return await self._database.read(work)
 
     async def _known(
         self, connection: AsyncConnection, attempt: Attempt, keys: Mapping[str, str]
@@ -256,7 +230,7 @@ class SqlJournal:
             "outcome": outcome,
             "error": self._seal.close(error, *of_attempt(attempt)),
         }
-        statement = self._insert(schema.attempts).values(**dict(attempt), **end)
+        statement = self._database.insert(schema.attempts).values(**dict(attempt), **end)
         await connection.execute(
             statement.on_conflict_do_update(
                 index_elements=["run_id", "key", "number"],
@@ -275,19 +249,12 @@ class SqlJournal:
     ) -> None:
         totals = {f"settled_{kind}": value for kind, value in settled}
         totals |= {f"reserved_{kind}": value for kind, value in reserved}
-        statement = self._insert(schema.spending).values(run_id=run_id, scope=scope, **totals)
+        statement = self._database.insert(schema.spending).values(
+            run_id=run_id, scope=scope, **totals
+        )
         await connection.execute(
             statement.on_conflict_do_update(index_elements=["run_id", "scope"], set_=totals)
         )
-
-    async def _take_run(self, connection: AsyncConnection, run_id: str) -> None:
-        """Let nobody else reckon with the run's amounts until the transaction ends."""
-        if self._database.is_postgres:
-            await connection.execute(_LOCK, {"run_id": run_id})
-
-    def _insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
-        dialect = postgresql if self._database.is_postgres else sqlite
-        return dialect.insert(table)
 
 
 def _dumped(result: SpecialistResult) -> JsonValue:
@@ -304,7 +271,6 @@ def _dumped(result: SpecialistResult) -> JsonValue:
 async def _scopes(
     connection: AsyncConnection, run_id: str, names: Sequence[str] | None = None
 ) -> dict[str, tuple[Spending, Spending]]:
-    """What is settled and what is reserved, by scope."""
     table = schema.spending
     query = select(table).where(table.c.run_id == run_id)
     if names is not None:

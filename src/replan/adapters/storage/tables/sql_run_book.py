@@ -2,17 +2,14 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import Select, delete, func, insert, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Select, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
-from replan.adapters.storage.faults import readable
 from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.places import of_event, of_request, of_run
 from replan.adapters.storage.stored_values.sealing import Seal
@@ -23,12 +20,8 @@ ForgetThread = Callable[[str], Awaitable[None]]
 """Removes the checkpoints of a thread."""
 
 
-HoldThread = Callable[[str], AbstractAsyncContextManager[None]]
-"""Holds a thread, or raises `ThreadBusyError` if a run is at work on it."""
-
-
-_LOCK = text("select pg_advisory_xact_lock(hashtextextended(:run_id, 1))")
-"""Lets nobody else number the events of a run until the transaction ends."""
+_NUMBERS = 1
+"""What of a run is locked while its events are numbered."""
 
 
 class SqlRunBook:
@@ -47,15 +40,13 @@ class SqlRunBook:
         self._forget_thread = forget_thread
 
     async def begin(self, record: RunRecord) -> None:
-        """Enter a run; one that is there keeps its order, title and beginning."""
         row = dict(record)
         row |= {
             "title": self._seal.close(record.title, *of_run(record.run_id, "title")),
             "order": self._seal.close(record.order, *of_run(record.run_id, "order")),
         }
-        dialect = postgresql if self._database.is_postgres else sqlite
         statement = (
-            dialect.insert(schema.runs)
+            self._database.insert(schema.runs)
             .values(**row)
             .on_conflict_do_update(
                 index_elements=["run_id"],
@@ -65,7 +56,6 @@ class SqlRunBook:
         await self._database.write(lambda connection: connection.execute(statement))
 
     async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
-        """Say how a run stands; a run that is not there stays so."""
         statement = (
             update(schema.runs)
             .where(schema.runs.c.run_id == run_id)
@@ -74,25 +64,17 @@ class SqlRunBook:
         await self._database.write(lambda connection: connection.execute(statement))
 
     async def get(self, run_id: str) -> RunRecord | None:
-        """The run with exactly this id."""
         found = await self._records(select(schema.runs).where(schema.runs.c.run_id == run_id))
         return found[0] if found else None
 
     async def find(self, prefix: str) -> Sequence[RunRecord]:
-        """The runs whose ids begin so, the newest first."""
         begins = func.substr(schema.runs.c.run_id, 1, len(prefix)) == prefix
         return await self._records(_newest_first(select(schema.runs).where(begins)))
 
     async def recent(self, limit: int) -> Sequence[RunRecord]:
-        """The runs that began last, the newest first."""
         return await self._records(_newest_first(select(schema.runs)).limit(limit))
 
     async def remove(self, run_id: str) -> None:
-        """Remove a run with its journal and events, and its thread if no other run is on it.
-
-        Raises:
-            ThreadBusyError: A run works on the thread.
-        """
         table = schema.runs
         own = select(table.c.thread_id).where(table.c.run_id == run_id)
         thread = await self._database.read(lambda connection: connection.scalar(own))
@@ -108,7 +90,6 @@ class SqlRunBook:
             await self._forget(run_id)
 
     async def add_events(self, run_id: str, events: Sequence[JsonValue]) -> int:
-        """Append events of a run, in this order, and give the number of the first one."""
         table, batch = schema.events, secrets.token_hex(16)
         rows = [
             {
@@ -124,8 +105,7 @@ class SqlRunBook:
             done = select(func.min(table.c.seq)).where(table.c.batch == batch)
             if (first := await connection.scalar(done)) is not None:
                 return first
-            if self._database.is_postgres:
-                await connection.execute(_LOCK, {"run_id": run_id})
+            await self._database.take_run(connection, run_id, _NUMBERS)
             newest = select(func.max(table.c.seq)).where(table.c.run_id == run_id)
             first = (await connection.scalar(newest) or 0) + 1
             for seq, row in enumerate(rows, first):
@@ -135,7 +115,6 @@ class SqlRunBook:
         return await self._database.write(work)
 
     async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
-        """The events of a run whose numbers are larger, in the order of their numbers."""
         table = schema.events
         number = func.row_number().over(partition_by=table.c.batch, order_by=table.c.id)
         placed = (
@@ -145,45 +124,30 @@ class SqlRunBook:
         )
         query = select(placed).where(placed.c.seq > after).order_by(placed.c.seq)
 
-        async def work(connection: AsyncConnection) -> Sequence[LoggedEvent]:
-            return [
-                LoggedEvent(
-                    seq=row.seq,
-                    event=self._seal.open(row.event, *of_event(run_id, row.batch, row.number)),
-                )
-                for row in await connection.execute(query)
-            ]
+        def opened(row: Any) -> LoggedEvent:
+            event = self._seal.open(row.event, *of_event(run_id, row.batch, row.number))
+            return LoggedEvent(seq=row.seq, event=event)
 
-        return await self._database.read(work)
+        return await self._database.rows(query, opened)
 
     async def add_request(self, request: Request) -> None:
-        """Ask something of a run; it waits until the owner of the run takes it."""
         row = {name: getattr(request, name) for name in ("run_id", "name", "kind", "at")}
         value: JsonValue = {"by": request.by, "answers": request.answers}
         sealed = self._seal.close(value, *of_request(request.run_id, request.name))
-        dialect = postgresql if self._database.is_postgres else sqlite
-        statement = dialect.insert(schema.requests).values(**row, value=sealed)
+        statement = self._database.insert(schema.requests).values(**row, value=sealed)
         again_is_harmless = statement.on_conflict_do_nothing()
         await self._database.write(lambda connection: connection.execute(again_is_harmless))
 
     async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
-        """What is asked of these runs and nobody has taken, in the order in which it was asked."""
         table = schema.requests
         query = (
             select(table)
             .where(table.c.run_id.in_(run_ids), table.c.taken_at.is_(None))
             .order_by(table.c.at, table.c.name)
         )
-
-        async def work(connection: AsyncConnection) -> Sequence[Request]:
-            rows = await connection.execute(query)
-            with readable():
-                return [self._request(row) for row in rows]
-
-        return await self._database.read(work)
+        return await self._database.rows(query, self._request)
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
-        """Say that these were heeded, or are past."""
         table, names = schema.requests, [request.name for request in requests]
         statement = update(table).where(table.c.name.in_(names)).values(taken_at=at)
         await self._database.write(lambda connection: connection.execute(statement))
@@ -196,12 +160,7 @@ class SqlRunBook:
         await self._database.write(work)
 
     async def _records(self, query: Select[Any]) -> Sequence[RunRecord]:
-        async def work(connection: AsyncConnection) -> Sequence[RunRecord]:
-            rows = await connection.execute(query)
-            with readable():
-                return [self._record(row) for row in rows]
-
-        return await self._database.read(work)
+        return await self._database.rows(query, self._record)
 
     def _request(self, row: Any) -> Request:
         value: Any = self._seal.open(row.value, *of_request(row.run_id, row.name))

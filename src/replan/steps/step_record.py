@@ -1,0 +1,220 @@
+"""The record of one step at one specialist: its attempts, its questions, what its tools did."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from replan.errors import QuestionError
+from replan.events.emitter import Emitter
+from replan.events.types import InputRequested, SpecialistInvoked, SpecialistRetried
+from replan.failures import describe
+from replan.models.transcript import Transcript
+from replan.ports.ask_user import Asker
+from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, Journal, LedgerEntry
+from replan.services import Services
+from replan.state.limits import OnDoubt
+from replan.state.questions import Question, questions_of
+from replan.state.results import ExecutionContext, SpecialistResult, result_key
+from replan.state.usage import TokenCount
+from replan.steps.board import QUESTIONS, Board
+from replan.steps.on_record import (
+    Keys,
+    as_first_known,
+    attempts_of,
+    failures,
+    key_of_result,
+    newest_number,
+)
+from replan.values import restored
+
+ANSWERS = "answer/"
+"""What the notes of a run begin with that hold answers; the question's key follows."""
+
+
+@dataclass
+class StepRecord:
+    """What the journal has of a step at a specialist, and what goes into it.
+
+    Attributes:
+        context: What the specialist sees.
+        specialist: Its name.
+        keys: What the attempts are of, and what their results answer for.
+        on_doubt: What becomes of unsafe work that was cut off, or done before.
+        tried: The attempts that the step has behind it, of earlier rounds and processes too.
+        before: What came of the step when it was done before.
+        questions: Its questions, in their order, with the answers that there are.
+        number: The newest attempt, counted over rounds and resumptions.
+        failures: How many attempts of the very same work failed.
+    """
+
+    context: ExecutionContext
+    specialist: str
+    keys: Keys
+    board: Board
+    services: Services
+    emitter: Emitter
+    on_doubt: OnDoubt = "ask"
+    tried: tuple[LedgerEntry, ...] = ()
+    before: SpecialistResult | None = None
+    questions: tuple[Question, ...] = ()
+    number: int = field(init=False)
+    failures: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._transcript: Transcript | None = None
+        self._go_on_after(self.tried)
+
+    def _go_on_after(self, tried: tuple[LedgerEntry, ...]) -> None:
+        self.tried = tried
+        self.number = newest_number(tried)
+        self.failures = failures(tried, self.keys.attempt)
+
+    async def recall(self) -> None:
+        """Read what is on record of earlier attempts, and the questions that they asked."""
+        state, step, journal = self.board.state, self.context.plan_step, self.services.journal
+        self.questions = await self._known_questions()
+        ledger = await self.board.tried(journal, self.context.run_id)
+        tried = attempts_of(ledger, step.id, self.specialist)
+        if tried:
+            self.before = (await self.board.recall(journal, state)).before(state, self.key)
+            self.keys = as_first_known(self.keys, state, step, self.specialist, tried)
+            self.context = self.context.replace(idempotency_key=self.keys.idempotency)
+            self._go_on_after(tried)
+
+    @property
+    def key(self) -> str:
+        return result_key(self.context.plan_step.id, self.specialist)
+
+    @property
+    def names(self) -> dict[str, object]:
+        step_id = self.context.plan_step.id
+        return {"step_id": step_id, "specialist": self.specialist, "attempt": self.number}
+
+    async def begin(self) -> SpecialistResult | None:
+        """Record that an attempt begins; give its result if somebody recorded it meanwhile."""
+        self.number += 1
+        self._attempt = Attempt(
+            run_id=self.context.run_id,
+            step_id=self.context.plan_step.id,
+            specialist=self.specialist,
+            number=self.number,
+            key=self.keys.attempt,
+            started_at=self.services.clock(),
+            idempotency_key=self.context.idempotency_key,
+        )
+        known = await self.services.journal.started(self._attempt, self.keys.result)
+        if known is None:
+            task = self.context.task_description
+            self.emitter.stream(SpecialistInvoked, **self.names, task=task)
+        return known
+
+    async def ended(self, outcome: AttemptOutcome, error: str = "") -> None:
+        """Record how the newest attempt ended, without a final result."""
+        await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
+
+    async def failed(self, error: str) -> None:
+        self.failures += 1
+        await self.ended("failed", error)
+        if self._transcript is not None:
+            await self._transcript.restart()
+        self.emitter.stream(SpecialistRetried, **self.names, error=error)
+
+    async def cut_off(self, error: Exception) -> LedgerEntry:
+        """Record that an attempt was stopped in the middle, and that nobody knows what it did."""
+        await self.ended("cancelled", describe(error))
+        fields = {name: getattr(self._attempt, name) for name in Attempt.model_fields}
+        return LedgerEntry(**fields, outcome="cancelled", error=describe(error))
+
+    async def finished(self, result: SpecialistResult, of: LedgerEntry | None = None) -> None:
+        """Record the final result, as what came of the newest attempt or of an earlier one."""
+        if of is not None:
+            self._attempt = Attempt(**{name: getattr(of, name) for name in Attempt.model_fields})
+        journal, run_id = self.services.journal, self.context.run_id
+        # On record before anybody sees it: LangGraph writes a node's update in the background.
+        if self._transcript is not None and self._transcript.has_acted:
+            await journal.note(run_id, ACTED + self.key, value=True)
+        key = key_of_result(self.keys, result)
+        await journal.finished(self._attempt, result, self.services.clock(), key)
+        if self._transcript is not None:
+            # What failed may be opened again: its calls of tools are not made twice then.
+            failed = result.is_failed
+            await (self._transcript.restart() if failed else self._transcript.close())
+
+    def transcript(self) -> Transcript:
+        """The record of the tools that the newest attempt calls."""
+        if self._transcript is None:
+            key, run_id = self.context.idempotency_key, self.context.run_id
+            self._transcript = Transcript(self.services.journal, run_id, key, self.on_doubt)
+        self._transcript.attempt = self.number
+        return self._transcript
+
+    async def has_acted(self) -> bool:
+        """Whether the work called tools that must not be called twice, when it was done before."""
+        return await self._is_noted(ACTED + self.key)
+
+    async def is_doubted(self, attempt: LedgerEntry) -> bool:
+        """Whether a failed attempt left it unknown what it did, and nobody has said it since."""
+        return await self._is_noted(f"{DOUBTED}{self.key}/{attempt.number}")
+
+    async def doubt(self, attempt: LedgerEntry) -> None:
+        """Note that the step fails while nobody knows what an attempt did."""
+        note = f"{DOUBTED}{self.key}/{attempt.number}"
+        await self.services.journal.note(self.context.run_id, note, value=True)
+
+    def asker(self) -> Asker:
+        step_id = self.context.plan_step.id
+        return Asker(step_id, self.specialist, known=self.questions, new=self._new)
+
+    async def asked(self, asker: Asker, attempt: int, used: TokenCount) -> list[Question]:
+        """Note what an attempt asked, tell of what is new, and give it for the state."""
+        journal, run_id = self.services.journal, self.context.run_id
+        noted = await journal.notes(run_id, QUESTIONS)
+        asked = [question.replace(round=self.context.round) for question in asker.asked]
+        for question in asked:
+            if QUESTIONS + question.key in noted:
+                continue
+            note: dict[str, JsonValue] = question.model_dump(mode="json")
+            await journal.note(run_id, QUESTIONS + question.key, note)
+            about = {**self.names, "attempt": attempt}
+            self.emitter.stream(InputRequested, **about, question=question)
+        return [asked[0].replace(usage=used), *asked[1:]]
+
+    def _new(self, question: Question) -> Question:
+        most = self.board.settings.limits.max_questions
+        if next(self.board.questions) > most:
+            raise QuestionError(
+                f"The limit max_questions={most} is reached: the run asks no more questions."
+            )
+        return question.replace(asked_at=self.services.clock())
+
+    async def _known_questions(self) -> tuple[Question, ...]:
+        journal, run_id = self.services.journal, self.context.run_id
+        stated = self.board.state.get("questions")
+        noted = await self.board.recall_questions(journal, run_id)
+        if not (stated or noted):
+            return ()
+        own = questions_of(stated or {}, self.context.plan_step.id, self.specialist)
+        known = {question.key: question for question in own}
+        for key, value in noted.items():
+            if key.startswith(f"{QUESTIONS}{self.key}/"):
+                question: Question = restored(Question, value)
+                known.setdefault(question.key, question)
+        if any(question.is_open for question in known.values()):
+            known = await _with_answers(known, journal, run_id)
+        return tuple(sorted(known.values(), key=lambda question: question.ordinal))
+
+    async def _is_noted(self, note: str) -> bool:
+        return note in await self.services.journal.notes(self.context.run_id, note)
+
+
+async def _with_answers(
+    known: Mapping[str, Question], journal: Journal, run_id: str
+) -> dict[str, Question]:
+    noted = await journal.notes(run_id, ANSWERS)
+    return {
+        key: question.replace(answer=noted[ANSWERS + key])
+        if question.is_open and ANSWERS + key in noted
+        else question
+        for key, question in known.items()
+    }
