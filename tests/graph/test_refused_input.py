@@ -68,7 +68,7 @@ async def test_a_run_that_waits_outlives_a_refused_input(graph, way):
     assert state["outcome"] == "completed"
 
 
-@pytest.mark.parametrize("key", ["final_answer", "event_seq"])
+@pytest.mark.parametrize("key", ["final_answer", "current_round"])
 @pytest.mark.parametrize("value", ["text", ["x"], {"x": 1}])
 async def test_a_wrong_edit_is_refused_by_its_key(graph, key, value):
     await run(graph, "What is it?", config=THREAD)

@@ -356,7 +356,7 @@ async def test_events_tell_when_a_step_really_starts_and_when_it_is_parked():
         graph = graph_of(work, model)
         given = {"messages": [("user", "Go.")], "plan": plan}
         events = [event async for event in stream(graph, given)]
-    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert {event.seq for event in events} == {None}, "nothing numbers what is not kept"
     kinds = [event.type for event in events if event.type != "answer_token"]
     assert kinds == [
         "run_started",

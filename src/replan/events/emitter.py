@@ -1,4 +1,4 @@
-"""One place that numbers events and tells everybody: the stream first, then the callbacks."""
+"""One place that tells everybody of events: the stream first, then the callbacks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,13 +24,6 @@ from replan.secrets.known import KNOWN
 _OFTEN = (AnswerToken, SpecialistCompleted, SpecialistInvoked, SpecialistToken)
 
 
-@dataclass
-class Counter:
-    """The number of a run's newest event; the tasks of one round share it."""
-
-    value: int = 0
-
-
 @dataclass(frozen=True)
 class Emitter:
     """Tells of the events of one node.
@@ -40,7 +33,6 @@ class Emitter:
         hooks: The hooks of the callbacks, for the run.
         run_id: The run.
         round: The round.
-        counter: The run's event numbers.
         keeps_prompts: Whether what models are told and what they say is told.
         warnings: What the events so far tell that a person may not expect.
     """
@@ -49,7 +41,6 @@ class Emitter:
     hooks: RunHooks
     run_id: str
     round: int
-    counter: Counter
     keeps_prompts: bool = True
     warnings: list[str] = field(default_factory=list[str])
 
@@ -69,10 +60,9 @@ class Emitter:
         await self.hooks.heard(is_last=kind is TaskCompleted)
 
     def stream(self, kind: type[BaseEvent], **fields: Any) -> None:
-        """Number an event and tell of it at once: the stream first, then the callbacks."""
-        self.counter.value += 1
+        """Tell of an event at once: the stream first, then the callbacks."""
         told = without_known(kind, fields) if KNOWN.forms else fields
-        event = kind(seq=self.counter.value, run_id=self.run_id, round=self.round, **told)
+        event = kind(run_id=self.run_id, round=self.round, **told)
         if kind not in _OFTEN:
             self.warnings.extend(warnings_in(event))
             log(event)

@@ -198,7 +198,7 @@ class _Line:
             logger.exception("callback failed", extra=self._about(told))
 
     def _about(self, told: "_Told") -> dict[str, object]:
-        return {"hook": told.name, "run_id": self._run_id, "seq": told.event.seq}
+        return {"hook": told.name, "run_id": self._run_id}
 
 
 def _settle(marks: Iterable[asyncio.Future[None]]) -> None:

@@ -1,5 +1,6 @@
-"""Everything that happens in a run, as a closed union of frozen, numbered events."""
+"""Everything that happens in a run, as a closed union of frozen events."""
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from langchain_core.messages import AIMessage
@@ -18,12 +19,15 @@ class BaseEvent(Value):
     """What all events share.
 
     Attributes:
-        seq: Grows by one from event to event of a run, starting at 1.
+        seq: Its number in the run, from 1 and without a gap, given where it is appended to the
+            run's log; None before, and for a piece of text, which is not kept.
+        at: When it was appended; None where `seq` is.
         run_id: The run.
         round: The round; 0 before there is a plan.
     """
 
-    seq: int
+    seq: int | None = None
+    at: datetime | None = None
     run_id: str
     round: int = 0
 

@@ -12,7 +12,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
 from replan.events.calls import Calls, calls_at_work
-from replan.events.emitter import Counter, Emitter
+from replan.events.emitter import Emitter
 from replan.events.types import LimitReached
 from replan.failures import can_pass, describe
 from replan.host.answer_stream import AnswerStream
@@ -212,12 +212,11 @@ def host_call(
 
 
 def emitter_of(state: EnhancedState, services: Services, runtime: Runtime[RunSettings]) -> Emitter:
-    """Tell of events from where the run's numbers stand."""
+    """What tells of the events of a node."""
     return Emitter(
         write=runtime.stream_writer,
         hooks=services.hooks.of(state.get("run_id", "")),
         run_id=state.get("run_id", ""),
         round=state.get("current_round", 0),
-        counter=Counter(state.get("event_seq", 0)),
         keeps_prompts=settings_of(state).keep_prompts,
     )

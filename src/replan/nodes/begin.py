@@ -62,7 +62,6 @@ async def begin(
         await emitter.emit(StepsReopened, reruns=reruns)
     update = {
         **fresh_run(run_id, settings),
-        "event_seq": Overwrite(emitter.counter.value),
         "warnings": Overwrite(emitter.warnings),
         # Told from a person's edit of the plan that stands there.
         "current_plan": Overwrite(plan),

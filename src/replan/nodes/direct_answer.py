@@ -79,7 +79,6 @@ async def direct_answer(
         "limit_reached": limit,
         "usage": usage,
         "warnings": new,
-        "event_seq": call.emitter.counter.value,
     }
 
 

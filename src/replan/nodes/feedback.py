@@ -86,7 +86,6 @@ async def feedback(
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
         "warnings": call.emitter.warnings,
-        "event_seq": call.emitter.counter.value,
     }
 
 

@@ -78,7 +78,6 @@ async def final_answer(
         "limit_reached": limit,
         "usage": usage,
         "warnings": new,
-        "event_seq": call.emitter.counter.value,
     }
 
 

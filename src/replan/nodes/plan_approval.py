@@ -165,7 +165,6 @@ async def _taken(
     update: EnhancedState = {
         "current_plan": plan_write(state.get("current_plan"), new.replace(update_history=())),
         "plan_history": list(revisions),
-        "event_seq": emitter.counter.value,
     }
     questions = state.get("questions", {})
     kept = still_asked(questions, old, new)
@@ -197,5 +196,4 @@ async def _rejected(
     if limit:
         emitter = emitter_of(state, services, runtime)
         await emitter.emit(LimitReached, limit=limit, value=limit_value(state, limit))
-        update["event_seq"] = emitter.counter.value
     return update

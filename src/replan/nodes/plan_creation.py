@@ -79,7 +79,6 @@ async def plan_creation(
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
         "warnings": call.emitter.warnings,
-        "event_seq": call.emitter.counter.value,
     }
 
 

@@ -75,7 +75,6 @@ async def plan_execution(
         "dispatched": dispatched,
         "current_execution": _leading(ready, state, services),
         "warnings": emitter.warnings,
-        "event_seq": emitter.counter.value,
     }
     results = _past(steps, state) | {result.key: result for result in failed}
     if results:

@@ -61,7 +61,6 @@ async def result_collector(
         "stalls": _stalls(before, plan, state),
         "usage": state.get("usage", Usage()).plus(*used),
         "warnings": emitter.warnings,
-        "event_seq": emitter.counter.value,
     }
 
 

@@ -39,7 +39,7 @@ async def specialist(
         result = await step.result()
     # By now nobody waits for this step any more, and its place is free.
     await step.emitter.hooks.heard()
-    update: EnhancedState = {"event_seq": board.counter.value}
+    update: EnhancedState = {}
     if result is not None:
         update["current_specialist_results"] = {step.key: result}
     if step.asked:

@@ -80,7 +80,6 @@ async def think(
         "unreadable_replies": unreadable,
         "usage": await call.usage(state),
         "warnings": Overwrite([*state.get("warnings", []), *call.emitter.warnings]),
-        "event_seq": Overwrite(call.emitter.counter.value),
     }
 
 

@@ -128,13 +128,7 @@ async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...
 
 
 def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command[Any]:
-    """Give what goes on with a run whose open questions got these answers by key."""
-    known = [ask for ask in asks if ask.key in answers]
-    return bound_resumption(known, {ask.key: ask.bound(answers[ask.key]) for ask in known})
-
-
-def bound_resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command[Any]:
-    """Give what goes on with a run; each answer says already what it is about."""
+    """Give what goes on with a run; each answer by key, with what it is about."""
     values: dict[str, Any] = {}
     for ask in asks:
         if ask.key not in answers:

@@ -93,8 +93,13 @@ class EventLog:
 
     def take(self, event: Event) -> None:
         """Take an event; the tokens of texts are told and not kept."""
-        event = event if _is_token(event) else self._durations.timed(event)
-        entry = None if _is_token(event) else recorded(event, self._clock(), self._texts)
+        entry: JsonValue = None
+        if not _is_token(event):
+            now = self._clock()
+            # To the millisecond, as it is kept.
+            at = now.replace(microsecond=now.microsecond // 1000 * 1000)
+            event = self._durations.timed(event).replace(at=at)
+            entry = recorded(event, at, self._texts)
         self._left.append((event, entry))
         self._news.set()
 
@@ -139,7 +144,8 @@ class EventLog:
 
     def _tell(self, event: Event, logged: LoggedEvent | None) -> None:
         if self._heard is not None:
-            self._heard(event if logged is None else event.replace(seq=logged.seq))
+            seq = None if logged is None else logged.seq
+            self._heard(event.model_copy(update={"seq": seq}))
         if self._followers:
             told = _piece(event) if logged is None else run_event(self._run_id, logged)
             for follower in self._followers:
@@ -173,5 +179,5 @@ def _is_token(event: BaseEvent) -> bool:
 
 
 def _piece(event: Event) -> RunEvent:
-    fields = event.model_dump(mode="json", exclude={"seq", "run_id", "type", "round"})
+    fields = event.model_dump(mode="json", exclude={"seq", "at", "run_id", "type", "round"})
     return RunEvent(run_id=event.run_id, type=event.type, round=event.round, details=fields)

@@ -33,10 +33,9 @@ def past_events(state: EnhancedState, results: Sequence[SpecialistResult]) -> li
     whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
     still_open = {step.id for step in plan.open_steps()}
     return [
-        PlanUpdated(seq=0, run_id=run_id, plan=whole, markdown=plan.content, by="rule"),
+        PlanUpdated(run_id=run_id, plan=whole, markdown=plan.content, by="rule"),
         *(
             SpecialistCompleted(
-                seq=0,
                 run_id=run_id,
                 step_id=result.step_id,
                 specialist=result.specialist_name,

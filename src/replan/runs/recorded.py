@@ -23,6 +23,7 @@ from replan.runs.event_texts import EventTexts
 # The state and the journal hold these in full; a second copy would grow with the square of a plan.
 _KEPT_ELSEWHERE = {
     "seq",
+    "at",
     "run_id",
     "plan",
     "markdown",

@@ -15,7 +15,7 @@ from replan.calling import Call, Graph, Input, alone, shapes_of
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import asks_of, bound_resumption
+from replan.runs.asks import asks_of, resumption
 from replan.runs.event_log import EventLog, Heard
 from replan.runs.looking import config_of
 from replan.runs.requests import answers_in, note_answers
@@ -233,7 +233,7 @@ class Work:
                 # A run that was stopped may not have come to them.
                 await self._take(used)
                 await self._read_requests()
-            command = bound_resumption(asks, answers_in(self._answers, asks))
+            command = resumption(asks, answers_in(self._answers, asks))
             self.is_resting = self._stop.is_set() or not command.resume
             if self.is_resting:
                 return state
@@ -250,7 +250,7 @@ class Work:
         keys = {ask.key for ask in asks}
         # Where the steps asked, the answer is on record for them; else it is past.
         await self._take([each for each in self._answers if keys.isdisjoint(each.answers)])
-        command = bound_resumption(asks, answers_in(self._answers, asks))
+        command = resumption(asks, answers_in(self._answers, asks))
         return command if command.resume else None
 
     async def _take(self, requests: Sequence[Request]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
-from langgraph.channels import BinaryOperatorAggregate, LastValue
+from langgraph.channels import LastValue
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
@@ -63,19 +63,6 @@ class Checked(LastValue[Any]):
         if twin.is_available():
             twin.value = stored(self.key, self.typ, twin.value)
         return twin
-
-
-class Largest(BinaryOperatorAggregate[Any]):
-    """The largest number that was written, checked."""
-
-    __slots__ = ()
-
-    def update(self, values: Sequence[Any]) -> bool:
-        """Take the numbers of a super-step, or one that takes the place of all."""
-        for value in values:
-            whole = overwriting(value)
-            checked(self.key, int, value if whole is None else whole.value)
-        return super().update(values)
 
 
 class CheckedDelta(Delta):

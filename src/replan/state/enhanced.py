@@ -16,7 +16,6 @@ from replan.state.channels import (
     Checked,
     CheckedDelta,
     Conversation,
-    Largest,
     appended,
     conversation,
     latest,
@@ -83,7 +82,6 @@ class EnhancedState(GraphInput, total=False):
         max_rounds: The bound of `current_round`.
         current_round: Counted from 1; 0 before there is a plan.
         stalls: Rounds in a row that finished no step.
-        event_seq: The number of the newest event.
         is_simple_task: Whether the request was answered without a plan.
         is_completed: Whether the run is over.
         outcome: How it ended.
@@ -119,7 +117,6 @@ class EnhancedState(GraphInput, total=False):
     max_rounds: Annotated[int, Checked, PerRun(0)]
     current_round: Annotated[int, Checked, PerRun(0)]
     stalls: Annotated[int, Checked, PerRun(0)]
-    event_seq: Annotated[int, Largest(int, max), PerRun(0)]
     is_simple_task: Annotated[bool, Checked, PerRun(first=False)]
     is_completed: Annotated[bool, Checked, PerRun(first=False)]
     outcome: Annotated[Outcome | None, Checked, PerRun(None)]

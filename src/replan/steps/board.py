@@ -20,7 +20,6 @@ from weakref import WeakValueDictionary
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.events.emitter import Counter
 from replan.langgraph_inside.tasks import can_read_state, read_state as read_channels
 from replan.memory.conversation import conversation_of
 from replan.plan.model import PlanStep, TaskPlan
@@ -34,7 +33,6 @@ _READ = (
     "run_id",
     "settings",
     "current_round",
-    "event_seq",
     "current_plan",
     "current_thinking_result",
     "current_specialist_results",
@@ -133,7 +131,6 @@ class Board:
         sent: Whom each step was sent to.
         conversation: What of the conversation its specialists see.
         slots: Bounds the steps that run at the same time.
-        counter: The numbers of the round's events.
         questions: The numbers of the run's next questions.
         ended: What came of steps of the round, worked out once for all that wait for them.
     """
@@ -143,7 +140,6 @@ class Board:
         self.conversation = conversation_of(state)
         at_once = self.settings.limits.max_parallel_steps
         self.slots = Slots(min(at_once, max_concurrency or at_once))
-        self.counter = Counter(state.get("event_seq", 0))
         self.questions = count(len(state.get("questions", {})) + 1)
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}

@@ -68,7 +68,6 @@ class StepRun:
             hooks,
             run_id,
             board.round,
-            board.counter,
             keeps_prompts=board.settings.keep_prompts,
         )
         step = board.step(sent["step_id"])

@@ -91,6 +91,8 @@ def test_json_gives_one_event_a_line_and_nothing_else(replan):
     events = [json.loads(line) for line in result.stdout.splitlines()]
     kept = [event for event in events if event["type"] != "answer_token"]
     assert [event["seq"] for event in kept] == list(range(1, len(kept) + 1))
+    assert all(event["at"] for event in kept)
+    assert {event["seq"] for event in events if event not in kept} == {None}
     assert events[0]["type"] == "run_started"
     assert events[-1]["outcome"] == "answered"
 

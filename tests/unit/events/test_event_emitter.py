@@ -20,7 +20,7 @@ from replan import (
 )
 from replan.assembly import _call_hook
 from replan.events.callbacks import ANY_EVENT, HOOKS
-from replan.events.emitter import Counter, Emitter
+from replan.events.emitter import Emitter
 from replan.events.hooks import Hooks
 from replan.events.types import (
     AnswerToken,
@@ -88,32 +88,17 @@ async def test_the_hook_of_thinking_knows_the_request():
 OVER = {"outcome": "answered", "answer": AIMessage("Done."), "usage": Usage()}
 
 
-def telling(*callbacks, newest=0, seconds=10.0):
+def telling(*callbacks, seconds=10.0):
     stream = []
     hooks = Hooks(callbacks, seconds, _call_hook).of("r")
-    return Emitter(stream.append, hooks, "r", 2, Counter(newest)), stream
+    return Emitter(stream.append, hooks, "r", 2), stream
 
 
-async def test_events_are_numbered_from_where_the_run_stands():
-    emitter, stream = telling(newest=4)
+async def test_an_event_says_its_run_and_round_and_has_no_number_before_it_is_kept():
+    emitter, stream = telling()
     await emitter.emit(RunStarted, request="Go.")
     emitter.stream(AnswerToken, text="Hm.")
-    await emitter.emit(ThinkingStarted)
-    assert [event.seq for event in stream] == [5, 6, 7]
-    assert {(event.run_id, event.round) for event in stream} == {("r", 2)}
-
-
-async def test_the_nodes_of_a_round_share_one_row_of_numbers():
-    counter, stream = Counter(), []
-
-    async def node(name):
-        emitter = Emitter(stream.append, Hooks().of(name), name, 1, counter)
-        for _ in range(3):
-            await emitter.emit(ThinkingStarted)
-            await asyncio.sleep(0)
-
-    await asyncio.gather(node("a"), node("b"))
-    assert [event.seq for event in stream] == [1, 2, 3, 4, 5, 6]
+    assert {(event.run_id, event.round, event.seq) for event in stream} == {("r", 2, None)}
 
 
 async def test_the_stream_knows_of_an_event_before_its_hook_and_hooks_keep_their_order():
@@ -123,18 +108,18 @@ async def test_the_stream_knows_of_an_event_before_its_hook_and_hooks_keep_their
 
         async def on_thinking_start(self, info):
             await asyncio.sleep(0)
-            self.heard.append((info.seq, info.seq <= len(stream)))
+            self.heard.append((info.request, int(info.request) <= len(stream)))
 
     class Plain(Slow):
         def on_thinking_start(self, info):
-            self.heard.append((info.seq, info.seq <= len(stream)))
+            self.heard.append((info.request, int(info.request) <= len(stream)))
 
     slow, plain = Slow(), Plain()
     emitter, stream = telling(slow, plain)
-    for _ in range(3):
-        emitter.stream(ThinkingStarted)
-    await emitter.emit(ThinkingStarted)
-    assert slow.heard == plain.heard == [(1, True), (2, True), (3, True), (4, True)]
+    for number in "123":
+        emitter.stream(ThinkingStarted, request=number)
+    await emitter.emit(ThinkingStarted, request="4")
+    assert slow.heard == plain.heard == [(number, True) for number in "1234"]
 
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
@@ -279,17 +264,17 @@ async def test_events_that_come_from_threads_are_heard_in_their_order():
 
     class All:
         async def on_event(self, event):
-            heard.append(event.seq)
+            heard.append(getattr(event, "text", ""))
 
     emitter, _ = telling(All())
 
     def speak():
-        for _ in range(50):
-            emitter.stream(AnswerToken, text=".")
+        for number in range(50):
+            emitter.stream(AnswerToken, text=str(number))
 
     await asyncio.to_thread(speak)
     await emitter.emit(ThinkingStarted)
-    assert heard == list(range(1, 52))
+    assert heard == [*map(str, range(50)), ""]
 
 
 async def test_a_hook_runs_in_the_context_in_which_its_event_was_told():

@@ -13,7 +13,7 @@ from langgraph.errors import GraphInterrupt
 from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, SpecialistResult
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
-from replan.events.emitter import Counter, Emitter
+from replan.events.emitter import Emitter
 from replan.events.hooks import Hooks
 from replan.ports.journal import Attempt, Spending
 from replan.specialists.function import FunctionSpecialist
@@ -37,7 +37,7 @@ def tries(services):
 
     def build(work, *, step=STEP, limits=None, journal=None, card=CARD, tried=()):
         live, events = services(journal=journal or MemoryJournal()), []
-        emitter = Emitter(events.append, Hooks().of("r"), "r", 1, Counter())
+        emitter = Emitter(events.append, Hooks().of("r"), "r", 1)
         context = ExecutionContext(
             task_description="Do it", plan_step=step, run_id="r", idempotency_key="k"
         )

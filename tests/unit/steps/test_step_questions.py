@@ -6,7 +6,7 @@ import pytest
 
 from replan import ExecutionContext, Limits, PlanStep, Question, QuestionError, RunSettings
 from replan.adapters.memory_journal import MemoryJournal
-from replan.events.emitter import Counter, Emitter
+from replan.events.emitter import Emitter
 from replan.events.hooks import Hooks
 from replan.ports.ask_user import Waiting
 from replan.state.usage import TokenCount
@@ -43,7 +43,7 @@ class Story:
     def __init__(self, services):
         self.events = []
         self.services = services(journal=MemoryJournal())
-        self.emitter = Emitter(self.events.append, Hooks().of("r"), "r", 3, Counter())
+        self.emitter = Emitter(self.events.append, Hooks().of("r"), "r", 3)
 
     async def of(self, given):
         context = ExecutionContext(

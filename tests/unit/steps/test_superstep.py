@@ -84,7 +84,6 @@ def told(state):
         "texts": {key: (result.text, result.status) for key, result in results},
         "plan": [(step.id, step.status, step.result) for step in state["current_plan"].steps],
         "usage": state["usage"],
-        "events": state["event_seq"],
         "messages": [(message.type, message.text) for message in state["messages"]],
         "ended": (state["outcome"], state["current_round"], state["final_answer"].text),
     }
