@@ -68,6 +68,12 @@ def run(
         str | None,
         typer.Option(envvar="REPLAN_BASE_URL", help="A server that speaks the OpenAI protocol."),
     ] = None,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--file", "-f", help="A text, a picture or a PDF that goes with the task; repeatable."
+        ),
+    ] = None,
     directory: DirectoryOption = None,
     out: OutOption = None,
     plan_out: PlanOutOption = None,
@@ -110,6 +116,7 @@ def run(
             directory=directory,
             out=out,
             plan_out=plan_out,
+            files=tuple(file or ()),
             settings=settings_of_run(limit or [], approve),
             **({"labels": labels_in(label)} if label else {}),
         )

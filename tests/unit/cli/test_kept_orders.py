@@ -129,3 +129,12 @@ def test_another_users_run_is_not_ones_own(folder, key):
 def test_a_run_begins_where_no_key_can_be_kept(folder):
     (folder / "config").write_text("no folder")
     assert "(--dir)" in typed("resume", begun(), "--answer", "approve").output
+
+
+def test_a_file_that_an_order_names_is_not_sent_unasked(folder):
+    run = begun()
+    (folder / "secret.txt").write_text("hush")
+    changed(folder, files=[str(folder / "secret.txt")])
+    done = typed("resume", run, "--answer", "plan=approve")
+    assert done.exit_code == 2
+    assert "sends the file" in done.output

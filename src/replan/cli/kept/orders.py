@@ -10,6 +10,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import Field, JsonValue, ValidationError
 
 from replan.assembly import Graph, build_graph
+from replan.cli.kept.attachments import attached
 from replan.cli.kept.plan_text import is_plan_path, read_plan_text
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
@@ -39,6 +40,7 @@ class Order(Value):
         plan_out: Where the plan is written.
         settings: What this run may do, as far as the terminal was told.
         labels: What the run is found by.
+        files: What goes with the task.
     """
 
     task: str
@@ -51,6 +53,7 @@ class Order(Value):
     plan_out: Path | None = None
     settings: RunSettings | None = None
     labels: dict[str, str] = Field(default_factory=dict)
+    files: tuple[Path, ...] = ()
 
     @property
     def folder(self) -> Path | None:
@@ -65,12 +68,21 @@ class Order(Value):
 
     @property
     def input(self) -> dict[str, Any]:
-        """What the graph is given."""
+        """What the graph is given.
+
+        Raises:
+            InputError: A file that goes with the task cannot be read.
+        """
         if self.plan is None:
-            return {"messages": [HumanMessage(self.task)]}
+            return {"messages": [self._message(self.task)]}
         heading = PlanDocument.recover(self.plan).plan.title
-        message = HumanMessage(heading or f"Carry out the plan in {self.task}")
+        message = self._message(heading or f"Carry out the plan in {self.task}")
         return {"messages": [message], "plan": self.plan}
+
+    def _message(self, text: str) -> HumanMessage:
+        if not self.files:
+            return HumanMessage(text)
+        return HumanMessage([{"type": "text", "text": text}, *attached(self.files)])
 
 
 @dataclass(frozen=True)
@@ -86,10 +98,11 @@ def order_of(task: str, **fields: Any) -> Order:
     """Read what the terminal was asked for.
 
     Raises:
-        InputError: The task is empty, or names a plan that cannot be read.
+        InputError: The task is empty, or names a plan that cannot be read, or a file cannot.
     """
     if not task.strip():
         raise InputError("The task is empty. Say what to do, or name a plan document.")
+    attached(fields.get("files", ()))
     plan = read_plan_text(Path(task)) if is_plan_path(task) else None
     # The shell may hand over bytes that are no text.
     return Order(task=task.encode("utf-8", "replace").decode("utf-8"), plan=plan, **fields)
@@ -107,8 +120,10 @@ def kept(order: Order) -> JsonValue:
             "directory": order.directory or (Path() if order.team is None else None),
         }.items()
     }
+    files = tuple(path.absolute() for path in order.files)
+    changes: dict[str, Any] = {**paths, "files": files} if files else paths
     address = order.base_url if _is_open(order.base_url) else None
-    return order.replace(**paths, base_url=address).model_dump(mode="json", exclude_unset=True)
+    return order.replace(**changes, base_url=address).model_dump(mode="json", exclude_unset=True)
 
 
 def order_from(record: JsonValue, run_id: str) -> Order:

@@ -60,11 +60,13 @@ def own_name() -> str:
 
 def effects_of(order: Order, given: Collection[str]) -> list[str]:
     """What an order does by its fields, those left out that were given anew."""
-    return [
+    effects = [
         f"{does} '{getattr(order, name)}' ({option})"
         for name, (does, option) in _DOES.items()
         if name not in given and getattr(order, name) is not None
     ]
+    files = [f"sends the file '{path}' (begin it anew with --file)" for path in order.files]
+    return effects + files
 
 
 def _signature(key: bytes, order: JsonValue, run_id: str) -> str:
