@@ -91,5 +91,5 @@ def test_a_run_is_stopped(client, house):
     client.post(f"/runs/{run}/stop", json={})
     house.leave.set()
     told = events_in(client.get(f"/runs/{run}/events/0").text)
-    assert told[-1]["type"] == "specialist_completed"
+    assert [each["type"] for each in told[-2:]] == ["specialist_completed", "run_stopped"]
     assert client.get(f"/runs/{run}").json()["outcome"] == "interrupted"
