@@ -42,7 +42,7 @@ SHOWN = {
     "graph_specialist.py": ["4 words, 3 of them different\n"],
     "http_door.py": [
         '{"outcome": "waiting", "waiting": {"1/painter/1": "Colour?"}}\n',
-        "5 more events\n",
+        "8 more events\n",
         '{"outcome": "completed", "waiting": {}}\n',
     ],
     "limits.py": [

@@ -49,7 +49,7 @@ class Rests:
     def take(self, event: Event) -> None:
         """Take an event of the run; before the first one it is told that it goes on."""
         if self._round is None and self._goes_on:
-            self._log.take(RunResumed(seq=0, run_id=self._run_id, round=event.round, by=self.by))
+            self._log.take(RunResumed(run_id=self._run_id, round=event.round, by=self.by))
         self._round = event.round
         self._log.take(event)
 
@@ -66,7 +66,6 @@ class Rests:
             return
         self._log.take(
             RunStopped(
-                seq=0,
                 run_id=self._run_id,
                 round=self._round,
                 why=why,
