@@ -28,14 +28,8 @@ def show_attempts(
     earlier: bool,
     as_json: bool,
 ) -> int:
-    """Write what the attempts of a step did, or those of all steps, and what came of the step.
-
-    Without `earlier`, only the newest attempt at each specialist.
-
-    Raises:
-        UsageError: There is no such run or step, or the storage cannot be opened.
-        StorageError: It cannot be read.
-    """
+    """Write what the attempts of a step did, or those of all steps, and what came of the step."""
+    # Without `earlier`, only the newest attempt at each specialist.
     kept = asyncio.run(_found(prefix, place, step, earlier=earlier))
     if as_json:
         record = {
@@ -85,11 +79,7 @@ async def _whole_texts(
 def _results_of(
     run: RunView, recorded: Iterable[SpecialistResult], step: int
 ) -> list[SpecialistResult]:
-    """The newest result of a step at each specialist.
-
-    Raises:
-        InputError: The plan has no such step.
-    """
+    """The newest result of a step at each specialist."""
     plan = run.plan
     if plan is None or step not in plan.by_id:
         ids = [each.id for each in plan.steps] if plan else []

@@ -35,20 +35,13 @@ from replan.state.rules import limit_value
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """How a run is to go on.
+    """How a run is to go on."""
 
-    Attributes:
-        run: The run's id, or its beginning.
-        answers: Answers, as the command line has them.
-        plan: A file with the changed plan, for a run that waits for a word on it.
-        limits: New limits.
-        changes: Fields of the order that are other now, such as the team file's place.
-    """
-
-    run: str
-    answers: Sequence[str] = ()
-    plan: Path | None = None
+    run: str  # the run's id, or its beginning
+    answers: Sequence[str] = ()  # answers, as the command line has them
+    plan: Path | None = None  # a file with the changed plan, for a run that waits for a word on it
     limits: Limits | None = None
+    # Fields of the order that are other now, such as the team file's place.
     changes: Mapping[str, Any] | None = None
 
 
@@ -105,11 +98,7 @@ async def _gone_on(
 
 
 def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
-    """Read what the run is to do, with what was said of it now.
-
-    Raises:
-        InputError: Nobody knows that it is this user's own word, and it does what one must mean.
-    """
+    """Read what the run is to do, with what was said of it now."""
     run, changes = short(record.run_id), wish.changes or {}
     order = order_from(record.order, run)
     does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)
@@ -134,11 +123,7 @@ def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
 
 
 def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
-    """Read the answers of the command line.
-
-    Raises:
-        InputError: They fit nothing that is asked.
-    """
+    """Read the answers of the command line."""
     if wish.answers and not asks:
         raise InputError("This run asks nothing. Go on with it without --answer.")
     answers = read_answers(wish.answers, asks)
@@ -150,11 +135,7 @@ def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
 
 
 def _check_team(state: EnhancedState, graph: Graph) -> None:
-    """See to it that nobody else does the work of a specialist who is not there any more.
-
-    Raises:
-        InputError: An open step names a specialist whom the team does not have.
-    """
+    """See to it that nobody else does the work of a specialist who is not there any more."""
     nodes = {node.casefold() for node in graph.nodes}
     for step in (state.get("current_plan") or TaskPlan()).open_steps():
         for name in step.specialists:

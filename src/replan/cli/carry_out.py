@@ -80,11 +80,7 @@ async def _carried_out(order: Order, site: Site) -> int:
 async def at_the_terminal(
     run_id: str, order: Order, storage: Storage, site: Site
 ) -> AsyncGenerator[tuple[Runtime, Callable[..., Session]]]:
-    """Open what works on a run, and give with it what introduces the run.
-
-    Raises:
-        UsageError: The graph cannot be built, or the plan cannot be written where it is to be.
-    """
+    """Open what works on a run, and give with it what introduces the run."""
     plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
     ready = prepared(order, site.environment, storage=storage)
 
@@ -113,11 +109,7 @@ async def at_the_terminal(
 
 
 async def finished(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> int:
-    """Give the exit code of a run; one that breaks off says why, and how to go on.
-
-    Raises:
-        UsageError: The input cannot be used.
-    """
+    """Give the exit code of a run; one that breaks off says why, and how to go on."""
     try:
         return await work
     except UsageError:

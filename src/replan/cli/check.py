@@ -80,17 +80,11 @@ def check(
 
 @dataclass(frozen=True, kw_only=True)
 class _Report:
-    """What is said of a plan or a team.
+    """What is said of a plan or a team."""
 
-    Attributes:
-        mistakes: Its mistakes, as lines for people.
-        lines: What is ahead where it has none.
-        record: All of it for programs; its mistakes stand under `mistakes`.
-        is_good: Whether it can run.
-    """
-
-    mistakes: Sequence[str] = ()
-    lines: Sequence[str] = ()
+    mistakes: Sequence[str] = ()  # its mistakes, as lines for people
+    lines: Sequence[str] = ()  # what is ahead where it has none
+    # All of it for programs; its mistakes stand under `mistakes`.
     record: Mapping[str, JsonValue] = field(default_factory=lambda: {"mistakes": []})
     is_good: bool = True
 
@@ -147,11 +141,7 @@ def _team_in(
 
 
 def _check_models(team: TeamFile) -> None:
-    """Build each model that a team asks.
-
-    Raises:
-        TeamFileError: Some cannot be built, or their keys are missing.
-    """
+    """Build each model that a team asks."""
     from replan.team.chats import Chats
 
     chats = Chats(team.models)

@@ -41,11 +41,7 @@ def graph(
 
 
 def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) -> str:
-    """Draw the graph of a team file, or of the default team.
-
-    Raises:
-        UsageError: The team file has mistakes, or a package is missing.
-    """
+    """Draw the graph of a team file, or of the default team."""
     if ascii_art and find_spec("grandalf") is None:
         raise ConfigurationError(
             "format",

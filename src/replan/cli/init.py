@@ -43,11 +43,7 @@ def init(
 
 
 def write_starter(directory: Path, *, force: bool) -> str:
-    """Write the files and say so.
-
-    Raises:
-        InputError: A file is there already, or cannot be written.
-    """
+    """Write the files and say so."""
     from replan.cli.kept.plan_file import replace_file
 
     contents = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text(), PLAN_NAME: _PLAN}

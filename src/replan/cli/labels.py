@@ -7,11 +7,7 @@ from replan.runs.labels import checked_labels
 
 
 def labels_in(given: Sequence[str]) -> dict[str, str]:
-    """Read labels, each `NAME=VALUE`.
-
-    Raises:
-        InputError: One is none.
-    """
+    """Read labels, each `NAME=VALUE`."""
     labels = dict[str, str]()
     for text in given:
         name, sign, value = text.partition("=")

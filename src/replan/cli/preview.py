@@ -24,11 +24,7 @@ _UNKNOWN = "The plan of a request is made when it runs; whatever it is, the run 
 
 
 def previewed(order: "Order", environment: Mapping[str, str], *, as_json: bool) -> tuple[str, int]:
-    """Give what is ahead of an order, and the exit code.
-
-    Raises:
-        UsageError: Something cannot be used.
-    """
+    """Give what is ahead of an order, and the exit code."""
     team = _team_of(order, environment)
     if order.plan is None:
         text = json.dumps(bounds(team)) if as_json else "\n".join([_UNKNOWN, *bound_lines(team)])
@@ -53,15 +49,9 @@ def team_of(
     config: "Team",
     asked: RunSettings | None = None,
     *,
-    retries: Mapping[str, int] | None = None,
+    retries: Mapping[str, int] | None = None,  # further calls of one reply, by the model's name
 ) -> KnownTeam:
-    """Give what an outlook needs to know of a team.
-
-    Args:
-        config: The team.
-        asked: What one run is to do otherwise.
-        retries: Further calls of one reply by the name of the model, where they are configured.
-    """
+    """Give what an outlook needs to know of a team."""
     settings = config.settings.overridden_by(asked)
     known = retries or {}
     return KnownTeam(

@@ -30,12 +30,7 @@ def rm(
 
 
 def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:
-    """Remove runs, after the person has agreed.
-
-    Raises:
-        UsageError: A run is not there, is at work, or nobody can be asked.
-        StorageError: They cannot be removed.
-    """
+    """Remove runs, after the person has agreed."""
     return asyncio.run(_removed(prefixes, place, yes=yes))
 
 

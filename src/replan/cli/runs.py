@@ -48,12 +48,7 @@ def runs(
 def list_runs(
     most: int, place: Place, output: TextIO, *, labels: Mapping[str, str], as_json: bool
 ) -> int:
-    """Write a table of the newest runs, or a line of JSON for each.
-
-    Raises:
-        UsageError: The storage cannot be opened.
-        StorageError: It cannot be read.
-    """
+    """Write a table of the newest runs, or a line of JSON for each."""
     found = asyncio.run(_found(most, place, labels))
     if as_json:
         output.write("".join(f"{json.dumps(_record(run))}\n" for run in found))

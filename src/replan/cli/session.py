@@ -38,15 +38,7 @@ class Session:
     def __init__(
         self, run_id: str, runtime: Runtime, site: Site, teller: Teller, plan_file: PlanFile
     ) -> None:
-        """Prepare; nothing happens before `followed`.
-
-        Args:
-            run_id: The run.
-            runtime: Works on it.
-            site: Where it is told.
-            teller: Tells it.
-            plan_file: Where its plan is written.
-        """
+        """Prepare; nothing happens before `followed`."""
         self._run_id = run_id
         self._runtime = runtime
         self._site = site
@@ -75,17 +67,7 @@ class Session:
             self._plan_file.follow(event)
 
     async def followed(self, begun: Awaitable[RunResult], asks: Sequence[Ask] = ()) -> int:
-        """Follow a run until it rests and nobody answers, and give the exit code.
-
-        Args:
-            begun: The work on it, with `following`.
-            asks: What it asked before, to be answered here meanwhile.
-
-        Raises:
-            UsageError: The input cannot be used.
-            StorageError: What happened cannot be kept.
-            ModelCallError: The thinking or planning model could not be reached.
-        """
+        """Follow a run until it rests and nobody answers, and give the exit code."""
         if self._site.asks:
             self._interview = self._opened_interview()
             for ask in asks:

@@ -84,12 +84,7 @@ def show(
 
 
 def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool, plain: bool) -> int:
-    """Write all that is kept of a run.
-
-    Raises:
-        UsageError: There is no such run, or the storage cannot be opened.
-        StorageError: It cannot be read.
-    """
+    """Write all that is kept of a run."""
     whole = asyncio.run(_found(prefix, place))
     if as_json:
         output.write(f"{json.dumps(_record(whole), default=str)}\n")

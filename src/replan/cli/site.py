@@ -11,27 +11,16 @@ from replan.cli.views.teller import Manner
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where and how a run is told, asked about and stopped.
-
-    Attributes:
-        environment: The variables of the shell.
-        input: Where a person types.
-        output: Where the run is told.
-        errors: Where complaints go, and what says how to go on.
-        place: Where runs are kept.
-        manner: How the run is told.
-        log_file: Where the log is written.
-        grace: Seconds that running steps get when the run is stopped.
-    """
+    """Where and how a run is told, asked about and stopped."""
 
     environment: Mapping[str, str]
     input: TextIO
     output: TextIO
-    errors: TextIO
+    errors: TextIO  # where complaints go, and what says how to go on
     place: Place
     manner: Manner = field(default_factory=Manner)
     log_file: Path | None = None
-    grace: float = 10.0
+    grace: float = 10.0  # seconds that running steps get when the run is stopped
 
     @property
     def asks(self) -> bool:

@@ -20,12 +20,7 @@ def stop(run_id: RunArgument, *, storage: StorageOption = None) -> None:
 
 
 def stop_run(prefix: str, place: Place, output: TextIO) -> int:
-    """Ask a run to stop; its owner reads that within a second.
-
-    Raises:
-        UsageError: There is no such run, or the storage cannot be opened.
-        StorageError: It cannot be asked.
-    """
+    """Ask a run to stop; its owner reads that within a second."""
     output.write(asyncio.run(_stopped(prefix, place)))
     return 0
 

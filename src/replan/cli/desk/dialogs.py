@@ -39,18 +39,12 @@ class Quit(Exception):  # noqa: N818 - nothing went wrong
 
 @dataclass(frozen=True)
 class Desk:
-    """Where a person answers.
+    """Where a person answers."""
 
-    Attributes:
-        keyboard: What they type on.
-        output: What they read.
-        environment: Names their editor.
-        editing: Called with whether an editor has the terminal now.
-    """
-
-    keyboard: Keyboard
-    output: TextIO
-    environment: Mapping[str, str]
+    keyboard: Keyboard  # what they type on
+    output: TextIO  # what they read
+    environment: Mapping[str, str]  # names their editor
+    # Called with whether an editor has the terminal now.
     editing: Callable[[bool], None] = lambda _: None
 
     def say(self, text: str) -> None:
@@ -59,11 +53,6 @@ class Desk:
         self.output.flush()
 
     async def line(self, prompt: str) -> str:
-        """Ask for a line.
-
-        Raises:
-            Quit: The person ends the input.
-        """
         self.say(prompt)
         try:
             line = await self.keyboard.line()
@@ -78,11 +67,7 @@ class Desk:
 
 
 async def answer(ask: Ask, desk: Desk) -> JsonValue:
-    """Ask until there is an answer.
-
-    Raises:
-        Quit: The person leaves the question open.
-    """
+    """Ask until there is an answer."""
     match ask.kind:
         case "plan":
             return await _plan_answer(ask, desk)
@@ -160,11 +145,7 @@ async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]], *, why
 
 
 async def _edited(text: str, suffix: str, desk: Desk) -> str:
-    """Open the person's editor with a text, and give what they saved.
-
-    Raises:
-        InputError: There is no such editor, it failed, or it left no text.
-    """
+    """Open the person's editor with a text, and give what they saved."""
     variables = desk.environment
     editor = variables.get("VISUAL") or variables.get("EDITOR") or "vi"
     with _file_of(text, suffix) as path:
@@ -204,10 +185,8 @@ def _arguments(details: JsonValue) -> JsonValue:
 
 
 def _as_said(text: str, before: str = "") -> str:
-    """What somebody else wrote, each line behind a mark, so that none looks like one of ours.
-
-    A line that has room behind what stands `before` it needs no mark.
-    """
+    """What somebody else wrote, each line behind a mark, so that none looks like one of ours."""
+    # A line that has room behind what stands `before` it needs no mark.
     text, width = text.strip(), get_terminal_size().columns
     if "\n" not in text and cell_len(before + harmless(text)) < width:
         return before + text

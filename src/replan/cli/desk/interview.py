@@ -14,21 +14,11 @@ Give = Callable[[Ask, JsonValue], Awaitable[None]]
 
 
 class Interview:
-    """The questions of a run, in the order in which they came.
-
-    Attributes:
-        is_talking: Whether the person is asked something now.
-    """
+    """The questions of a run, in the order in which they came."""
 
     def __init__(self, desk: Desk, *, give: Give, talking: Callable[[bool], None]) -> None:
-        """Prepare; nobody is asked before the first question comes.
-
-        Args:
-            desk: Where the person sits.
-            give: Gives each answer to the run, at once.
-            talking: Called with whether the person is asked something from now on.
-        """
-        self.is_talking = False
+        """Prepare; nobody is asked before the first question comes."""
+        self.is_talking = False  # whether the person is asked something now
         self._desk = desk
         self._give = give
         self._talking = talking

@@ -13,19 +13,13 @@ except ImportError:  # Windows
 _MOST = 65536
 
 
+# A thread reads, since a terminal cannot be awaited everywhere. It dies with the process, and it
+# reads only while a line is asked for: an editor that is opened meanwhile has the keys alone.
 class Keyboard:
-    """One line at a time from a terminal.
-
-    A thread reads, since a terminal cannot be awaited everywhere. It dies with the process, and it
-    reads only while a line is asked for: an editor that is opened meanwhile has the keys alone.
-    """
+    """One line at a time from a terminal."""
 
     def __init__(self, descriptor: int) -> None:
-        """Prepare; nothing is read before it is asked for.
-
-        Args:
-            descriptor: The number of the terminal's file.
-        """
+        """Prepare; nothing is read before it is asked for."""
         self._descriptor = descriptor
         self._coming: asyncio.Future[str | None] | None = None
 

@@ -13,25 +13,14 @@ _CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 
 class Stop:
-    """A wish to stop, and how urgent it is.
-
-    Attributes:
-        asked: Set at the first signal: nothing new starts from now on.
-        code: The exit code of the first signal; 0 before there is one.
-        is_editing: Whether an editor has the terminal: then Ctrl-C is meant for it.
-    """
+    """A wish to stop, and how urgent it is."""
 
     def __init__(self, asked: asyncio.Event, *, finish: Callable[[], object]) -> None:
-        """Prepare; `heard` takes the signals.
-
-        Args:
-            asked: Set at the first signal.
-            finish: Called at the second one, when the person does not want to wait.
-        """
-        self.asked = asked
-        self.code = 0
-        self.is_editing = False
-        self._finish = finish
+        """Prepare; `heard` takes the signals."""
+        self.asked = asked  # set at the first signal: nothing new starts from now on
+        self.code = 0  # the exit code of the first signal; 0 before there is one
+        self.is_editing = False  # whether an editor has the terminal: then Ctrl-C is meant for it
+        self._finish = finish  # called at the second signal: the person does not want to wait
 
     def take(self, number: int) -> None:
         """Take a signal, in the loop."""

@@ -19,11 +19,7 @@ _FIX = "Put it into a folder that the specialists may read, and name that with -
 
 
 def attached(paths: Iterable[Path]) -> list[dict[str, Any]]:
-    """Read files into content blocks of LangChain: texts, pictures and PDFs.
-
-    Raises:
-        InputError: One cannot be read, is too large, or is of a kind that models do not take.
-    """
+    """Read files into content blocks of LangChain: texts, pictures and PDFs."""
     return [_block(path) for path in paths]
 
 

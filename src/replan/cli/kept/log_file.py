@@ -32,13 +32,7 @@ def off_the_screen() -> Generator[None]:
 
 @contextmanager
 def logging_to(path: Path | None) -> Generator[None]:
-    """Write what `replan` logs, from DEBUG on, and what others warn of, at the end of a file.
-
-    Without a file, do nothing.
-
-    Raises:
-        InputError: The file cannot be opened.
-    """
+    """Append what `replan` logs, from DEBUG on, and what others warn of, to a file, if any."""
     if path is None:
         yield
         return

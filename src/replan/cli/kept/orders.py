@@ -27,33 +27,20 @@ _ALWAYS_KEPT = frozenset({"task", "team", "directory", "out", "plan_out", "base_
 
 
 class Order(Value):
-    """All that is needed to build a run's graph again and to start it; nothing secret.
+    """All that is needed to build a run's graph again and to start it; nothing secret."""
 
-    Attributes:
-        task: The request, or the path of the plan document as it was given.
-        plan: The plan document's text, if there is one.
-        team: A team file; else the default team.
-        model: The host's model; none: the team file's.
-        base_url: A server that speaks the OpenAI protocol.
-        directory: The folder that specialists may read; none: the team file's, else this one.
-        out: The folder for reports.
-        plan_out: Where the plan is written.
-        settings: What this run may do, as far as the terminal was told.
-        files: What goes with the task.
-        labels: What the run is found by.
-    """
-
-    task: str
-    plan: str | None = None
-    team: Path | None = None
-    model: str | None = None
-    base_url: str | None = None
+    task: str  # the request, or the path of the plan document as it was given
+    plan: str | None = None  # the plan document's text, if there is one
+    team: Path | None = None  # a team file; else the default team
+    model: str | None = None  # the host's model; none: the team file's
+    base_url: str | None = None  # a server that speaks the OpenAI protocol
+    # The folder that specialists may read; none: the team file's, else this one.
     directory: Path | None = None
-    out: Path | None = None
+    out: Path | None = None  # the folder for reports
     plan_out: Path | None = None
-    settings: RunSettings | None = None
-    files: tuple[Path, ...] = ()
-    labels: dict[str, str] = Field(default_factory=dict)
+    settings: RunSettings | None = None  # what this run may do, as far as the terminal was told
+    files: tuple[Path, ...] = ()  # what goes with the task
+    labels: dict[str, str] = Field(default_factory=dict)  # what the run is found by
 
     @property
     def folder(self) -> Path | None:
@@ -68,11 +55,7 @@ class Order(Value):
 
     @property
     def input(self) -> dict[str, Any]:
-        """What the graph is given.
-
-        Raises:
-            InputError: A file that goes with the task cannot be read.
-        """
+        """What the graph is given."""
         if self.plan is None:
             return {"messages": [self._message(self.task)]}
         heading = PlanDocument.recover(self.plan).plan.title
@@ -95,11 +78,7 @@ class Prepared:
 
 
 def order_of(task: str, **fields: Any) -> Order:
-    """Read what the terminal was asked for.
-
-    Raises:
-        InputError: The task is empty, or names a plan that cannot be read, or a file cannot.
-    """
+    """Read what the terminal was asked for."""
     if not task.strip():
         raise InputError("The task is empty. Say what to do, or name a plan document.")
     attached(fields.get("files", ()))
@@ -127,11 +106,7 @@ def kept(order: Order) -> JsonValue:
 
 
 def order_from(record: JsonValue, run_id: str) -> Order:
-    """Read an order that was kept.
-
-    Raises:
-        InputError: It was not kept by this version of the terminal.
-    """
+    """Read an order that was kept."""
     if isinstance(record, dict):
         record = {name: value for name, value in record.items() if name != SIGNATURE}
     # Another program's own order may have a task, too, and more that must not be left out.
@@ -146,16 +121,7 @@ def order_from(record: JsonValue, run_id: str) -> Order:
 
 
 def prepared(order: Order, environment: Mapping[str, str], **keeping: Any) -> Prepared:
-    """Build the graph of an order.
-
-    Args:
-        order: What to do.
-        environment: Where keys stand.
-        keeping: What `build_graph` is told of storage or saver.
-
-    Raises:
-        UsageError: Something cannot be used.
-    """
+    """Build the graph of an order."""
     path = order.team or DEFAULT_TEAM
     team = read_team_file(path, environment, directory=order.folder, out=order.out)
     team = team.with_model(order.model, order.base_url)
@@ -165,22 +131,14 @@ def prepared(order: Order, environment: Mapping[str, str], **keeping: Any) -> Pr
 
 
 def settings_of_run(limits: list[str], approve: str | None) -> RunSettings | None:
-    """Read what one run is to do otherwise than its team; none if nothing.
-
-    Raises:
-        InputError: A limit is unknown, or its value is none.
-    """
+    """Read what one run is to do otherwise than its team; none if nothing."""
     asked: dict[str, Any] = {"limits": limits_of(limits), "approval": approve}
     given = {name: value for name, value in asked.items() if value is not None}
     return RunSettings(**given) if given else None
 
 
 def limits_of(texts: list[str]) -> Limits | None:
-    """Read limits such as `max_model_calls=50`; `none` takes a limit away where that is allowed.
-
-    Raises:
-        InputError: A limit is unknown, or its value is none.
-    """
+    """Read limits such as `max_model_calls=50`; `none` takes a limit away where that is allowed."""
     names = [*Limits.model_fields, *(f"per_step.{name}" for name in Budget.model_fields)]
     names.remove("per_step")
     given: dict[str, Any] = {}

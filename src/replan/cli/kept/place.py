@@ -25,19 +25,15 @@ SHORT = 8
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs are kept.
+    """Where runs are kept."""
 
-    Attributes:
-        where: `memory`, the path of a SQLite file, or a PostgreSQL address.
-        key: What encrypts the texts there; none: nothing does.
-        keep_days: Days for which prompts and other texts of events are kept; None: for good.
-        option: What a command line adds to name it again; empty where the shell or nothing names
-            it. A password does not stand in it.
-    """
-
-    where: str = field(repr=False)
+    where: str = field(repr=False)  # `memory`, the path of a SQLite file, or a PostgreSQL address
+    # What encrypts the texts there; none: nothing does.
     key: str | None = field(default=None, repr=False)
+    # What a command line adds to name it again; empty where the shell or nothing names it. A
+    # password does not stand in it.
     option: str = ""
+    # Days for which prompts and other texts of events are kept; None: for good.
     keep_days: float | None = None
 
     @property
@@ -65,12 +61,7 @@ def _days(given: str) -> float | None:
 
 @asynccontextmanager
 async def opened(place: Place) -> AsyncGenerator[Storage]:
-    """Open the storage of a place.
-
-    Raises:
-        InputError: It cannot be opened; nothing was started.
-        ConfigurationError: It is named in a way that nobody knows.
-    """
+    """Open the storage of a place."""
     where = place.where if place.outlives else ":memory:"
     async with AsyncExitStack() as stack:
         try:
@@ -88,11 +79,7 @@ def short(run_id: str) -> str:
 
 
 async def found(book: RunBook, prefix: str) -> RunRecord:
-    """The one run whose id begins so; `last` is the one that began last.
-
-    Raises:
-        InputError: There is none, or more than one.
-    """
+    """The one run whose id begins so; `last` is the one that began last."""
     if prefix == LAST:
         runs = await book.recent(1)
     else:
@@ -109,11 +96,7 @@ async def found(book: RunBook, prefix: str) -> RunRecord:
 
 
 async def check_idle(storage: Storage, run: RunRecord) -> None:
-    """See that nobody works on a run.
-
-    Raises:
-        InputError: Somebody does.
-    """
+    """See that nobody works on a run."""
     if run.outcome == "running" and await storage.holds.is_held(run.thread_id):
         raise InputError(
             f"Another process works on run {short(run.run_id)} now. Wait for its end, or stop it."

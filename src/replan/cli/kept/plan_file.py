@@ -14,15 +14,7 @@ class PlanFile:
     """The plan's document on disk; it is whole at every moment."""
 
     def __init__(self, path: Path | None, origin: str = "") -> None:
-        """Prepare; without a path nothing is ever written.
-
-        Args:
-            path: The file.
-            origin: The run that has the whole results of the plan that was handed in.
-
-        Raises:
-            InputError: The file cannot be written where it is.
-        """
+        """Prepare; without a path nothing is ever written."""
         self.path = path
         self._so_far = PlanSoFar(origin)
         self._written = ""
@@ -41,11 +33,7 @@ class PlanFile:
         return self._so_far.plan(now())
 
     def write(self) -> None:
-        """Write the plan as it is now.
-
-        Raises:
-            ReplanError: The file cannot be written.
-        """
+        """Write the plan as it is now."""
         plan = self.plan()
         if self.path is None or plan is None or plan.content == self._written:
             return
@@ -57,11 +45,7 @@ class PlanFile:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put a whole new file in the place of an old one, or leave the old one as it is.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Put a whole new file in the place of an old one, or raise and leave the old one as it is."""
     target = path.resolve()
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

@@ -55,10 +55,7 @@ def counted(number: int, what: str) -> str:
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    """Give the lines of a Markdown text, broken between words; tables and code stay as they are.
-
-    A list item goes on under its text.
-    """
+    """Give the lines of a Markdown text, broken between words; tables and code stay as they are."""
     fence = ""
     for line in harmless(text).expandtabs(4).split("\n"):
         mark = line.strip()[:3]

@@ -30,52 +30,32 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One step, as it stands now.
+    """One step, as it stands now."""
 
-    Attributes:
-        id: The step.
-        description: Its one line.
-        specialists: Who does it.
-        status: Where it stands; `executing` while somebody works on it.
-        busy: Who works on it now.
-        ended: Who is done with it, and whether well.
-        started: When the work began.
-        seconds: How long it took.
-        note: Why it failed, waits, was skipped or is tried again.
-        said: The newest text of its specialist.
-    """
-
-    id: int
-    description: str
+    id: int  # the step
+    description: str  # its one line
     specialists: tuple[str, ...] = ()
+    # Where it stands; `executing` while somebody works on it.
     status: StepStatus = StepStatus.PENDING
-    busy: frozenset[str] = frozenset()
+    busy: frozenset[str] = frozenset()  # who works on it now
+    # Who is done with it, and whether well.
     ended: Mapping[str, bool] = field(default_factory=dict[str, bool])
-    started: float | None = None
-    seconds: float | None = None
-    note: str = ""
-    said: str = ""
+    started: float | None = None  # when the work began
+    seconds: float | None = None  # how long it took
+    note: str = ""  # why it failed, waits, was skipped or is tried again
+    said: str = ""  # the newest text of its specialist
 
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """A run, as it stands now.
+    """A run, as it stands now."""
 
-    Attributes:
-        started: When it began.
-        activity: What the host does.
-        title: The plan's title.
-        rows: The steps by id, in the order of the plan.
-        answer: The answer so far.
-        outcome: How the run ended; empty before its end.
-    """
-
-    started: float
-    activity: str = "thinking"
+    started: float  # when it began
+    activity: str = "thinking"  # what the host does
     title: str = ""
     rows: Mapping[int, Row] = field(default_factory=dict[int, Row])
-    answer: str = ""
-    outcome: str = ""
+    answer: str = ""  # the answer so far
+    outcome: str = ""  # how the run ended; empty before its end
 
     def count(self, *statuses: StepStatus) -> int:
         """How many steps stand in one of these ways."""

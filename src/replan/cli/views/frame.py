@@ -61,19 +61,12 @@ _ORDER = {
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Where a course is drawn.
+    """Where a course is drawn."""
 
-    Attributes:
-        width: Cells of a line.
-        height: Lines.
-        signs: The signs that it can show.
-        verbose: Whether to show what specialists say.
-    """
-
-    width: int
+    width: int  # cells of a line
     height: int
-    signs: Signs = UNICODE
-    verbose: bool = False
+    signs: Signs = UNICODE  # the signs that it can show
+    verbose: bool = False  # whether to show what specialists say
 
 
 def frame(course: Course, window: Window, now: float) -> list[Text]:

@@ -34,15 +34,7 @@ class LiveTeller:
         verbose: bool,
         made: Iterable[Artifact] = (),
     ) -> None:
-        """Prepare; nothing is drawn before the first event.
-
-        Args:
-            output: A terminal.
-            workspace: The folder that the paths of artifacts are relative to.
-            clock: Seconds.
-            verbose: Whether to show what specialists say and what the host thinks.
-            made: The files that the run made already.
-        """
+        """Prepare; nothing is drawn before the first event."""
         self._output = output
         self._workspace = workspace
         self._clock = clock

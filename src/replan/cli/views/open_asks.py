@@ -8,13 +8,7 @@ from replan.runs.asks import PLAN, Ask
 
 
 def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
-    """Say what a run waits for, and in the last line how to go on.
-
-    Args:
-        asks: What it waits for.
-        run: The run, as people see it.
-        resume: The command that goes on with it; empty if none does.
-    """
+    """Say what a run waits for, and in the last line how to go on."""
     lines = [f"the answer could not be taken: {ask.problem}" for ask in asks if ask.problem]
     if [ask.kind for ask in asks] == [PLAN]:
         lines.append(f"run {run} waits for your word on its plan")

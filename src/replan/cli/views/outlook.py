@@ -30,30 +30,21 @@ from replan.state.team import SpecialistCard
 
 @dataclass(frozen=True, kw_only=True)
 class KnownTeam:
-    """What an outlook needs to know of a team.
+    """What an outlook needs to know of a team."""
 
-    Attributes:
-        limits: The bounds of its runs.
-        per_try: Model calls of one try by the specialist's name; none where nobody knows.
-        per_reply: Model calls of one reply of the host.
-        merged: Whether one call of its host does the work of two; none where only some do.
-        typed: Whether its answers are of a type.
-        cards: Its specialists; none if no team was given.
-        revisable: Whether its runs may revise a plan.
-        approval: Which plans a person must approve.
-        asking: The tools that a person must approve, by the specialist's name.
-        dearest_token: What one token costs at most; none where a model has no price.
-    """
-
-    limits: Limits
+    limits: Limits  # the bounds of its runs
+    # Model calls of one try by the specialist's name; none where nobody knows.
     per_try: Mapping[str, int | None] | None = None
-    per_reply: int = CALLS_PER_REPLY
+    per_reply: int = CALLS_PER_REPLY  # model calls of one reply of the host
+    # Whether one call of its host does the work of two; none where only some do.
     merged: bool | None = None
-    typed: bool = False
+    typed: bool = False  # whether its answers are of a type
     cards: tuple[SpecialistCard, ...] | None = None
-    revisable: bool = True
-    approval: Approving = "never"
+    revisable: bool = True  # whether its runs may revise a plan
+    approval: Approving = "never"  # which plans a person must approve
+    # The tools that a person must approve, by the specialist's name.
     asking: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    # What one token costs at most; none where a model has no price.
     dearest_token: float | None = None
 
     def refusals(self, plan: TaskPlan) -> tuple[Refusal, ...]:
@@ -63,16 +54,11 @@ class KnownTeam:
 
 @dataclass(frozen=True, slots=True)
 class _Approvals:
-    """What a person will be asked to approve.
+    """What a person will be asked to approve."""
 
-    Attributes:
-        plan: Whether this plan, before it runs.
-        revisions: Whether each revision of it.
-        tools: For specialists with such tools their names, the tools, and the steps.
-    """
-
-    plan: bool
+    plan: bool  # whether this plan, before it runs
     revisions: bool
+    # For specialists with such tools their names, the tools, and the steps.
     tools: Sequence[tuple[str, tuple[str, ...], tuple[int, ...]]]
 
     @classmethod
@@ -87,13 +73,7 @@ class _Approvals:
 
 
 def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> dict[str, JsonValue]:
-    """Give what is ahead of a plan as JSON.
-
-    Args:
-        plan: The plan as it will run.
-        team: Who runs it.
-        reruns: The steps that were settled and run again.
-    """
+    """Give what is ahead of a plan as JSON."""
     return {
         **preview(plan, team.limits).model_dump(mode="json"),
         "runs_again": [rerun.model_dump(mode="json") for rerun in reruns],

@@ -44,15 +44,7 @@ class Lines:
         verbose: bool = False,
         made: Iterable[Artifact] = (),
     ) -> None:
-        """Begin a run.
-
-        Args:
-            workspace: The folder that the paths of artifacts are relative to.
-            clock: Seconds; told at the start and at the end of the run.
-            quiet: Give nothing but the answer.
-            verbose: Give what specialists say and what the host thinks, too.
-            made: The files that the run made already.
-        """
+        """Begin a run."""
         self._workspace = workspace
         self._clock = clock
         self._quiet = quiet

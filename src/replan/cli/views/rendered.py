@@ -46,13 +46,7 @@ def columns_of(console: Console) -> int:
 
 
 def print_markdown(console: Console, text: str, *, indent: int = 0) -> None:
-    """Print a text in Markdown; as it was written where it is too long or the place too narrow.
-
-    Args:
-        console: Where to.
-        text: The text.
-        indent: Blanks before each line.
-    """
+    """Print a text in Markdown; as it was written where it is too long or the place too narrow."""
     width = columns_of(console)
     text = harmless(text).strip("\n")
     tokens = _PARSER.parse(text) if len(text) <= _LONGEST else []

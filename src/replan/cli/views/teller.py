@@ -72,17 +72,7 @@ def teller(
     clock: Callable[[], float],
     made: Sequence[Artifact] = (),
 ) -> Teller:
-    """Choose by what was asked for and by where it goes.
-
-    Args:
-        manner: What was asked for.
-        output: Where it goes.
-        errors: Where goes what is no part of it.
-        workspace: The folder that the paths of artifacts are relative to.
-        terminal: The kind of terminal, as `TERM` names it.
-        clock: Seconds.
-        made: The files that the run made before this process.
-    """
+    """Choose by what was asked for and by where it goes."""
     if manner.as_json:
         return JsonTeller(output)
     is_rich = output.isatty() and not manner.plain and terminal not in _POOR_TERMINALS
