@@ -33,18 +33,13 @@ from replan.texts.storable import storable, storable_text
 
 @dataclass(frozen=True, kw_only=True)
 class Calls:
-    """The calls of one node of the host, or of one attempt of a step.
-
-    Attributes:
-        emitter: Tells of them.
-        config: The configuration of the node, which LangGraph's stream writer looks for; what calls
-            a model in a thread of its own has none.
-        about: The fields of the events that say who calls.
-    """
+    """The calls of one node of the host, or of one attempt of a step."""
 
     emitter: Emitter
+    # The configuration of the node, which LangGraph's stream writer looks for; what calls a model
+    # in a thread of its own has none.
     config: RunnableConfig
-    about: Mapping[str, object]
+    about: Mapping[str, object]  # the fields of the events that say who calls
     _began: dict[str, float] = field(default_factory=dict[str, float], init=False)
 
     def called(self, call: str, model: str, messages: Sequence[BaseMessage]) -> None:
@@ -61,15 +56,7 @@ class Calls:
         reported: TokenCount,
         cost: float | None,
     ) -> None:
-        """A call of a model is over.
-
-        Args:
-            call: The call.
-            model: The model.
-            came: Its reply, or why there is none.
-            reported: The tokens that its server reported; none, if it reported none.
-            cost: What is charged; None if nobody knows.
-        """
+        """A call of a model is over."""
         counted = reported if reported.total_tokens else None
         failed = isinstance(came, BaseException)
         self._tell(
@@ -86,11 +73,7 @@ class Calls:
 
     @contextmanager
     def tool(self, about: Mapping[str, Any]) -> Generator["ToolTold"]:
-        """Tell of a tool's call that is made inside, or that a person did not allow.
-
-        Args:
-            about: What both events say of it.
-        """
+        """Tell of a tool's call that is made inside, or that a person did not allow."""
         call, told = str(about["call"]), ToolTold()
         self._began[call] = time.monotonic()
         if about["approval"] != "rejected":
@@ -122,15 +105,10 @@ class Calls:
 
 @dataclass
 class ToolTold:
-    """What is told of a tool's call when it is over.
+    """What is told of a tool's call when it is over."""
 
-    Attributes:
-        status: How it ended; a call that was cut off says no word.
-        result: What the model gets.
-    """
-
-    status: ToolEnd = "cancelled"
-    result: str = ""
+    status: ToolEnd = "cancelled"  # how it ended; a call that was cut off says no word
+    result: str = ""  # what the model gets
 
     def ends(self, status: ToolEnd, result: str = "") -> None:
         """Say how it ended."""

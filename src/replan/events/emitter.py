@@ -26,22 +26,14 @@ _OFTEN = (AnswerToken, SpecialistCompleted, SpecialistInvoked, SpecialistToken)
 
 @dataclass(frozen=True)
 class Emitter:
-    """Tells of the events of one node.
+    """Tells of the events of one node."""
 
-    Attributes:
-        write: LangGraph's stream writer of the node.
-        hooks: The hooks of the callbacks, for the run.
-        run_id: The run.
-        round: The round.
-        keeps_prompts: Whether what models are told and what they say is told.
-        warnings: What the events so far tell that a person may not expect.
-    """
-
-    write: Callable[[BaseEvent], None]
-    hooks: RunHooks
+    write: Callable[[BaseEvent], None]  # LangGraph's stream writer of the node
+    hooks: RunHooks  # the hooks of the callbacks, for the run
     run_id: str
     round: int
-    keeps_prompts: bool = True
+    keeps_prompts: bool = True  # whether what models are told and what they say is told
+    # What the events so far tell that a person may not expect.
     warnings: list[str] = field(default_factory=list[str])
 
     @property

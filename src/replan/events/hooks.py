@@ -33,17 +33,11 @@ async def call_here(hook: Hook, event: BaseEvent) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Hooks:
-    """The hooks of a team's callbacks.
-
-    Attributes:
-        callbacks: Objects with some of the hooks.
-        seconds: How long one hook may take before it is left alone.
-        call: Calls a hook, one that is not async where it does not hold the loop.
-    """
+    """The hooks of a team's callbacks."""
 
     callbacks: Sequence[object] = ()
-    seconds: float = HOOK_SECONDS
-    call: Caller = call_here
+    seconds: float = HOOK_SECONDS  # how long one hook may take before it is left alone
+    call: Caller = call_here  # calls a hook, one that is not async where it does not hold the loop
     _runs: "WeakValueDictionary[tuple[int, str], RunHooks]" = field(
         default_factory=WeakValueDictionary[tuple[int, str], "RunHooks"], init=False
     )
@@ -94,11 +88,9 @@ class RunHooks:
             line.put(event)
 
     async def heard(self, *, is_last: bool = False) -> None:
-        """Wait until the hooks of all events so far were called, or their time is over.
-
-        A callback with a hook that was left alone, and is at work still, is waited for only after
-        the last event of a run; one with many slow hooks, for twice the time of one.
-        """
+        """Wait until the hooks of all events so far were called, or their time is over."""
+        # A callback with a hook that was left alone, and is at work still, is waited for only after
+        # the last event of a run; one with many slow hooks, for twice the time of one.
         behind = [line for line in self._lines if line.is_at_work and (is_last or not line.is_late)]
         if behind:
             marks = [line.mark(is_last=is_last) for line in behind]

@@ -141,15 +141,9 @@ def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command
 
 
 def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
-    """Read what somebody answers in a program: one answer, or answers by key.
-
-    The beginning of a key will do, such as the number of its step. An answer may say by a
-    fingerprint what it is about: `{"answer": ..., "fingerprint": ...}`.
-
-    Raises:
-        InputError: It fits nothing that is asked, it cannot be told what, or it was given for
-            something else.
-    """
+    """Read what somebody answers in a program: one answer, or answers by key."""
+    # The beginning of a key will do, such as the number of its step. An answer may say by a
+    # fingerprint what it is about: `{"answer": ..., "fingerprint": ...}`.
     if not asks:
         raise InputError("This run asks nothing. Go on with it without an answer.")
     by_key = {ask.key: ask for ask in asks}
@@ -175,13 +169,8 @@ def _read(ask: Ask, given: object) -> JsonValue:
 
 
 def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonValue]:
-    """Read the answers of a command line: `TEXT` for the only question, else `KEY=TEXT`.
-
-    The beginning of a key will do, such as the number of its step.
-
-    Raises:
-        InputError: An answer fits no question, or more than one.
-    """
+    """Read the answers of a command line: `TEXT` for the only question, else `KEY=TEXT`."""
+    # The beginning of a key will do, such as the number of its step.
     answers: dict[str, JsonValue] = {}
     by_key = {ask.key: ask for ask in asks}
     for text in texts:
@@ -201,11 +190,7 @@ def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonVal
 
 
 def answer_of(ask: Ask, text: str) -> JsonValue:
-    """Read one answer.
-
-    Raises:
-        InputError: What was asked takes no such answer.
-    """
+    """Read one answer."""
     match ask.kind:
         case "plan":
             return _written(read_decision(text))
@@ -239,11 +224,7 @@ def changed_call(arguments: dict[str, JsonValue]) -> JsonValue:
 
 
 def arguments_of(text: str) -> dict[str, JsonValue]:
-    """Read the arguments of a tool, written as JSON.
-
-    Raises:
-        InputError: This is no JSON object.
-    """
+    """Read the arguments of a tool, written as JSON."""
     try:
         found: object = json.loads(text)
     except json.JSONDecodeError as error:

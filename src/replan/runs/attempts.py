@@ -12,15 +12,11 @@ _BEGUN = {"model_called": "model_answered", "tool_invoked": "tool_completed"}
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptView:
-    """One attempt of a step at a specialist.
+    """One attempt of a step at a specialist."""
 
-    Attributes:
-        entry: Its row in the journal.
-        calls: The calls of models and tools that it made, each as its last event: one that is not
-            over, or was killed, is still `model_called` or `tool_invoked`.
-    """
-
-    entry: LedgerEntry
+    entry: LedgerEntry  # its row in the journal
+    # The calls of models and tools that it made, each as its last event: one that is not over, or
+    # was killed, is still `model_called` or `tool_invoked`.
     calls: tuple[RunEvent, ...] = field(default=())
 
     @property
@@ -41,13 +37,7 @@ class AttemptView:
 def attempts_of(
     ledger: Sequence[LedgerEntry], events: Iterable[RunEvent], step: int | None = None
 ) -> list[AttemptView]:
-    """Give the attempts of a run, in the order in which they began.
-
-    Args:
-        ledger: The attempts of the run.
-        events: Its events.
-        step: Those of one step; None: all.
-    """
+    """Give the attempts of a run, in the order in which they began."""
     calls = dict[tuple[Any, ...], dict[Any, RunEvent]]()
     for event in events:
         if event.type in _BEGUN or event.type in _BEGUN.values():

@@ -17,19 +17,12 @@ class Durations:
     """Times the events of a run while this process works on it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin.
-
-        Args:
-            clock: Seconds.
-        """
         self._clock = clock
         self._began = dict[Any, float]()
 
     def timed(self, event: Event) -> Event:
-        """Give an event with the seconds of what it ends.
-
-        A step counts from its first attempt, a round and a run from their first event.
-        """
+        """Give an event with the seconds of what it ends."""
+        # A step counts from its first attempt, a round and a run from their first event.
         now = self._clock()
         since_run = self._began.setdefault("run", now)
         since_round = self._began.setdefault(event.round, now)

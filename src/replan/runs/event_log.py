@@ -67,19 +67,11 @@ class EventLog:
         book: RunBook,
         run_id: str,
         clock: Callable[[], datetime],
-        heard: Heard | None = None,
+        heard: Heard | None = None,  # hears the events, with their numbers, once on record
         *,
         keeps_texts: bool = True,
     ) -> None:
-        """Prepare; `write` does the work.
-
-        Args:
-            book: Where the events go.
-            run_id: The run that they belong to.
-            clock: The time.
-            heard: Hears the events, with their numbers, once they are on record.
-            keeps_texts: Whether prompts, replies and long texts are kept beside the events.
-        """
+        """Prepare; `write` does the work."""
         self._texts = EventTexts() if keeps_texts else None
         self._book = book
         self._run_id = run_id
@@ -109,11 +101,7 @@ class EventLog:
         self._news.set()
 
     async def write(self) -> None:
-        """Write whatever comes, until `end`.
-
-        Raises:
-            StorageError: It cannot be written.
-        """
+        """Write whatever comes, until `end`."""
         while not self._is_over:
             await self._news.wait()
             await self.flush()
@@ -122,11 +110,7 @@ class EventLog:
             follower.put_nowait(None)
 
     async def flush(self) -> None:
-        """Write what is left, and tell it.
-
-        Raises:
-            StorageError: It cannot be written; it stays to be written.
-        """
+        """Write what is left, and tell it; what cannot be written stays to be written."""
         self._news.clear()
         batch, self._left = self._left, []
         kept = [entry for _, entry in batch if entry is not None]

@@ -41,10 +41,8 @@ class EventTexts:
         return ref
 
     def shortened(self, fields: Mapping[str, JsonValue], at: datetime) -> dict[str, JsonValue]:
-        """Give the fields of an event; of a long text its beginning, and what the whole is under.
-
-        The whole of `result` is under `result_ref`.
-        """
+        """Give the fields of an event; of a long text its beginning and the key of the whole."""
+        # The whole of `result` is under `result_ref`.
         kept = dict(fields)
         for name, value in fields.items():
             if isinstance(value, str) and len(value) > LONGEST:

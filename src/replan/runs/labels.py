@@ -17,11 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Take labels as they are given.
-
-    Raises:
-        InputError: There are too many, or one of them is no label.
-    """
+    """Take labels as they are given."""
     labels = dict(given or {})
     if len(labels) > MOST:
         raise InputError(f"These are {len(labels)} labels. Give a run {MOST} at most.")

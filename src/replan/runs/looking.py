@@ -61,17 +61,7 @@ class RunView:
 
 
 async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> RunView:
-    """Look at a run.
-
-    Args:
-        graph: Any graph of a team with this storage: it reads, and runs nothing.
-        storage: Where it is kept.
-        record: Its entry in the book.
-        at: The time.
-
-    Raises:
-        StorageError: What is kept cannot be read.
-    """
+    """Look at a run through any graph of a team with its storage: nothing is run."""
     snapshot = await snapshot_of(graph, record)
     state = cast("EnhancedState", snapshot.values)
     # A run that is over has everything in its state.

@@ -14,13 +14,8 @@ class PlanSoFar:
     """The newest plan, and what was done since it was written."""
 
     def __init__(self, origin: str = "") -> None:
-        """Prepare.
-
-        Args:
-            origin: The run that has the whole results of the plan that was handed in.
-        """
         self._plan: TaskPlan | None = None
-        self._origin = origin
+        self._origin = origin  # the run that has the whole results of a handed-in plan
         self._results: dict[str, SpecialistResult] = {}
 
     def follow(self, event: Event) -> bool:

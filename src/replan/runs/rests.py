@@ -14,27 +14,13 @@ _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
 }
 
 
+# A run that is over, or waits, and is called once more does nothing; of it nothing is told.
 class Rests:
-    """The time in which a process works on a run, as a context.
-
-    A run that is over, or waits, and is called once more does nothing; of it nothing is told.
-
-    Attributes:
-        by: Who stopped it, or whose answers it goes on with.
-        outcome: How it stands at the end.
-        seconds: How long it was worked on so far.
-    """
+    """The time in which a process works on a run, as a context."""
 
     def __init__(self, log: EventLog, run_id: str, *, goes_on: bool) -> None:
-        """Prepare.
-
-        Args:
-            log: Takes the events of the run.
-            run_id: The run.
-            goes_on: Whether it has begun before.
-        """
-        self.by = ""
-        self.outcome = ""
+        self.by = ""  # who stopped it, or whose answers it goes on with
+        self.outcome = ""  # how it stands at the end
         self._log = log
         self._run_id = run_id
         self._goes_on = goes_on

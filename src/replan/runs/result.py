@@ -28,11 +28,7 @@ class StepResults(Mapping[str, SpecialistResult]):
     """
 
     def __init__(self, by_key: Mapping[str, SpecialistResult]) -> None:
-        """Take the results.
-
-        Args:
-            by_key: The results by `"<step id>/<specialist>"`.
-        """
+        """Take the results."""
         self._by_key = by_key
 
     def of(self, step_id: int) -> tuple[SpecialistResult, ...]:
@@ -171,13 +167,7 @@ def _typed(kept: JsonValue, shape: Shape | None) -> Any:
 def result_of(
     state: EnhancedState, duration: float = 0.0, shapes: Mapping[str, Shape] | None = None
 ) -> RunResult:
-    """Give the result of a run at rest.
-
-    Args:
-        state: The state, with LangGraph's `__interrupt__` where the run waits.
-        duration: Seconds that were worked on it.
-        shapes: The types of what the team gives.
-    """
+    """Give the result of a run at rest."""
     outcome: RestOutcome = state.get("outcome") or "interrupted"
     if state.get("__interrupt__"):
         outcome = "waiting"

@@ -31,14 +31,8 @@ logger = logging.getLogger(__name__)
 async def run_graph(
     graph: Graph, asked: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> EnhancedState:
-    """Run a graph to its end and give the final state; see `replan.run`.
-
-    That of a run that waits has LangGraph's `__interrupt__`.
-
-    Raises:
-        UsageError: The input cannot be used, or another run works on the thread.
-        ModelCallError: The thinking or planning model could not be reached.
-    """
+    """Run a graph to its end and give the final state; see `replan.run`."""
+    # That of a run that waits has LangGraph's `__interrupt__`.
 
     async def work(control: RunControl | None = None) -> dict[str, Any]:
         call = await prepared(graph, asked)
@@ -61,12 +55,7 @@ async def run_graph(
 async def stream_graph(
     graph: Graph, asked: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> AsyncIterator[Event]:
-    """Run a graph and give its events as they happen; see `replan.stream`.
-
-    Raises:
-        UsageError: The input cannot be used, or another run works on the thread.
-        ModelCallError: The thinking or planning model could not be reached.
-    """
+    """Run a graph and give its events as they happen; see `replan.stream`."""
     with suppress(RunStopped):
         async with alone(graph, asked.config) as owner:
             call = await prepared(graph, asked)
@@ -90,23 +79,10 @@ async def followed(
     take: Callable[[Event], None],
     *,
     stop: asyncio.Event,
-    grace: float = GRACE,
-    at_once: asyncio.Event | None = None,
+    grace: float = GRACE,  # seconds that running steps have to end once `stop` is set
+    at_once: asyncio.Event | None = None,  # set it to wait for them no longer
 ) -> EnhancedState:
-    """Run a graph until it rests, hand on its events as they happen, and give its state.
-
-    Args:
-        graph: From `build_graph`.
-        asked: What it is called with.
-        take: Takes an event.
-        stop: Set it to stop the run.
-        grace: Seconds that running steps then have to end.
-        at_once: Set it to wait for them no longer.
-
-    Raises:
-        UsageError: The input cannot be used, or another run works on the thread.
-        ModelCallError: The thinking or planning model could not be reached.
-    """
+    """Run a graph until it rests, hand on its events as they happen, and give its state."""
     # Without a checkpointer nobody else knows the state at the end.
     modes = ["custom"] if graph.checkpointer else ["custom", "values"]
 
@@ -141,11 +117,7 @@ async def followed(
 async def _until_stopped(
     parts: Callable[[RunControl], AsyncGenerator[Any]], stop: asyncio.Event, grace: float
 ) -> AsyncGenerator[Any]:
-    """Give the parts of a stream until it ends.
-
-    Raises:
-        RunStopped: It was stopped before, and has come to rest.
-    """
+    """Give the parts of a stream until it ends."""
     arrived: asyncio.Queue[Any] = asyncio.Queue()
 
     async def work(control: RunControl) -> None:

@@ -101,11 +101,7 @@ class Runtime:
     """Runs of one team, in one storage; from `open_runtime`."""
 
     def __init__(self, bench: Bench) -> None:
-        """Prepare; `open_runtime` does it.
-
-        Args:
-            bench: What runs are worked on with.
-        """
+        """Prepare; `open_runtime` does it."""
         self._bench = bench
         self._works: dict[str, tuple[Work, asyncio.Task[RunResult]]] = {}
         self._reading: asyncio.Task[None] | None = None
@@ -385,12 +381,7 @@ class Runtime:
             await asyncio.wait({self._reading})
 
     def _begun(self, errand: Errand, *, is_new: bool = False) -> Run:
-        """Work on a run beside everything else, unless it is worked on here already.
-
-        Args:
-            errand: What it is called with.
-            is_new: Whether nothing is left of it if it is refused.
-        """
+        """Work on a run beside everything else, unless it is worked on here already."""
         if errand.run_id in self._works:
             return Run(self, errand.run_id, self._works[errand.run_id][1])
         heard = errand.following.get("heard")
@@ -408,11 +399,7 @@ class Runtime:
         return Run(self, errand.run_id, task)
 
     async def _known(self, run: Run) -> Run:
-        """Wait until a run has begun here, or somebody else turns out to work on it.
-
-        Raises:
-            ReplanError: It cannot begin.
-        """
+        """Wait until a run has begun here, or somebody else turns out to work on it."""
         work, task = self._works[run.run_id]
         known = asyncio.ensure_future(work.is_known.wait())
         try:
@@ -538,11 +525,7 @@ def _at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
 
 
 def _asked(given: Input) -> dict[str, Any]:
-    """The input of a new run as a mapping.
-
-    Raises:
-        InputError: It is none.
-    """
+    """The input of a new run as a mapping."""
     if isinstance(given, str):
         return {"messages": [("user", given)]}
     if not isinstance(given, Mapping):

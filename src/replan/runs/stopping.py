@@ -20,20 +20,10 @@ class RunStopped(Exception):  # noqa: N818 - no error, but what was asked for
 async def stoppable(
     work: Callable[[RunControl], Awaitable[T]],
     stop: asyncio.Event,
-    grace: float,
-    at_once: asyncio.Event | None = None,
+    grace: float,  # seconds that running steps have once `stop` is set
+    at_once: asyncio.Event | None = None,  # set by whoever does not want to wait for them any more
 ) -> T:
-    """Run a graph until it ends, or is to stop and has come to rest.
-
-    Args:
-        work: Runs the graph under a control.
-        stop: Set by whoever wants the run to stop.
-        grace: Seconds that running steps have then.
-        at_once: Set by whoever does not want to wait for them any more.
-
-    Raises:
-        RunStopped: It was stopped before its end; no task of it is left.
-    """
+    """Run a graph until it ends; stopped before, it comes to rest and RunStopped is raised."""
     control = RunControl()
     running = asyncio.ensure_future(work(control))
     waiting = asyncio.ensure_future(stop.wait())
@@ -65,11 +55,9 @@ async def on_its_own(work: Awaitable[T]) -> T:
 
 
 async def put_an_end_to(*tasks: "asyncio.Future[Any]") -> None:
-    """Cancel tasks and wait until they have really ended.
-
-    Who cancels this meanwhile waits, too: what cleans up and is cancelled again leaves tasks and
-    transactions behind.
-    """
+    """Cancel tasks and wait until they have really ended."""
+    # Who cancels this meanwhile waits, too: what cleans up and is cancelled again leaves tasks and
+    # transactions behind.
     again: asyncio.CancelledError | None = None
     for task in tasks:
         task.cancel()

@@ -28,60 +28,36 @@ from replan.state.limits import RunSettings
 
 
 class Following(TypedDict, total=False):
-    """How whoever begins a run, or goes on with it, follows and stops it.
+    """How whoever begins a run, or goes on with it, follows and stops it."""
 
-    Attributes:
-        tokens: Whether texts are told piece by piece.
-        heard: Hears each event as it is, once it is on record.
-        stop: Set it to stop the run; whoever else stops the run sets it, too.
-    """
-
-    tokens: bool
-    heard: Heard
-    stop: asyncio.Event
+    tokens: bool  # whether texts are told piece by piece
+    heard: Heard  # hears each event as it is, once it is on record
+    stop: asyncio.Event  # set it to stop the run; whoever else stops the run sets it, too
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """What runs are worked on with.
-
-    Attributes:
-        graph: The team's graph.
-        storage: Where runs are kept; None: nowhere.
-        book: The list of runs, their events and what is asked of them.
-        clock: The time, with a zone.
-        new_id: A new unique id.
-        grace: Seconds that running steps have to end once a run is to stop.
-    """
+    """What runs are worked on with."""
 
     graph: Graph
-    storage: Storage | None
-    book: RunBook
-    clock: Callable[[], datetime]
+    storage: Storage | None  # where runs are kept; None: nowhere
+    book: RunBook  # the list of runs, their events and what is asked of them
+    clock: Callable[[], datetime]  # the time, with a zone
     new_id: Callable[[], str]
-    grace: float
+    grace: float  # seconds that running steps have to end once a run is to stop
 
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """What a run is called with.
+    """What a run is called with."""
 
-    Attributes:
-        record: The run, as it is entered into the book.
-        input: What it begins or goes on with.
-        settings: What it may do.
-        config: LangChain's configuration, without a thread.
-        goes_on: Whether it has begun before.
-        gives_way: Whether it is left alone if its owner was told to stop it meanwhile.
-        following: How it is followed and stopped by whoever calls it.
-    """
-
-    record: RunRecord
-    input: Input = None
+    record: RunRecord  # the run, as it is entered into the book
+    input: Input = None  # what it begins or goes on with
     settings: RunSettings | None = None
     config: RunnableConfig | None = None
-    goes_on: bool = False
-    gives_way: bool = False
+    goes_on: bool = False  # whether it has begun before
+    gives_way: bool = False  # whether it is left alone if its owner was told to stop it meanwhile
+    # How it is followed and stopped by whoever calls it.
     following: Following = field(default_factory=Following)
 
     @property
@@ -102,28 +78,16 @@ class Errand:
 
 
 class Work:
-    """A run in this process.
-
-    Attributes:
-        errand: What the run is called with.
-        log: Takes its events.
-        has_begun: Whether it is in the book, and its thread is held here.
-        is_resting: Whether it heeds no further answer: who gives one goes on with the run.
-        is_known: Set once it has begun, or somebody else turns out to work on it.
-    """
+    """A run in this process."""
 
     def __init__(self, errand: Errand, bench: Bench, log: EventLog) -> None:
-        """Prepare; `done` does it.
-
-        Args:
-            errand: What the run is called with.
-            bench: What it is worked on with.
-            log: Takes its events.
-        """
-        self.errand = errand
-        self.log = log
-        self.has_begun = False
+        """Prepare; `done` does it."""
+        self.errand = errand  # what the run is called with
+        self.log = log  # takes its events
+        self.has_begun = False  # whether it is in the book, and its thread is held here
+        # Set once it has begun, or somebody else turns out to work on it.
         self.is_known = asyncio.Event()
+        # Whether it heeds no further answer: who gives one goes on with the run.
         self.is_resting = False
         self._bench = bench
         self._stop = errand.following.get("stop") or asyncio.Event()
@@ -151,14 +115,7 @@ class Work:
                 await note_answers(request, self._bench.storage.journal)
 
     async def done(self) -> RunResult:
-        """Work on the run until it rests, as the owner of its thread from the first to the last.
-
-        Raises:
-            UsageError: The input cannot be used, or another run works on the thread.
-            ModelCallError: The thinking or planning model could not be reached.
-            StorageError: What happened cannot be kept.
-            ThreadLostError: The thread is another's now.
-        """
+        """Work on the run until it rests, as the owner of its thread from the first to the last."""
         bench, errand = self._bench, self.errand
         async with alone(bench.graph, config_of(errand.thread_id)) as owner:
             if errand.gives_way and await self._was_stopped():
