@@ -37,13 +37,7 @@ async def begin(
     *,
     services: Services,
 ) -> dict[str, Any]:
-    """Begin a run on the newest input; what it changes of the thread's state.
-
-    Raises:
-        InputError: There is neither a message nor a plan, or the plan names unknown specialists.
-        PlanDocumentError: The plan that was handed in has mistakes.
-        UnpricedModelError: Money is bound, and a configured model has no price.
-    """
+    """Begin a run on the newest input; what it changes of the thread's state."""
     settings = services.settings.overridden_by(asked_in(runtime, services))
     check_prices(settings.limits, services)
     plan, reruns = read_handed_plan(state.get("plan"), services)
@@ -111,11 +105,9 @@ def _changed(update: Mapping[str, Any], state: EnhancedState) -> dict[str, Any]:
 
 
 async def _run_id(given: str, began: str, services: Services) -> str:
-    """The name that the caller gave, if this run is the first to bear it; else a new one.
-
-    Graphs inherit the names of those that run them, and batches share one. So a name belongs to
-    the run that began at one checkpoint, which only a run that begins again finds there.
-    """
+    """The name that the caller gave, if this run is the first to bear it; else a new one."""
+    # Graphs inherit the names of those that run them, and batches share one. So a name belongs to
+    # the run that began at one checkpoint, which only a run that begins again finds there.
     if not given or await _began_at(given, began, services.journal) != began:
         return services.new_id()
     return given

@@ -34,11 +34,7 @@ async def direct_answer(
     *,
     services: Services,
 ) -> EnhancedState:
-    """Answer, and end the run.
-
-    Raises:
-        ModelCallError: The model could not be reached.
-    """
+    """Answer, and end the run."""
     call = host_call(
         "direct_answer", state, services=services, runtime=runtime, config=config, closing=True
     )

@@ -40,11 +40,7 @@ async def feedback(
     *,
     services: Services,
 ) -> EnhancedState:
-    """Judge by rule where nothing needs judgement, else ask; the rules have the last word.
-
-    Raises:
-        InputError: No results were collected.
-    """
+    """Judge by rule where nothing needs judgement, else ask; the rules have the last word."""
     collected = state.get("current_collected_results")
     if collected is None:
         raise InputError("There are no collected results in the state to judge.")

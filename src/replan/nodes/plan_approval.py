@@ -42,11 +42,7 @@ class _Decided:
 async def plan_approval(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
-    """Take the decision that is on record, else ask; it is on record before it is used.
-
-    Raises:
-        InputError: No plan waits for a decision.
-    """
+    """Take the decision that is on record, else ask; it is on record before it is used."""
     approval, plan = state.get("approval"), state.get("current_plan")
     if approval is None or plan is None:
         raise InputError("No plan in the state waits for a decision.")
@@ -68,34 +64,23 @@ async def plan_approval(
 
 
 def decision_key(plan: TaskPlan, current_round: int) -> str:
-    """The journal's key of the decision about a plan.
-
-    A plan may come back unchanged after it was rejected, so the round counts; and a run whose input
-    is delivered again may think of another plan, so the document does.
-    """
+    """The journal's key of the decision about a plan."""
+    # A plan may come back unchanged after it was rejected, so the round counts; and a run whose
+    # input is delivered again may think of another plan, so the document does.
     document = hashlib.sha256(plan.content.encode()).hexdigest()[:16]
     return f"decision/{plan.version}/{current_round}/{document}"
 
 
 @dataclass
 class _Gate:
-    """Where the words of a person about a plan come in, one after the other.
+    """Where the words of a person about a plan come in, one after the other."""
 
-    Attributes:
-        approval: What is asked; with the problem of the last word, if it could not be taken.
-        plan: The plan.
-        services: Who is on the team, and where words are on record.
-        run_id: The run.
-        key: Under which key the decision is on record.
-        asked_at: The checkpoint at which the words are counted.
-    """
-
-    approval: Approval
+    approval: Approval  # what is asked; with the problem of the last word, if it could not be taken
     plan: TaskPlan
-    services: Services
+    services: Services  # who is on the team, and where words are on record
     run_id: str
-    key: str
-    asked_at: str
+    key: str  # under which key the decision is on record
+    asked_at: str  # the checkpoint at which the words are counted
 
     async def decided(self) -> _Decided:
         """Take the decision on record, else ask until the newest word can be taken."""
@@ -124,12 +109,6 @@ class _Gate:
         )
 
     def _judged(self, given: object) -> _Decided:
-        """Judge a word.
-
-        Raises:
-            InputError: It is none, is about another plan, or asks for what cannot be.
-            PlanDocumentError: The changed document has mistakes.
-        """
         bound = given_for(plan_decided(given), "plan", self.approval.fingerprint)
         decision = read_decision(bound)
         if decision.action != "edit":

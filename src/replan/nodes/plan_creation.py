@@ -40,11 +40,7 @@ async def plan_creation(
     *,
     services: Services,
 ) -> EnhancedState:
-    """Create version 1 of the plan, and begin round 1.
-
-    Raises:
-        ModelCallError: The planning model could not be reached.
-    """
+    """Create version 1 of the plan, and begin round 1."""
     call = host_call(
         "plan_creation", state, services=services, runtime=runtime, config=config, closing=False
     )

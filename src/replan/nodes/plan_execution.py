@@ -38,11 +38,7 @@ from replan.steps.step_run import context_of
 async def plan_execution(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
-    """Choose the steps of the round and their specialists; a step that nobody does has failed.
-
-    Raises:
-        InputError: There is no plan.
-    """
+    """Choose the steps of the round and their specialists; a step that nobody does has failed."""
     plan = state.get("current_plan")
     if plan is None:
         raise InputError("There is no plan in the state. Put one into `current_plan`.")

@@ -37,11 +37,7 @@ async def plan_update(
     *,
     services: Services,
 ) -> EnhancedState:
-    """Take the revision that the feedback carries or asks for; without one the plan goes on.
-
-    Raises:
-        InputError: There is no feedback or no plan.
-    """
+    """Take the revision that the feedback carries or asks for; without one the plan goes on."""
     judged, old = state.get("current_feedback_result"), state.get("current_plan")
     if judged is None or old is None:
         raise InputError("There is no feedback or no plan in the state to revise a plan from.")

@@ -35,11 +35,7 @@ async def think(
     *,
     services: Services,
 ) -> dict[str, Any]:
-    """Judge the request of a run.
-
-    Raises:
-        ModelCallError: The thinking model could not be reached.
-    """
+    """Judge the request of a run."""
     late = dict[str, Any]()
     if not has_begun(state):
         # A version whose `think` began the run, too, has left it here.

@@ -49,11 +49,7 @@ async def user_input(
 async def _given(
     asked: tuple[Question, ...], journal: Journal, run_id: str, asked_at: str
 ) -> dict[str, JsonValue]:
-    """Ask until there is an answer that can be taken.
-
-    Raises:
-        GraphInterrupt: There is none yet.
-    """
+    """Ask until there is an answer that can be taken; a GraphInterrupt where there is none yet."""
     # Steps that run graphs may ask at once, and each graph counts its own steps from 1.
     path = path_of_step()
     shown = [question.replace(key=path + question.key) for question in asked]

@@ -72,22 +72,14 @@ Made = SpecialistResult | list[Question] | LedgerEntry | Recalled
 
 @dataclass
 class Attempts:
-    """All attempts of one step at one specialist.
-
-    Attributes:
-        specialist: Who does the step.
-        record: What is on record of it.
-        limits: The run's bounds, for what the step does not say itself.
-        config: The caller's configuration, for callbacks, tags and metadata.
-        used: What all attempts used.
-        part: What was made of the work where a limit of the run refused calls of it, or none.
-    """
+    """All attempts of one step at one specialist."""
 
     specialist: SpecialistPort
     record: StepRecord
-    limits: Limits
-    config: RunnableConfig
+    limits: Limits  # the run's bounds, for what the step does not say itself
+    config: RunnableConfig  # the caller's configuration, for callbacks, tags and metadata
     used: TokenCount = _NOTHING
+    # What was made of the work where a limit of the run refused calls of it, or none.
     part: SpecialistResult | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -97,12 +89,7 @@ class Attempts:
         self._cause: Exception | None = None
 
     async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
-        """Try until the step succeeds, cannot be helped, or has no attempt left.
-
-        Returns:
-            The result, new or on record; the questions that it waits for; or the limit of the run
-            that kept it from being done.
-        """
+        """Try until the step succeeds, cannot be helped, or has no attempt left."""
         for doubt in await doubts_in(self.record, self._card) if self.record.tried else ():
             if (settled := await self._settled(doubt)) is not None:
                 return settled
@@ -275,11 +262,7 @@ class Attempts:
     def _or_part(
         self, result: SpecialistResult, limit: LimitReachedError | None
     ) -> SpecialistResult:
-        """Mark what was made of work whose calls a limit refused: an inner run ends with a part.
-
-        Raises:
-            LimitReachedError: It is one of the run, which ends all attempts.
-        """
+        """Mark what was made of work whose calls a limit refused: an inner run ends with a part."""
         if limit is None or result.is_failed:
             return result
         result = result.replace(cut=result.cut or limit.limit)
@@ -291,15 +274,11 @@ class Attempts:
         raise limit
 
     def _limit_behind(self, error: Exception, meter: Meter) -> LimitReachedError | None:
-        """The limit that an attempt failed at, told; the work may have made another error of it.
-
-        Raises:
-            LimitReachedError: It is one of the run, which ends all attempts.
-        """
+        """The limit that an attempt failed at, told; the work may have made another error of it."""
         limit = error if isinstance(error, LimitReachedError) else meter.refused
         if limit is None:
             return None
-        if limit.scope == RUN:
+        if limit.scope == RUN:  # it ends all attempts
             raise limit from (limit.__cause__ if limit is error else error)
         self._tell(limit)
         return limit

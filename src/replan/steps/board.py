@@ -123,24 +123,17 @@ class _Place:
 
 
 class Board:
-    """The seats of one round: one for each step at each specialist that was sent.
-
-    Attributes:
-        state: What the round began with, read once for all its tasks.
-        round: Its number.
-        sent: Whom each step was sent to.
-        conversation: What of the conversation its specialists see.
-        slots: Bounds the steps that run at the same time.
-        questions: The numbers of the run's next questions.
-        ended: What came of steps of the round, worked out once for all that wait for them.
-    """
+    """The seats of one round: one for each step at each specialist that was sent."""
 
     def __init__(self, state: EnhancedState, max_concurrency: int | None = None) -> None:
         self.read(state)
-        self.conversation = conversation_of(state)
+        self.conversation = conversation_of(state)  # what of the conversation its specialists see
         at_once = self.settings.limits.max_parallel_steps
+        # Bounds the steps that run at the same time.
         self.slots = Slots(min(at_once, max_concurrency or at_once))
+        # The numbers of the run's next questions.
         self.questions = count(len(state.get("questions", {})) + 1)
+        # What came of steps of the round, worked out once for all that wait for them.
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._recorded: OnRecord | None = None
@@ -152,21 +145,17 @@ class Board:
 
     def read(self, state: EnhancedState) -> None:
         """Take the state of the round; whoever goes on with one may have other settings."""
-        self.state = state
+        self.state = state  # what the round began with, read once for all its tasks
         self.settings = settings_of(state)
         self._plan = state.get("current_plan") or TaskPlan()
         self._steps = {step.id: step for step in self._plan.steps}
         self.round = state.get("current_round", 1)
-        self.sent: dict[int, list[Assignment]] = {}
+        self.sent: dict[int, list[Assignment]] = {}  # whom each step was sent to
         for assignment in state.get("dispatched", []):
             self.sent.setdefault(assignment.step_id, []).append(assignment)
 
     def step(self, step_id: int) -> PlanStep:
-        """Find a step of the round's plan.
-
-        Raises:
-            UnknownStepError: No step has this id.
-        """
+        """Find a step of the round's plan."""
         return self._steps.get(step_id) or self._plan.step(step_id)
 
     @property

@@ -42,17 +42,7 @@ async def _is_once_only(record: StepRecord, card: SpecialistCard) -> bool:
 def verdict_on(
     tried: LedgerEntry, context: ExecutionContext, card: SpecialistCard, asker: Asker | None
 ) -> Verdict:
-    """What is to become of work that an attempt may have done, or has done.
-
-    Args:
-        tried: The attempt.
-        context: The work as it would be done now.
-        card: Who does it.
-        asker: Asks a person; None where nobody is asked, and the work fails.
-
-    Raises:
-        Waiting: There is no answer yet.
-    """
+    """What is to become of work that an attempt may have done, or has done."""
     what, was_done = f"Step {tried.step_id} at @{tried.specialist}", tried.outcome == "done"
     error = InDoubtError(
         what,
@@ -80,12 +70,7 @@ def verdict_on(
 
 
 def result_by(verdict: Verdict, before: str) -> SpecialistResult:
-    """The result that a verdict makes of work that is not done again.
-
-    Args:
-        verdict: What became of the work.
-        before: What came of it when it was done; empty if it was cut off.
-    """
+    """The result that a verdict makes of work that is not done again."""
     if verdict.action == "done":
         return SpecialistResult(result=AIMessage(verdict.text or before or "Done."))
     return SpecialistResult(

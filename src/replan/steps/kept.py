@@ -17,16 +17,8 @@ KEPT = "kept/"
 async def kept_results(
     plan: TaskPlan, origin: str, state: EnhancedState, journal: Journal
 ) -> dict[str, SpecialistResult]:
-    """Find the whole of the results of which a document has excerpts.
-
-    The document counts: a result that a person has changed in it is theirs.
-
-    Args:
-        plan: The plan as it will run.
-        origin: The run that wrote the document; empty if it does not say.
-        state: The thread's state, perhaps of that very run.
-        journal: Where results of other runs are.
-    """
+    """Find the whole of the results of which a document has excerpts."""
+    # The document counts: a result that a person has changed in it is theirs.
     steps = [s for s in plan.steps if s.status is StepStatus.COMPLETED and s.is_cut]
     if not origin or not steps:
         return {}

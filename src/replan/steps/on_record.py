@@ -16,25 +16,17 @@ from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.outcomes import inputs_of, results_in, settled
 
 
+# How a step is run (timeout, retries, priority, writes) changes nothing that was done, so it stands
+# in neither the result's key nor the services'; but what failed under it may succeed otherwise, so
+# it stands in the attempt's.
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of a step at a specialist, with the inputs that it has now.
+    """The keys of a step at a specialist, with the inputs that it has now."""
 
-    How a step is run (timeout, retries, priority, writes) changes nothing that was done, so it
-    stands in neither the result's key nor the services'; but what failed under it may succeed
-    otherwise, so it stands in the attempt's.
-
-    Attributes:
-        result: What a success on record answers for: the work in this generation.
-        attempt: What a failure on record answers for: the same, run in this way.
-        idempotency: What services are handed: the work, whatever became of earlier attempts.
-        inputs: The digests of the inputs, by the steps that gave them.
-    """
-
-    result: str
-    attempt: str
-    idempotency: str
-    inputs: Mapping[int, str]
+    result: str  # what a success on record answers for: the work in this generation
+    attempt: str  # what a failure on record answers for: the same, run in this way
+    idempotency: str  # what services are handed: the work, whatever became of earlier attempts
+    inputs: Mapping[int, str]  # the digests of the inputs, by the steps that gave them
 
 
 def keys_of(
@@ -44,15 +36,7 @@ def keys_of(
     inputs: Mapping[int, str],
     generation: Generation = FIRST,
 ) -> Keys:
-    """Give the keys of a step at a specialist.
-
-    Args:
-        run_id: The run.
-        step: The step.
-        specialist: Who does it.
-        inputs: What the step is given by those that it waits for, by their ids.
-        generation: How often it was settled before.
-    """
+    """Give the keys of a step at a specialist."""
     given = [(step_id, digest_of_text(text)) for step_id, text in sorted(inputs.items())]
     asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
     work = _digest(*asked, given)
@@ -66,10 +50,8 @@ def keys_of(
 
 
 def former_key(run_id: str, step: PlanStep, specialist: str) -> str:
-    """The one key that a step had before it had inputs and generations.
-
-    Rows of runs that began then have it, and their services know it.
-    """
+    """The one key that a step had before it had inputs and generations."""
+    # Rows of runs that began then have it, and their services know it.
     asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
     return _digest(*asked, step.dependencies)
 
@@ -88,25 +70,19 @@ def digest_of_text(text: str) -> str:
 
 @dataclass(frozen=True)
 class OnRecord:
-    """The recorded results of a run, read for the plan as it is.
+    """The recorded results of a run, read for the plan as it is."""
 
-    Attributes:
-        rows: All of them, by the key that they answer for.
-        known: Those of open steps whose inputs are known from the state or from the record, by
-            `"<step id>/<specialist>"`.
-        left_out: The open steps whose condition does not hold by what is known.
-    """
-
-    rows: Mapping[str, SpecialistResult]
+    rows: Mapping[str, SpecialistResult]  # all of them, by the key that they answer for
+    # Those of open steps whose inputs are known from the state or from the record, by `"<step
+    # id>/<specialist>"`.
     known: Mapping[str, SpecialistResult] = field(default_factory=dict[str, SpecialistResult])
+    # The open steps whose condition does not hold by what is known.
     left_out: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, state: EnhancedState, rows: Mapping[str, SpecialistResult]) -> Self:
-        """Find what is on record of the steps that the round sends, in the order of their waits.
-
-        A step's key holds its inputs, so it is known only when the steps before it are.
-        """
+        """Find what is on record of the steps that the round sends, in the order of their waits."""
+        # A step's key holds its inputs, so it is known only when the steps before it are.
         return cls(rows, *_known(state, cls(rows))) if rows else cls(rows)
 
     def answer(

@@ -61,13 +61,7 @@ def inputs_of(
     awaited: Mapping[int, PlanStep],
     results: Mapping[int, Iterable[SpecialistResult]],
 ) -> dict[int, str]:
-    """What a step is given by those that it waits for: the same in every round that asks.
-
-    Args:
-        step: The step.
-        awaited: The steps that it waits for, settled, by id.
-        results: Their whole results, as far as they are known, by step.
-    """
+    """What a step is given by those that it waits for: the same in every round that asks."""
     texts = {
         step_id: _given_by(awaited[step_id], results.get(step_id, ()))
         for step_id in step.awaits

@@ -14,17 +14,9 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
-    """Tell which settled steps of a run that is under way are to be done again, and why.
-
-    That is so where somebody edited a result in the state. Of results that a person wrote, and of
-    those of earlier versions, it is not known what they were made of: they stand.
-
-    Args:
-        state: The run.
-
-    Returns:
-        One reason for each of the steps, in the order of dependencies.
-    """
+    """Tell which settled steps of a run that is under way are to be done again, and why."""
+    # That is so where somebody edited a result in the state. Of results that a person wrote, and of
+    # those of earlier versions, it is not known what they were made of: they stand.
     plan = state.get("current_plan")
     if plan is None or state.get("is_completed"):
         return ()

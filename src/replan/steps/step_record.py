@@ -34,32 +34,22 @@ ANSWERS = "answer/"
 
 @dataclass
 class StepRecord:
-    """What the journal has of a step at a specialist, and what goes into it.
+    """What the journal has of a step at a specialist, and what goes into it."""
 
-    Attributes:
-        context: What the specialist sees.
-        specialist: Its name.
-        keys: What the attempts are of, and what their results answer for.
-        on_doubt: What becomes of unsafe work that was cut off, or done before.
-        tried: The attempts that the step has behind it, of earlier rounds and processes too.
-        before: What came of the step when it was done before.
-        questions: Its questions, in their order, with the answers that there are.
-        number: The newest attempt, counted over rounds and resumptions.
-        failures: How many attempts of the very same work failed.
-    """
-
-    context: ExecutionContext
-    specialist: str
-    keys: Keys
+    context: ExecutionContext  # what the specialist sees
+    specialist: str  # its name
+    keys: Keys  # what the attempts are of, and what their results answer for
     board: Board
     services: Services
     emitter: Emitter
-    on_doubt: OnDoubt = "ask"
+    on_doubt: OnDoubt = "ask"  # what becomes of unsafe work that was cut off, or done before
+    # The attempts that the step has behind it, of earlier rounds and processes too.
     tried: tuple[LedgerEntry, ...] = ()
-    before: SpecialistResult | None = None
+    before: SpecialistResult | None = None  # what came of the step when it was done before
+    # Its questions, in their order, with the answers that there are.
     questions: tuple[Question, ...] = ()
-    number: int = field(init=False)
-    failures: int = field(init=False)
+    number: int = field(init=False)  # the newest attempt, counted over rounds and resumptions
+    failures: int = field(init=False)  # how many attempts of the very same work failed
 
     def __post_init__(self) -> None:
         self._transcript: Transcript | None = None

@@ -33,13 +33,7 @@ from replan.steps.step_record import StepRecord
 
 @dataclass
 class StepRun:
-    """What it takes to settle one seat of the board.
-
-    Attributes:
-        asked: The questions that the step waits for, once it was tried.
-        limit: The limit of the run that kept the step from being done, if one did.
-        part: What was made of the step all the same, or none.
-    """
+    """What it takes to settle one seat of the board."""
 
     step: PlanStep
     specialist: str
@@ -48,9 +42,11 @@ class StepRun:
     services: Services
     runtime: Runtime[RunSettings]
     config: RunnableConfig
+    # The questions that the step waits for, once it was tried.
     asked: list[Question] = field(default_factory=list[Question])
+    # The limit of the run that kept the step from being done, if one did.
     limit: LimitHit | None = None
-    part: SpecialistResult | None = None
+    part: SpecialistResult | None = None  # what was made of the step all the same, or none
 
     @classmethod
     def of(
