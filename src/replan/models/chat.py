@@ -74,42 +74,28 @@ async def holds_tool_call(chunks: AsyncIterator[AIMessageChunk]) -> bool:
 
 @dataclass(frozen=True)
 class Toolset:
-    """The tools that a model may call, and who says whether it does.
+    """The tools that a model may call, and who says whether it does."""
 
-    Attributes:
-        tools: LangChain tools, and names of tools that the model's provider has.
-        checker: While it says that a reply holds a tool call, or nothing yet, the text is not
-            shown.
-    """
-
-    tools: Sequence[Any]
+    tools: Sequence[Any]  # LangChain tools, and names of tools that the model's provider has
+    # While it says that a reply holds a tool call, or nothing yet, the text is not shown.
     checker: ToolCallChecker = holds_tool_call
 
 
 class Chat:
-    """A chat model that remembers how its server sends replies.
-
-    Attributes:
-        model: The model.
-        names: What it is called: by the one who configured it, by its provider, and by its class.
-        provider_name: What its provider calls it.
-        retries: Further calls of one reply, while its server is busy or cannot be reached.
-        turns: Turns, of the model and of tools, that one reply may take one after another.
-        can_stream: Whether its server has not refused to stream.
-        sends_whole: Whether its server has not dropped a whole reply.
-        ends: How its server ends streams.
-    """
+    """A chat model that remembers how its server sends replies."""
 
     turns = 1
 
     def __init__(self, model: BaseChatModel, name: str = "", retries: int = 0) -> None:
         self.model = model
+        # What it is called: by the one who configured it, by its provider, and by its class.
         self.names = names_of(model, name)
-        self.provider_name = names_of(model)[0]
+        self.provider_name = names_of(model)[0]  # what its provider calls it
+        # Further calls of one reply, while its server is busy or cannot be reached.
         self.retries = retries
-        self.can_stream = True
-        self.sends_whole = True
-        self.ends = StreamEnds()
+        self.can_stream = True  # whether its server has not refused to stream
+        self.sends_whole = True  # whether its server has not dropped a whole reply
+        self.ends = StreamEnds()  # how its server ends streams
 
     async def reply(
         self,
@@ -118,19 +104,11 @@ class Chat:
         on_text: OnText | None = None,
         toolset: Toolset | None = None,
     ) -> AIMessage:
-        """Ask the model; `on_text` gets the pieces of the text as they arrive.
-
-        The reply is streamed if `on_text` or a callback hears its pieces, or if the server has
-        dropped a whole one before. Each call asks for leave by itself: the first one, each further
-        attempt at a busy server, and the one for the whole reply where the server refuses to
-        stream, or where a stream ended without a word and may have been a refusal.
-
-        Raises:
-            ReplyTooLongError: It goes on beyond `LONGEST_REPLY`.
-            ConnectionError: It broke off, as its end says or its silence.
-            ConfigurationError: The checker of the tools failed.
-            Exception: Whatever the model's client raises.
-        """
+        """Ask the model; `on_text` gets the pieces of the text as they arrive."""
+        # The reply is streamed if `on_text` or a callback hears its pieces, or if the server has
+        # dropped a whole one before. Each call asks for leave by itself: the first one, each
+        # further attempt at a busy server, and the one for the whole reply where the server refuses
+        # to stream, or where a stream ended without a word and may have been a refusal.
         is_heard = on_text is not None or has_listener(config)
         asked = _Asked(
             self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
@@ -140,13 +118,7 @@ class Chat:
 
 @dataclass(slots=True)
 class _Asked:
-    """A reply that is asked for: what goes out, and what its attempts have shown so far.
-
-    Attributes:
-        is_refused: Whether its server does not stream.
-        is_unreadable: Whether LangChain makes no message of the whole reply.
-        chunks: The pieces that came.
-    """
+    """A reply that is asked for: what goes out, and what its attempts have shown so far."""
 
     chat: Chat
     messages: Sequence[BaseMessage]
@@ -154,8 +126,8 @@ class _Asked:
     on_text: OnText | None
     toolset: Toolset | None
     is_heard: bool
-    is_refused: bool
-    is_unreadable: bool = False
+    is_refused: bool  # whether its server does not stream
+    is_unreadable: bool = False  # whether LangChain makes no message of the whole reply
     chunks: list[AIMessageChunk] = field(default_factory=list[AIMessageChunk])
 
     async def attempt(self) -> AIMessage:
@@ -229,10 +201,8 @@ class _Asked:
     async def _allowed(
         self, stack: AsyncExitStack, changes: Mapping[str, Any]
     ) -> Runnable[Any, AIMessage]:
-        """Ask for leave to make one call, and give the model with `changes` to its fields.
-
-        One of them says how long its reply may be.
-        """
+        """Ask for leave to make one call, and give the model with `changes` to its fields."""
+        # One of them says how long its reply may be.
         chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
         length, own = _bound_of(chat.model)
         request = Request(
@@ -253,11 +223,7 @@ class _Asked:
         return model if self.toolset is None else model.bind_tools(tools)
 
     def _joined(self) -> AIMessage:
-        """Join the pieces of a stream.
-
-        Raises:
-            ConnectionError: It broke off, as its end says or its silence.
-        """
+        """Join the pieces of a stream."""
         chunks = self.chunks
         if not chunks:
             return AIMessage("")
@@ -283,10 +249,8 @@ def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
 
 
 def allowances(config: RunnableConfig) -> list[Allowance]:
-    """Those among the callbacks of a configuration, or of what runs right now.
-
-    There is more than one where a graph of ours is a specialist of another.
-    """
+    """Those among the callbacks of a configuration, or of what runs right now."""
+    # There is more than one where a graph of ours is a specialist of another.
     return [handler for handler in handlers_of(config) if isinstance(handler, Allowance)]
 
 
@@ -409,10 +373,8 @@ async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk
 
 
 def _calls(chunks: Sequence[ToolCallChunk]) -> dict[str, Any]:
-    """Read the calls of a whole reply.
-
-    LangChain completes arguments that broke off, and a tool would be called with half of them.
-    """
+    """Read the calls of a whole reply."""
+    # LangChain completes arguments that broke off, and a tool would be called with half of them.
     calls: list[ToolCall] = []
     broken: list[InvalidToolCall] = []
     for chunk in chunks:

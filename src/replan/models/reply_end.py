@@ -30,17 +30,11 @@ _LONGEST_WORDS, _LONGEST_NAME = 500, 200
 
 
 class ReplyEnd(NamedTuple):
-    """How a reply ended.
+    """How a reply ended."""
 
-    Attributes:
-        cut: Why it is not whole, a name of `CUTS`; empty where it is.
-        words: What a model that refused said of it.
-        tokens: The tokens of the reply, as its server counted them.
-    """
-
-    cut: str = ""
-    words: str = ""
-    tokens: int = 0
+    cut: str = ""  # why it is not whole, a name of `CUTS`; empty where it is
+    words: str = ""  # what a model that refused said of it
+    tokens: int = 0  # the tokens of the reply, as its server counted them
 
     @property
     def why(self) -> str:
@@ -49,11 +43,9 @@ class ReplyEnd(NamedTuple):
 
 
 def end_of(message: BaseMessage) -> ReplyEnd:
-    """Read how a message ended.
-
-    Of a server's reply without any reason, its structure tells whether it broke off. Any other
-    message that says nothing known of its end is whole.
-    """
+    """Read how a message ended."""
+    # Of a server's reply without any reason, its structure tells whether it broke off. Any other
+    # message that says nothing known of its end is whole.
     if words := refusal_in(message):
         return ReplyEnd(CONTENT_FILTER, words, _tokens_of(message))
     reasons = set(_reasons(message.response_metadata))
@@ -69,10 +61,8 @@ WHOLE = ReplyEnd()
 
 
 def refusal_in(message: BaseMessage) -> str:
-    """The words of a refusal, which stand beside the text of a reply; empty if it is none.
-
-    Where a server gives a refusal as the reason of the end, the text itself has the words.
-    """
+    """The words of a refusal, which stand beside the text of a reply; empty if it is none."""
+    # Where a server gives a refusal as the reason of the end, the text itself has the words.
     blocks = message.content if isinstance(message.content, list) else []
     found = [message.additional_kwargs.get(_REFUSAL)]
     found += [block.get(_REFUSAL) for block in blocks if isinstance(block, dict)]
@@ -88,11 +78,9 @@ def refused(answer: AIMessage, words: str) -> AIMessage:
 
 
 def may_hide_refusal(message: AIMessage) -> bool:
-    """Whether a stream ended without a word, as LangChain shows one of a refusal.
-
-    Whole replies have the field `refusal`, `None` included; of a stream, LangChain's own model of
-    the OpenAI protocol drops it.
-    """
+    """Whether a stream ended without a word, as LangChain shows one of a refusal."""
+    # Whole replies have the field `refusal`, `None` included; of a stream, LangChain's own model of
+    # the OpenAI protocol drops it.
     if message.content or message.tool_calls or message.invalid_tool_calls:
         return False
     told = message.response_metadata
@@ -101,35 +89,24 @@ def may_hide_refusal(message: AIMessage) -> bool:
 
 
 def check_unbroken(message: BaseMessage) -> None:
-    """Check that a reply does not say of itself that its server failed.
-
-    Raises:
-        ConnectionError: It does.
-    """
+    """Check that a reply does not say of itself that its server failed."""
     broken = set(_reasons(message.response_metadata)) & _BROKEN_NAMES
     if broken:
         raise ConnectionError(f"the server broke the reply off ({', '.join(sorted(broken))})")
 
 
 class StreamEnds:
-    """What is known of how a server ends its streams: with a reason, or in silence.
-
-    Attributes:
-        is_in_doubt: Whether the next reply is to be asked for as a whole, since nobody knows
-            whether a stream of this server that ended in silence was whole.
-    """
+    """What is known of how a server ends its streams: with a reason, or in silence."""
 
     def __init__(self) -> None:
+        # Whether the next reply is to be asked for as a whole, since nobody knows whether a stream
+        # of this server that ended in silence was whole.
         self.is_in_doubt = False
         self._are_told = False
         self._silent = 0
 
     def take(self, joined: AIMessageChunk) -> None:
-        """Look at the end of a stream.
-
-        Raises:
-            ConnectionError: It broke off in silence, or nobody can know that it did not.
-        """
+        """Look at the end of a stream."""
         if any(joined.response_metadata.get(key) for key in _KEYS):
             self._are_told = True
             return

@@ -17,18 +17,9 @@ T = TypeVar("T")
 async def with_retries(
     attempt: Callable[[], Awaitable[T]], retrying: Callable[[], AsyncRetrying]
 ) -> T:
-    """Make an attempt; tenacity decides about more of them if it raises.
-
-    Most attempts are the only one, and what tenacity does around one costs more than all that
-    Replan does around it.
-
-    Args:
-        attempt: Makes one.
-        retrying: Gives the loop; it takes the first attempt as its own.
-
-    Raises:
-        Exception: What the newest attempt raised.
-    """
+    """Make an attempt; tenacity decides about more of them if it raises."""
+    # Most attempts are the only one, and what tenacity does around one costs more than all that
+    # Replan does around it.
     try:
         return await attempt()
     except Exception as error:  # noqa: BLE001 - the loop gets it as its own first attempt's
@@ -60,15 +51,8 @@ def _after_first(
 def pause_if_busy(
     cause: Callable[[RetryCallState], BaseException | None], *, first: float, longest: float
 ) -> Callable[[RetryCallState], float]:
-    """Make a wait for tenacity: seconds that double from attempt to attempt.
-
-    What failed by its own word is no better later, so it is attempted again at once.
-
-    Args:
-        cause: Gives the error of the newest attempt, or None.
-        first: Seconds before the second attempt; up to as many again are added by chance.
-        longest: Seconds at most, where the server does not ask for a pause itself.
-    """
+    """Make a wait for tenacity: seconds that double from attempt to attempt, with some chance."""
+    # What failed by its own word is no better later, so it is attempted again at once.
     usual = wait_exponential_jitter(multiplier=first, jitter=first, max=longest)
 
     def pause(state: RetryCallState) -> float:

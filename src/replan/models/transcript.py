@@ -20,37 +20,24 @@ from replan.values import restored
 
 
 class ToolRun(Value):
-    """A tool's call that has begun, on record before the tool is called.
-
-    Attributes:
-        tool: The tool.
-        arguments: What it is called with.
-        effects: What it would do if it were called again.
-        attempt: The attempt of the step that calls it.
-    """
+    """A tool's call that has begun, on record before the tool is called."""
 
     tool: str
     arguments: dict[str, JsonValue]
-    effects: Effects
-    attempt: int
+    effects: Effects  # what it would do if it were called again
+    attempt: int  # the attempt of the step that calls it
 
 
+# A loop finds it by a context variable.
 class Transcript:
-    """The record of the tool loop of one step at one specialist, or of the host's answer.
-
-    A loop finds it by a context variable.
-
-    Attributes:
-        key: The idempotency key of the work that the loop does.
-        on_doubt: What becomes of an unsafe call that was cut off: a person is asked, the step
-            fails, or the model is told.
-        attempt: The attempt that runs now.
-    """
+    """The record of the tool loop of one step at one specialist, or of the host's answer."""
 
     def __init__(
         self, journal: Journal, run_id: str, key: str, on_doubt: Literal["ask", "fail", "tell"]
     ) -> None:
-        self.key = key
+        self.key = key  # the idempotency key of the work that the loop does
+        # What becomes of an unsafe call that was cut off: a person is asked, the step fails, or the
+        # model is told.
         self.on_doubt: Literal["ask", "fail", "tell"] = on_doubt
         self.attempt = 1
         self._journal = journal

@@ -45,16 +45,11 @@ class _Charged:
 
 @dataclass(eq=False)
 class Waiter:
-    """A call that waits for room.
-
-    Attributes:
-        ask: What it asks for.
-        error: What to say to it if it cannot wait.
-        turn: Done when it is served or refused.
-    """
+    """A call that waits for room."""
 
     ask: Ask
-    error: LimitReachedError
+    error: LimitReachedError  # what to say to it if it cannot wait
+    # Done when it is served or refused.
     turn: Future[Permit] = field(default_factory=Future[Permit])
 
     def is_behind(self, blocked: set[str]) -> bool:
@@ -65,23 +60,19 @@ class Waiter:
 
 
 class Account:
-    """The account of one run in this process.
-
-    Attributes:
-        clocks: How long its scopes were at work.
-        moved: When a call last ended or was given up, by the monotonic clock.
-    """
+    """The account of one run in this process."""
 
     def __init__(self, journal: Journal, run_id: str) -> None:
         self.run_id = run_id
         self._journal = journal
         self._charged: dict[str, _Charged] = {}
-        self.clocks = Clocks(run_id, journal)
+        self.clocks = Clocks(run_id, journal)  # how long its scopes were at work
         self._opening = asyncio.Lock()
         self._is_open = False
         self._guard = threading.Lock()
         self._queue: list[Waiter] = []
         self._seen: dict[str, Seen] = {}
+        # When a call last ended or was given up, by the monotonic clock.
         self.moved = time.monotonic()
 
     @property
@@ -102,15 +93,7 @@ class Account:
     async def take(
         self, ask: Ask, waiting: Callable[[Waiter], AbstractContextManager[object]] = nullcontext
     ) -> Permit:
-        """Reserve a call on the loop of the run; wait as long as others could make room for it.
-
-        Args:
-            ask: The call.
-            waiting: Makes a context that it waits in.
-
-        Raises:
-            LimitReachedError: Nothing that is on its way could make room.
-        """
+        """Reserve a call on the loop of the run; wait as long as others could make room for it."""
         if not self._is_open:
             await self.open()
         permit = self.ask(ask)
@@ -121,13 +104,8 @@ class Account:
         return permit
 
     def ask(self, ask: Ask) -> Permit | Waiter:
-        """Charge a call, or let it wait in line; the account must be open.
-
-        Who gets a permit puts it on record; who stops waiting leaves the line.
-
-        Raises:
-            LimitReachedError: Nothing that is on its way could make room.
-        """
+        """Charge a call, or let it wait in line; the account must be open."""
+        # Who gets a permit puts it on record; who stops waiting leaves the line.
         with self._guard:
             offer = self._offer(ask, others=len(self._queue))
             if isinstance(offer, LimitReachedError):
@@ -142,11 +120,7 @@ class Account:
         return waiter.turn.result() if waiter.turn.done() else waiter
 
     def turn_of(self, waiter: Waiter) -> Permit:
-        """Give the permit of somebody who waits no longer.
-
-        Raises:
-            LimitReachedError: There is none.
-        """
+        """Give the permit of somebody who waits no longer."""
         if waiter.turn.done():
             return waiter.turn.result()
         raise waiter.error
@@ -174,11 +148,7 @@ class Account:
             return {each.ask.loop for one in asked.scopes for each in self._others(one, asked)}
 
     async def record(self, permit: Permit) -> None:
-        """Write a reservation that is charged here into the journal.
-
-        Raises:
-            LimitReachedError: The journal has less room: somebody else spends for this run, too.
-        """
+        """Write a reservation that is charged here into the journal."""
         scopes = permit.ask.scopes
         try:
             refused = await self._journal.reserve(
@@ -198,13 +168,7 @@ class Account:
     async def settle(
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
     ) -> None:
-        """Put what a call used into the place of what it reserved.
-
-        Args:
-            permit: The call's.
-            used: What is charged.
-            counted: The tokens in and out that its server counted, if it did.
-        """
+        """Put what a call used into the place of what it reserved."""
         try:
             await self.record_settled(permit, used)
         except BaseException:

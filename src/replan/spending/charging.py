@@ -40,16 +40,8 @@ def charged_for_error(permit: Permit, error: BaseException) -> Spending:
 def charged_for_reply(
     permit: Permit, response: LLMResult, counts: Sequence[TokenCount] = ()
 ) -> tuple[Spending, TokenCount]:
-    """Charge a call by what its server reported, else by the bytes of request and reply.
-
-    Args:
-        permit: The call.
-        response: What came of it.
-        counts: What the pieces of a stream reported, one by one: LangChain adds them up.
-
-    Returns:
-        What is charged, and what was reported.
-    """
+    """Charge a call by what its server reported, else by the bytes of request and reply."""
+    # The pieces of a stream reported the `counts` one by one: LangChain adds them up.
     reported = counts[-1] if are_running_totals(counts) else _reported(response)
     counted = (reported.input_tokens, reported.output_tokens)
     charged = counted if any(counted) else (permit.ask.input_tokens, _most_output(response))

@@ -150,15 +150,9 @@ async def in_time(
     timed: Timed,
     seconds: float = math.inf,
 ) -> T:
-    """Do work as long as it may take, and not much longer if it will not stop.
-
-    The time in which a call waits for others to make room is not the work's own. It counts for
-    the run, and ends if none of the others comes to its end within the work's timeout.
-
-    Raises:
-        StepTimeoutError: The work took longer than its own timeout, or waited in vain as long.
-        LimitReachedError: The run, the specialist or the step has no time left.
-    """
+    """Do work as long as it may take, and not much longer if it will not stop."""
+    # The time in which a call waits for others to make room is not the work's own. It counts for
+    # the run, and ends if none of the others comes to its end within the work's timeout.
     scopes, clocks = timed.scopes, timed.clocks
     is_bounded = any(scope.budget.max_seconds is not None for scope in scopes)
     left, scope = clocks.left(scopes)

@@ -40,32 +40,20 @@ _EXACT = 1 - 1e-9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """A call that wants to be made.
+    """A call that wants to be made."""
 
-    Attributes:
-        id: Unique.
-        run_id: The run.
-        model: The model's name.
-        scopes: What the call is charged to.
-        input_tokens: Tokens of its request, at most.
-        likely_tokens: Tokens of its request as far as one can judge; no more than that.
-        output_tokens: Tokens of its reply, at most, if there is room.
-        cuttable: Whether the server can be told to stop earlier.
-        price: What it costs; none: nothing is known, and nothing bounds it.
-        part_of: Calls that are on their way, and that this one is made inside of.
-        loop: The event loop that must turn for it to end; none where a thread waits for its reply.
-    """
-
-    id: str
+    id: str  # unique
     run_id: str
     model: str
-    scopes: Sequence[Scope]
-    input_tokens: int
-    output_tokens: int
-    likely_tokens: int
-    cuttable: bool = False
-    price: Price | None = None
+    scopes: Sequence[Scope]  # what the call is charged to
+    input_tokens: int  # tokens of its request, at most
+    output_tokens: int  # tokens of its reply, at most, if there is room
+    likely_tokens: int  # tokens of its request as far as one can judge; no more than that
+    cuttable: bool = False  # whether the server can be told to stop earlier
+    price: Price | None = None  # what it costs; none: nothing is known, and nothing bounds it
+    # Calls that are on their way, and that this one is made inside of.
     part_of: frozenset[str] = frozenset()
+    # The event loop that must turn for it to end; none where a thread waits for its reply.
     loop: AbstractEventLoop | None = None
 
     @property
@@ -78,34 +66,22 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to make a call.
-
-    Attributes:
-        ask: What was asked for.
-        reservation: What is charged until it is settled.
-        most_output: Tokens that its reply may have; none where neither tokens nor money are bound.
-    """
+    """Leave to make a call."""
 
     ask: Ask
-    reservation: Reservation
+    reservation: Reservation  # what is charged until it is settled
+    # Tokens that its reply may have; none where neither tokens nor money are bound.
     most_output: int | None
 
 
 @dataclass
 class Seen:
-    """What a model's calls were counted as so far.
+    """What a model's calls were counted as so far."""
 
-    Attributes:
-        ratio: The most tokens for each that a request could have.
-        likely: The most tokens for each that a request was likely to have.
-        over: The most tokens for each that a reply was allowed to have.
-        largest: The longest reply.
-    """
-
-    ratio: float = 0.0
-    likely: float = 0.0
-    over: float = 1.0
-    largest: int = 0
+    ratio: float = 0.0  # the most tokens for each that a request could have
+    likely: float = 0.0  # the most tokens for each that a request was likely to have
+    over: float = 1.0  # the most tokens for each that a reply was allowed to have
+    largest: int = 0  # the longest reply
 
     def add(self, permit: Permit, input_tokens: int, output_tokens: int) -> None:
         self.ratio = max(self.ratio, input_tokens / permit.ask.input_tokens)
@@ -117,21 +93,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class Room:
-    """What a scope that bounds tokens or money has left.
-
-    Attributes:
-        scope: The scope.
-        tokens: Tokens that are not charged.
-        cost: Money that is not charged.
-        tokens_later: Tokens, if all calls on their way used nothing.
-        cost_later: Money, if all calls on their way used nothing.
-    """
+    """What a scope that bounds tokens or money has left."""
 
     scope: Scope
-    tokens: float
-    cost: float
-    tokens_later: float
-    cost_later: float
+    tokens: float  # tokens that are not charged
+    cost: float  # money that is not charged
+    tokens_later: float  # tokens, if all calls on their way used nothing
+    cost_later: float  # money, if all calls on their way used nothing
 
     @property
     def is_awaited(self) -> bool:
@@ -155,15 +123,10 @@ class Room:
 
 @dataclass(frozen=True)
 class Blocked:
-    """A call has to wait, and so has everyone behind it who wants the same.
+    """A call has to wait, and so has everyone behind it who wants the same."""
 
-    Attributes:
-        tag: The scope that has no room, or the model that nothing is known of yet.
-        error: What to say to somebody who cannot wait.
-    """
-
-    tag: str
-    error: LimitReachedError
+    tag: str  # the scope that has no room, or the model that nothing is known of yet
+    error: LimitReachedError  # what to say to somebody who cannot wait
 
 
 Offer = Permit | LimitReachedError | Blocked
@@ -175,14 +138,7 @@ def unbounded(ask: Ask) -> Permit:
 
 
 def fit(ask: Ask, rooms: Sequence[Room], seen: Seen | None, *, crowded: bool) -> Offer:
-    """Fit a call into the room that there is.
-
-    Args:
-        ask: The call.
-        rooms: The room of every scope that bounds tokens or money; at least one.
-        seen: What is known of the model's calls; none if nothing is.
-        crowded: Whether others want the same room.
-    """
+    """Fit a call into the room that there is; it is `crowded` where others want the same."""
     known = seen or Seen()
     request = math.ceil(ask.input_tokens * max(1.0, known.ratio))
     least = _usual(ask, seen)

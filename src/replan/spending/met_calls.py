@@ -42,12 +42,6 @@ class MetCalls(BaseCallbackHandler, Allowance):
     run_inline = True
 
     def __init__(self, meter: CallsMet, on_token: Callable[[str], None] | None) -> None:
-        """Tell a meter of calls.
-
-        Args:
-            meter: Counts them.
-            on_token: Gets the pieces of text as they come; None where nobody hears them.
-        """
         self._meter = meter
         self._on_token = on_token
         self._has_spoken = False

@@ -33,12 +33,10 @@ from replan.state.usage import TokenCount, sum_counts
 _OVER = "the attempt that this call belongs to is over"
 
 
+# The first call that begins inside is the one; any other is a part of it.
 @dataclass
 class _Handed:
-    """A permit that was taken before its call.
-
-    The first call that begins inside is the one; any other is a part of it.
-    """
+    """A permit that was taken before its call."""
 
     meter: "Meter"
     permit: Permit
@@ -48,17 +46,10 @@ class _Handed:
 _handed: ContextVar[tuple[_Handed, ...]] = ContextVar("replan_permits", default=())
 
 
+# LangChain tells of them through its handler. Leaving it as a context ends it: what is not settled
+# then stays charged in full, and a thread that was given up makes no further call.
 class Meter:
-    """Counts and charges calls wherever they are made: awaited or not, on any loop, in threads.
-
-    LangChain tells of them through its handler. Leaving it as a context ends it: what is not
-    settled then stays charged in full, and a thread that was given up makes no further call.
-
-    Attributes:
-        handler: What stands among the callbacks of a configuration.
-        scopes: What calls are charged to.
-        clocks: How long they were at work.
-    """
+    """Counts and charges calls wherever they are made: awaited or not, on any loop, in threads."""
 
     def __init__(
         self,
@@ -70,22 +61,14 @@ class Meter:
         on_token: Callable[[str], None] | None = None,
         calls: Calls | None = None,
     ) -> None:
-        """Count for a run, on the running event loop.
-
-        Args:
-            account: What the run may still spend.
-            scopes: What its calls are charged to.
-            new_id: Names reservations.
-            prices: What models cost, by name.
-            on_token: Gets the pieces of text as they come; None where nobody hears them.
-            calls: Tells of the calls; None where nobody hears.
-        """
+        """Count for a run, on the running event loop."""
         self.calls = calls
         self._made = 0
         self._used: list[TokenCount] = []
         self._refused: LimitReachedError | None = None
-        self.scopes = scopes
-        self.clocks = account.clocks
+        self.scopes = scopes  # what calls are charged to
+        self.clocks = account.clocks  # how long they were at work
+        # What stands among the callbacks of a configuration.
         self.handler = MetCalls(self, on_token)
         self._account = account
         self._new_id = new_id
@@ -157,24 +140,14 @@ class Meter:
                 await self._settle(permit, Spending())
 
     async def begin(self, call: UUID, request: Callable[[], Request]) -> None:
-        """Reserve a call before it is made, and wait for room where others hold it.
-
-        Raises:
-            LimitReachedError: There is no room for it.
-            UnpricedModelError: Money is bound, and the model has no price.
-        """
+        """Reserve a call before it is made, and wait for room where others hold it."""
         permit = self._handed_over() or await self._take(request())
         if not self._noted(call, permit, request):
             await self._settle(permit, Spending())
             raise RuntimeError(_OVER)
 
     def begin_plain(self, call: UUID, request: Callable[[], Request]) -> None:
-        """Reserve a call of code that does not await it; who blocks a loop waits for nothing.
-
-        Raises:
-            LimitReachedError: There is no room for it.
-            UnpricedModelError: Money is bound, and the model has no price.
-        """
+        """Reserve a call of code that does not await it; who blocks a loop waits for nothing."""
         self._check_time()
         ask = self._ask(request(), None)
         with self._refusal_noted():
@@ -187,11 +160,9 @@ class Meter:
             raise RuntimeError(_OVER)
 
     async def end(self, call: UUID, came: LLMResult | BaseException) -> None:
-        """Settle a call.
-
-        By the tokens that its server reported, else by the bytes of its reply; one that broke off
-        in full, unless its server surely did nothing.
-        """
+        """Settle a call."""
+        # By the tokens that its server reported, else by the bytes of its reply; one that broke off
+        # in full, unless its server surely did nothing.
         if (permit := self._calls.get(call)) is not None:
             await self._settle(permit, *self._spent(call, permit, came))
 

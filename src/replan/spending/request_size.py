@@ -43,12 +43,7 @@ _NAMES_OF_TOOLS = ("tools", "functions", "response_format")
 
 
 def most_tokens(messages: Iterable[BaseMessage], tools: Sequence[Any] = ()) -> int:
-    """Give a number of tokens that a request cannot exceed, images apart.
-
-    Args:
-        messages: The messages that are sent.
-        tools: Tools, or the schemas of tools and of the reply.
-    """
+    """Give a number of tokens that a request cannot exceed, images apart."""
     total = TOKENS_OF_A_REQUEST + sum(_of_message(message) for message in messages)
     if tools:
         total += TOKENS_OF_TOOLS + sum(_of_json(_schema(tool)) for tool in tools)
@@ -56,10 +51,8 @@ def most_tokens(messages: Iterable[BaseMessage], tools: Sequence[Any] = ()) -> i
 
 
 def likely_tokens(messages: Iterable[BaseMessage], tools: Sequence[Any] = ()) -> int:
-    """Give a number of tokens that a request in a usual language does not exceed.
-
-    It is no more than `most_tokens`.
-    """
+    """Give a number of tokens that a request in a usual language does not exceed."""
+    # It is no more than `most_tokens`.
     most = likely = 0
     for message in messages:
         text = message.text

@@ -36,16 +36,11 @@ _LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A part of a run that has bounds of its own.
+    """A part of a run that has bounds of its own."""
 
-    Attributes:
-        name: `run`, `specialist/<name>` or `step/<id>`.
-        budget: What it may spend.
-        kept: What of that is kept back for others.
-    """
-
-    name: str
+    name: str  # `run`, `specialist/<name>` or `step/<id>`
     budget: Budget
+    # What of that is kept back for others.
     kept: ClosingReserve = field(default_factory=ClosingReserve)
 
     @property
@@ -113,14 +108,7 @@ def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> 
 def first_refusal(
     bound: Bound, amount: Spending, charged: Spending, settled: Spending
 ) -> Refused | None:
-    """Say which part of a bound has no room for an amount, by one rule for every journal.
-
-    Args:
-        bound: What the scope may spend.
-        amount: What is to be charged.
-        charged: What the scope has spent, unsettled reservations in full.
-        settled: What of it is settled.
-    """
+    """Say which part of a bound has no room for an amount, by one rule for every journal."""
     for kind in ("calls", "tokens", "cost"):
         most = getattr(bound, kind)
         if most is None or getattr(charged, kind) + getattr(amount, kind) <= most + ROUNDING:
@@ -136,11 +124,7 @@ def first_refusal(
 
 
 def check_prices(limits: Limits, terms: Terms) -> None:
-    """Refuse to bound money that nobody can count.
-
-    Raises:
-        UnpricedModelError: A configured model has no price, and some `max_cost` is set.
-    """
+    """Refuse to bound money that nobody can count."""
     budgets = (limits.whole, limits.per_step, *terms.budgets.values())
     if any(budget.max_cost is not None for budget in budgets):
         for field, model in terms.unpriced.items():

@@ -33,17 +33,13 @@ Write = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(eq=False)
 class Line:
-    """Those who wait for room.
-
-    Attributes:
-        clock: How long somebody has waited for room that others hold.
-        is_own: Whether calls of its own are on their way: it waits for itself, too.
-        since: Who waits, and since when.
-    """
+    """Those who wait for room."""
 
     account: Account
+    # How long somebody has waited for room that others hold.
     clock: Stopwatch = field(default_factory=Stopwatch)
-    is_own: bool = False
+    is_own: bool = False  # whether calls of its own are on their way: it waits for itself, too
+    # Who waits, and since when.
     since: dict[Waiter, float] = field(default_factory=dict[Waiter, float])
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _closed: Exception | None = None
@@ -64,11 +60,7 @@ class Line:
             self.account.dismiss(waiter, error)
 
     async def room_elsewhere(self, ask: Ask) -> Permit:
-        """Wait for room on another loop than that of the run.
-
-        Raises:
-            LimitReachedError: There is none, and who could make some stands still.
-        """
+        """Wait for room on another loop than that of the run."""
         asked = self.account.ask(ask)
         if isinstance(asked, Permit):
             return asked
@@ -77,11 +69,7 @@ class Line:
             return self.account.turn_of(asked)
 
     def room_now(self, ask: Ask) -> Permit:
-        """Wait for room in a thread.
-
-        Raises:
-            LimitReachedError: There is none, and this code must not wait, or waits in vain.
-        """
+        """Wait for room in a thread."""
         asked = self.account.ask(ask)
         if isinstance(asked, Permit):
             return asked
@@ -133,11 +121,7 @@ class HomeLoop:
         return running_loop() is self.loop
 
     def write(self, write: Write) -> Future[None]:
-        """Write soon.
-
-        Raises:
-            RuntimeError: The loop is closed: this code was given up.
-        """
+        """Write soon; a closed loop raises a RuntimeError: this code was given up."""
         going = self._written(write)
         try:
             future = asyncio.run_coroutine_threadsafe(going, self.loop)
@@ -149,31 +133,19 @@ class HomeLoop:
         return future
 
     def await_in_thread(self, written: Future[None]) -> None:
-        """Block this thread until something is written, unless the loop stands still.
-
-        Raises:
-            Exception: It could not be written.
-        """
+        """Block this thread until something is written, unless the loop stands still."""
         pulse = Pulse(self.loop)
         if done_in_thread(written, lambda: pulse.stands_for(MOMENT)):
             self._result_of(written)
 
     async def await_elsewhere(self, written: Future[None]) -> None:
-        """Wait on another loop until something is written, unless this one stands still.
-
-        Raises:
-            Exception: It could not be written.
-        """
+        """Wait on another loop until something is written, unless this one stands still."""
         pulse = Pulse(self.loop)
         if await done_in_loop(written, lambda: pulse.stands_for(MOMENT)):
             self._result_of(written)
 
     async def at_rest(self) -> None:
-        """Wait on the loop until all is written.
-
-        Raises:
-            Exception: Something could not be, and nobody was told.
-        """
+        """Wait on the loop until all is written."""
         while self._left:
             await asyncio.wrap_future(self._left.pop())
 
