@@ -13,11 +13,7 @@ from replan.texts.storable import storable_text
 
 
 def messages_of(given: object) -> list[BaseMessage]:
-    """Take the messages that an input processor made.
-
-    Raises:
-        TypeError: It gave nothing of the kind.
-    """
+    """Take the messages that an input processor made."""
     if isinstance(given, str):
         return [HumanMessage(given)]
     if isinstance(given, BaseMessage):
@@ -30,11 +26,7 @@ def messages_of(given: object) -> list[BaseMessage]:
 
 
 def message_of(answer: object) -> BaseMessage:
-    """Take the message out of what a runnable gave.
-
-    Raises:
-        TypeError: It gave neither a message, nor text, nor a state with messages.
-    """
+    """Take the message out of what a runnable gave."""
     if isinstance(answer, BaseMessage):
         return answer
     if isinstance(answer, str):
@@ -48,11 +40,7 @@ def message_of(answer: object) -> BaseMessage:
 
 
 def result_of(answer: object) -> SpecialistResult:
-    """Take the result out of what a function gave.
-
-    Raises:
-        TypeError: It gave neither a `SpecialistResult`, nor a message, nor text.
-    """
+    """Take the result out of what a function gave."""
     if isinstance(answer, SpecialistResult):
         return answer
     message = message_of(answer)
@@ -61,11 +49,7 @@ def result_of(answer: object) -> SpecialistResult:
 
 
 def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
-    """Take a result of a type out of what somebody gave: a value of it, or JSON in a text.
-
-    Raises:
-        MisshapenError: It is not of the type.
-    """
+    """Take a result of a type out of what somebody gave: a value of it, or JSON in a text."""
     if isinstance(answer, SpecialistResult | BaseMessage | str):
         result = result_of(answer)
         given = result.output
@@ -89,11 +73,7 @@ def _with_text(result: SpecialistResult) -> SpecialistResult:
 
 
 def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
-    """Read the reply to a specialist's prompt, with its front matter if it has one.
-
-    Raises:
-        ValueError: The reply is empty, or holds no result.
-    """
+    """Read the reply to a specialist's prompt, with its front matter if it has one."""
     text = message.text
     if not text.strip() and end.cut:
         # It was asked for twice already.

@@ -21,10 +21,8 @@ def effects_of_work(work: object) -> Effects:
 
 
 def tool_effects(tool: BaseTool | None, otherwise: Effects) -> Effects:
-    """The effects of a tool: as its metadata says, by its key, else as told.
-
-    A name that the model made up calls nothing.
-    """
+    """The effects of a tool: as its metadata says, by its key, else as told."""
+    # A name that the model made up calls nothing.
     if tool is None:
         return "pure"
     declared = (tool.metadata or {}).get("effects")
@@ -42,10 +40,7 @@ def takes_key(tool: BaseTool) -> bool:
 
 
 def with_hidden_key(tool: BaseTool) -> BaseTool:
-    """Hide the parameter for the idempotency key from the model: it is not the model's to choose.
-
-    A tool without one is given back as it is.
-    """
+    """Hide a tool's parameter for the idempotency key: it is not the model's to choose."""
     if not takes_key(tool):
         return tool
     return with_schema(tool, _without_key(tool), {**(tool.metadata or {}), _HIDDEN: True})

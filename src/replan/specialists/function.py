@@ -38,10 +38,8 @@ class FunctionSpecialist:
 
 
 async def call(function: Callable[..., Any], given: object, config: RunnableConfig) -> Any:
-    """Call a function with what it takes; one that is not async runs in a thread of its own.
-
-    A thread that hangs is abandoned: it is a daemon, so the process can end without it.
-    """
+    """Call a function with what it takes; one that is not async runs in a thread of its own."""
+    # A thread that hangs is abandoned: it is a daemon, so the process can end without it.
     ready = _with_arguments(function, given, config)
     if _is_async(function):
         return await ready()

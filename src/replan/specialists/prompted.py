@@ -30,25 +30,19 @@ SHORTER = "Write the whole result again, shorter, so that all of it fits."
 
 @dataclass(frozen=True, kw_only=True)
 class PromptedSpecialist:
-    """Has its messages answered once for a step; where it can, once more if the answer is cut off.
+    """Has its messages answered once for a step; if it can, once more where the answer is cut."""
 
-    Attributes:
-        card: What the host sees of it.
-        answer: A chat model, one with tools, a runnable, a graph or a function of messages.
-        system_prompt: In the place of the built-in prompt's first paragraph.
-        input_processor: Makes the messages, in the place of the prompt.
-        output_processor: Makes the result, in the place of reading the front matter.
-        can_answer_again: Whether a second answer does nothing that the first one did already.
-        shape: The type that its results are of, or none.
-    """
-
-    card: SpecialistCard
+    card: SpecialistCard  # what the host sees of it
+    # A chat model, one with tools, a runnable, a graph or a function of messages.
     answer: Callable[[list[BaseMessage], RunnableConfig], Awaitable[Any]]
-    system_prompt: str = ""
+    system_prompt: str = ""  # in the place of the built-in prompt's first paragraph
+    # Makes the messages, in the place of the prompt.
     input_processor: Callable[..., Any] | None = None
+    # Makes the result, in the place of reading the front matter.
     output_processor: Callable[..., Any] | None = None
+    # Whether a second answer does nothing that the first one did already.
     can_answer_again: bool = False
-    shape: Shape | None = None
+    shape: Shape | None = None  # the type that its results are of, or none
     _prompt: StepPrompt = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,11 +74,7 @@ class PromptedSpecialist:
     async def _result(
         self, message: BaseMessage, end: ReplyEnd, config: RunnableConfig
     ) -> SpecialistResult:
-        """Read the result in a message.
-
-        Raises:
-            MisshapenError: It is not of the type that it has to be of.
-        """
+        """Read the result in a message."""
         shape = self.shape
         if self.output_processor is not None:
             made = await call(self.output_processor, message, config)

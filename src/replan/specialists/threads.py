@@ -43,12 +43,10 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(task)
 
 
+# A thread takes the next work when it is done with one, so what is kept for each thread, such as a
+# connection, is kept for as many as are at work at once.
 class Threads(futures.ThreadPoolExecutor):
-    """A pool whose work can be given up: a shutdown waits for all work but this.
-
-    A thread takes the next work when it is done with one, so what is kept for each thread, such
-    as a connection, is kept for as many as are at work at once.
-    """
+    """A pool whose work can be given up: a shutdown waits for all work but this."""
 
     def __init__(self, most: int = MOST) -> None:
         # asyncio takes no other kind of executor. Nothing is submitted to this part of it.

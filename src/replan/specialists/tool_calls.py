@@ -39,32 +39,15 @@ Handler = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
 
 @dataclass(frozen=True)
 class ToolCalls:
-    """The calls of one loop.
+    """The calls of one loop."""
 
-    Attributes:
-        record: What was said and done before, and where all that is done is noted.
-        seconds: How long one call may take.
-        effects: What a second call would do, of tools that do not say it themselves.
-        approve: The names of tools that a person must approve.
-    """
-
-    record: Transcript
-    seconds: float | None
-    effects: Effects
-    approve: frozenset[str]
+    record: Transcript  # what was said and done before, and where all that is done is noted
+    seconds: float | None  # how long one call may take
+    effects: Effects  # what a second call would do, of tools that do not say it themselves
+    approve: frozenset[str]  # the names of tools that a person must approve
 
     async def make(self, request: ToolCallRequest, place: str, handler: Handler) -> ToolAnswer:
-        """Call a tool, or say what came of the call; what goes wrong is told to the model.
-
-        Args:
-            request: What the model wants to be called.
-            place: Which call of the loop it is.
-            handler: Calls the tool.
-
-        Raises:
-            Waiting: A person must say something first.
-            InDoubtError: The call was cut off, and must not be made again.
-        """
+        """Call a tool, or say what came of the call; what goes wrong is told to the model."""
         kept = await self.record.outcome(place)
         if kept is not None:
             return _restored(kept)

@@ -31,16 +31,7 @@ class ToolLoop(Chat):
         effects: Effects = "unsafe",
         approve: frozenset[str] = frozenset(),
     ) -> None:
-        """Put tools into a model's hands.
-
-        Args:
-            chat: The model.
-            toolset: The tools.
-            max_rounds: How often the model may call tools.
-            seconds: How long one tool may take; none where somebody else watches the time.
-            effects: What a second call would do, of tools that do not say it themselves.
-            approve: The names of tools that a person must approve, call by call.
-        """
+        """Put tools into a model's hands."""
         super().__init__(chat.model)
         self.chat = chat
         self.max_rounds = max_rounds
@@ -57,14 +48,8 @@ class ToolLoop(Chat):
         on_text: OnText | None = None,
         toolset: Toolset | None = None,
     ) -> AIMessage:
-        """Ask the model until it calls no tool; `on_text` gets the pieces of the answer.
-
-        What the record of this work has of it already is neither asked nor done again.
-
-        Raises:
-            ConfigurationError: The model called tools too often.
-            Exception: Whatever the model's client raises.
-        """
+        """Ask the model until it calls no tool; `on_text` gets the pieces of the answer."""
+        # What the record of this work has of it already is neither asked nor done again.
         toolset = toolset or self._toolset
         turns = _Turns(self, toolset, on_text, begun_with=len(messages))
         agent: Any = create_agent(self.model, toolset.tools, middleware=[turns])
@@ -160,10 +145,8 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
             self._on_text(text)
 
     def _with_whole_calls(self, message: AIMessage, number: int) -> AIMessage:
-        """Give every call an id of its own, and answer for those whose arguments are no JSON.
-
-        A call without its answer would make every later request of this loop a bad one.
-        """
+        """Give every call an id of its own, and answer for those whose arguments are no JSON."""
+        # A call without its answer would make every later request of this loop a bad one.
         self._seen.add(number)
         calls: list[ToolCall] = []
         for place, given in enumerate([*message.tool_calls, *message.invalid_tool_calls]):

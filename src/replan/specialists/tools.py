@@ -26,21 +26,7 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     effects: Effects = "unsafe",
     approve: Sequence[str] = (),
 ) -> Chat:
-    """Put tools into a model's hands; without tools, the model is given back as it is.
-
-    Args:
-        place: The field that the tools stand in.
-        chat: The model.
-        tools: LangChain tools, functions, names of tools that the model's provider has.
-        max_rounds: How often the model may call tools.
-        checker: Says whether a streamed reply holds a tool call.
-        seconds: How long one tool may take.
-        effects: What a second call would do, of tools that do not say it themselves.
-        approve: The names of tools that a person must approve, call by call.
-
-    Raises:
-        ConfigurationError: A tool or the model cannot be used, or LangChain is not installed.
-    """
+    """Put tools into a model's hands; without tools, the model is given back as it is."""
     if not tools:
         return chat
     if not can_call_tools(chat.model):
