@@ -95,11 +95,7 @@ def build_graph(
 
 
 def services_of(team: Team, provider: ModelProvider, journal: Journal | None = None) -> Services:
-    """Bind a team to live models, specialists, journal, clock and ids.
-
-    Raises:
-        ConfigurationError: Names the field, the value and the fix of each mistake.
-    """
+    """Bind a team to live models, specialists, journal, clock and ids."""
     host, chats = team.host, Chats(provider)
     built = chats.built(team.chat_models)
     specialists: dict[str, SpecialistPort] = {}

@@ -50,28 +50,16 @@ _BEFORE = {START, "begin"}
 
 @dataclass(frozen=True)
 class Call:
-    """What a graph is called with.
+    """What a graph is called with."""
 
-    Attributes:
-        input: A request, or what goes on with a run.
-        settings: What the run may do.
-        config: LangChain's configuration.
-        name: The name that the caller gave the run, or empty.
-    """
-
-    input: Input
+    input: Input  # a request, or what goes on with a run
     settings: RunSettings | None
     config: RunnableConfig
-    name: str = ""
+    name: str = ""  # the name that the caller gave the run, or empty
 
 
 def check_input(graph: Graph, given: Mapping[str, Any]) -> None:
-    """Refuse what no run of a graph can begin from, before anything is said or kept of it.
-
-    Raises:
-        InputError: It says nothing, or its plan names unknown specialists.
-        PlanDocumentError: Its plan has mistakes.
-    """
+    """Refuse what no run of a graph can begin from, before anything is said or kept of it."""
     _entrance(graph).check(given)
 
 
@@ -90,11 +78,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> Any:
-        """Invoke as `ainvoke` does, in a loop of its own.
-
-        Raises:
-            RuntimeError: An event loop runs already; await `ainvoke` there.
-        """
+        """Invoke as `ainvoke` does, in a loop of its own."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -103,11 +87,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         raise RuntimeError("An event loop runs already: use `await graph.ainvoke(...)` here.")
 
     def stream(self, *_: Any, **__: Any) -> Any:
-        """Say what to call: a graph that is asynchronous has no synchronous stream.
-
-        Raises:
-            TypeError: Always.
-        """
+        """Say what to call: a graph that is asynchronous has no synchronous stream."""
         raise TypeError(
             "The graph is asynchronous: use `async for part in graph.astream(...)`, or "
             "`replan.open_runtime`, whose `events` synchronous code can follow."
@@ -119,12 +99,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
-        """Stream as LangGraph does; a run's own input again goes on with that run.
-
-        Raises:
-            InputError: The input says nothing.
-            ThreadBusyError: Another run works on the thread.
-        """
+        """Stream as LangGraph does; a run's own input again goes on with that run."""
         config = config or {}
         async with alone(self, config, within=True) as owner:
             given = await _entering(self, Call(input, options.get("context"), config))
@@ -146,13 +121,8 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        """Edit the state as LangGraph does, while no run works on the thread.
-
-        A client of a server may edit some keys only.
-
-        Raises:
-            ThreadBusyError: A run works on it.
-        """
+        """Edit the state as LangGraph does, while no run works on the thread."""
+        # A client of a server may edit some keys only.
         _check_edits(self, supersteps)
         async with alone(self, config, within=True) as owner:
             with owner.at_work() if owner else nullcontext():
@@ -163,16 +133,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
 async def alone(
     graph: Graph, config: RunnableConfig, *, within: bool = False
 ) -> AsyncGenerator[Owner | None]:
-    """Hold the thread of a call, where it is kept by what can: nobody else works on it meanwhile.
-
-    Args:
-        graph: What is called.
-        config: The configuration of the call.
-        within: Whether there is nothing to do where the caller holds the thread.
-
-    Raises:
-        ThreadBusyError: Another run works on it.
-    """
+    """Hold the thread of a call, where its store can: nobody else works on it meanwhile."""
     saver = cast("Any", graph).checkpointer
     holds = getattr(saver, "holds", None)
     call = merge_configs(graph.config, config).get("configurable", {}) if holds else {}
@@ -236,11 +197,7 @@ async def _entering(graph: Graph, call: Call) -> Call:
 
 
 async def prepared(graph: Graph, call: Call) -> Call:
-    """Give the call as LangGraph takes it.
-
-    Raises:
-        InputError: It cannot be told which question an answer is for, or somebody is gone.
-    """
+    """Give the call as LangGraph takes it."""
     name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
     given = {"messages": [HumanMessage(call.input)]} if isinstance(call.input, str) else call.input
     call = replace(call, input=given, name=name)
@@ -253,11 +210,7 @@ async def prepared(graph: Graph, call: Call) -> Call:
 
 
 def _check_call(call: Call) -> None:
-    """Refuse what a store would stumble over after the run has begun.
-
-    Raises:
-        InputError: It cannot be kept; the message says what and why.
-    """
+    """Refuse what a store would stumble over after the run has begun."""
     given, ids = call.input, call.config.get("configurable", {})
     names = {"run_id": call.name or call.config.get("metadata", {}).get("run_id")}
     told = {"thread_id": ids.get("thread_id"), **names}
@@ -369,10 +322,8 @@ def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
 
 
 def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
-    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one.
-
-    Where nothing is asked, LangGraph would keep the answer for whatever is asked next, unseen.
-    """
+    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one."""
+    # Where nothing is asked, LangGraph would keep the answer for whatever is asked next, unseen.
     does_more = bool(command.update or command.goto)
     is_answer = command.resume is not None or not does_more
     if is_answer and interrupts:
@@ -381,13 +332,8 @@ def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command
 
 
 def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
-    """See that everybody is there whom the round that goes on has sent a step to.
-
-    LangGraph would leave the others out in silence, and what they finished with them.
-
-    Raises:
-        InputError: Somebody is not.
-    """
+    """See that everybody is there whom the round that goes on has sent a step to."""
+    # LangGraph would leave the others out in silence, and what they finished with them.
     state = cast("EnhancedState", snapshot.values)
     is_in_round = all(task.name.startswith(specialist_node("")) for task in snapshot.tasks)
     if state.get("is_completed") or not is_in_round:

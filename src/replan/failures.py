@@ -50,13 +50,11 @@ _DEEPEST = 10
 
 
 def can_pass(error: BaseException) -> bool:
-    """Whether trying again can help.
-
-    It can after a broken connection, a timeout, a busy or failing server, and after anything that
-    is not known; it cannot after a fault of the program or its settings, a refused request, a
-    reply without an end, a reached limit, a storage that was waited for in vain, or a signal such
-    as a cancellation or a question to the user.
-    """
+    """Whether trying again can help."""
+    # It can after a broken connection, a timeout, a busy or failing server, and after anything that
+    # is not known; it cannot after a fault of the program or its settings, a refused request, a
+    # reply without an end, a reached limit, a storage that was waited for in vain, or a signal such
+    # as a cancellation or a question to the user.
     if not isinstance(error, Exception) or _is_signal(error):
         return False
     if isinstance(error, ExceptionGroup):
@@ -70,10 +68,8 @@ def can_pass(error: BaseException) -> bool:
 
 
 def is_busy(error: BaseException) -> bool:
-    """Whether a server had no time for a call, or could not be reached: it may have a moment later.
-
-    Less than `can_pass`: of what is not known, nobody can say that waiting helps.
-    """
+    """Whether a server was too busy for a call, or not reached: it may have time a moment later."""
+    # Less than `can_pass`: of what is not known, nobody can say that waiting helps.
     if not can_pass(error):
         return False
     status = status_of(error)
@@ -107,11 +103,9 @@ def broke_off(error: BaseException) -> bool:
 
 
 def brought_nothing(error: BaseException) -> bool:
-    """Whether a model's server surely did no work that it will be paid for.
-
-    It did none if it answered with an error, or if it was never reached. Of anything else, such as
-    a connection that broke off or a time that ran out, nobody here can know.
-    """
+    """Whether a model's server surely did no work that it will be paid for."""
+    # It did none if it answered with an error, or if it was never reached. Of anything else, such
+    # as a connection that broke off or a time that ran out, nobody here can know.
     causes = list(_causes(error))
     if any(status_of(cause) is not None for cause in causes):
         return True
@@ -126,10 +120,8 @@ def brought_nothing(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Say an error in one line for people: class and message, secrets masked, not too long.
-
-    Clients wrap what happened ("Connection error."), so the first cause is told too.
-    """
+    """Say an error in one line for people: class and message, secrets masked, not too long."""
+    # Clients wrap what happened ("Connection error."), so the first cause is told too.
     text, root = _said(error), _said(_root(error))
     if root.partition(": ")[2] not in text:
         text = f"{text} (because of {root})"

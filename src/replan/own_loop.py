@@ -15,11 +15,9 @@ _left_open: list[asyncio.Runner] = []
 
 
 def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do work in a loop of its own; what ignores its cancellation is not waited for.
-
-    LangChain runs in the loop's default executor what is synchronous: functions, tools and models
-    inside of runnables. Here these threads can be given up.
-    """
+    """Do work in a loop of its own; what ignores its cancellation is not waited for."""
+    # LangChain runs in the loop's default executor what is synchronous: functions, tools and models
+    # inside of runnables. Here these threads can be given up.
     runner = asyncio.Runner()
     runner.get_loop().set_default_executor(Threads())
     try:
@@ -60,13 +58,8 @@ class Portal:
         self._loop = self._ready.result()
 
     def call(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something in the loop, and wait for what it gives; from any other thread.
-
-        Who is interrupted while it waits cancels what it waits for.
-
-        Raises:
-            RuntimeError: It was closed.
-        """
+        """Do something in the loop, and wait for what it gives; from any other thread."""
+        # Who is interrupted while it waits cancels what it waits for.
         if not self.is_open:
             raise RuntimeError("This runtime is closed: use it inside of its `with` block.")
 

@@ -17,12 +17,10 @@ from replan.state.limits import Budget, Price, RunSettings
 from replan.state.team import SpecialistCard
 
 
+# `direct` answers simple requests: it is `answering`, with the host's tools if it has some.
 @dataclass(frozen=True, kw_only=True)
 class HostModels:
-    """Who thinks, plans, judges and answers; often one and the same.
-
-    `direct` answers simple requests: it is `answering`, with the host's tools if it has some.
-    """
+    """Who thinks, plans, judges and answers; often one and the same."""
 
     thinking: Chat
     planning: Chat
@@ -33,46 +31,31 @@ class HostModels:
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """Everything from outside that a node may use; never in the state nor in a checkpoint.
-
-    Attributes:
-        models: The host's models.
-        specialists: The specialists by name.
-        prompts: The host's prompts, with the team's cards.
-        output: The type that the answer has to be of, or none.
-        journal: Where finished work is on record first.
-        settings: What a run may do, where its request does not say.
-        is_served: Whether requests come from outside of the process, and may loosen nothing.
-        open_to_clients: The settings and limits that they may loosen all the same.
-        hooks: The hooks of the callbacks.
-        workspace: The folder that specialists may use, or none.
-        folders: Where the work of a step reads and writes.
-        clock: The time, with a zone.
-        new_id: A new unique id.
-        retry_wait: Seconds before the first retry; they double from try to try.
-        prices: What models cost, by name.
-        unpriced: For each configured model without a price, the field that it stands in.
-        budgets: What a specialist may spend in one run, by its name.
-        accounts: What the runs of this process may still spend.
-    """
+    """Everything from outside that a node may use; never in the state nor in a checkpoint."""
 
     models: HostModels
     specialists: Mapping[str, SpecialistPort]
-    prompts: HostPrompts
-    journal: Journal
-    settings: RunSettings
-    output: Shape | None = None
+    prompts: HostPrompts  # the host's prompts, with the team's cards
+    journal: Journal  # where finished work is on record first
+    settings: RunSettings  # what a run may do, where its request does not say
+    output: Shape | None = None  # the type that the answer has to be of, or none
+    # Whether requests come from outside of the process, and may loosen nothing.
     is_served: bool = False
+    # The settings and limits that they may loosen all the same.
     open_to_clients: frozenset[str] = frozenset()
     hooks: Hooks = field(default_factory=Hooks)
-    workspace: Path | None = None
-    folders: Folders = HERE
-    clock: Callable[[], datetime]
-    new_id: Callable[[], str]
-    retry_wait: float = 0.5
+    workspace: Path | None = None  # the folder that specialists may use, or none
+    folders: Folders = HERE  # where the work of a step reads and writes
+    clock: Callable[[], datetime]  # the time, with a zone
+    new_id: Callable[[], str]  # a new unique id
+    retry_wait: float = 0.5  # seconds before the first retry; they double from try to try
+    # What models cost, by name.
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    # For each configured model without a price, the field that it stands in.
     unpriced: Mapping[str, str] = field(default_factory=dict[str, str])
+    # What a specialist may spend in one run, by its name.
     budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
+    # What the runs of this process may still spend.
     accounts: Accounts = field(default_factory=Accounts)
 
     @property

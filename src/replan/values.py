@@ -79,11 +79,7 @@ def texts_of(kind: type[BaseModel]) -> dict[str, str]:
 
 
 def restored(kind: type[T], stored: object) -> T:
-    """Give the value of a kind that this or another version stored.
-
-    Raises:
-        pydantic.ValidationError: It does not fit, whatever is left out of it.
-    """
+    """Give the value of a kind that this or another version stored."""
     try:
         return adapter(kind).validate_python(stored)
     except ValidationError:

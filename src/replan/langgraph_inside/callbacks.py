@@ -17,13 +17,11 @@ from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 _NOT_LISTENING = (BaseCallbackHandler, AsyncCallbackHandler, BaseTracer, AsyncBaseTracer)
 
 
+# LangChain asks where it awaits callbacks. In other code it calls them at once: what is
+# asynchronous it would run on the side there, and drop what it raises; in code that awaits, what is
+# plain could wait for nothing. Two handlers do not do, since LangChain changes their order.
 class _Callback:
-    """A callback that is a coroutine function to who asks, and a plain function to all others.
-
-    LangChain asks where it awaits callbacks. In other code it calls them at once: what is
-    asynchronous it would run on the side there, and drop what it raises; in code that awaits, what
-    is plain could wait for nothing. Two handlers do not do, since LangChain changes their order.
-    """
+    """A callback that is a coroutine function to who asks, and a plain function to all others."""
 
     __defaults__ = None
     __kwdefaults__ = None
@@ -69,10 +67,8 @@ def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
 
 
 def has_listener(config: RunnableConfig) -> bool:
-    """Whether a callback of a configuration, or of what runs right now, takes tokens.
-
-    Such are handlers of one's own that take them, LangGraph's `messages` mode, `astream_events`.
-    """
+    """Whether a callback of a configuration, or of what runs right now, takes tokens."""
+    # Such are handlers of one's own that take them, LangGraph's `messages` mode, `astream_events`.
     return any(_listens(handler) for handler in handlers_of(config))
 
 
@@ -100,12 +96,7 @@ class Told(NamedTuple):
 
 
 def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Told:
-    """Read what a callback gets when a model is about to be called.
-
-    Args:
-        serialized: What LangChain says of the model's class.
-        given: The keyword arguments of the callback.
-    """
+    """Read what a callback gets when a model is about to be called."""
     parameters: Mapping[str, Any] = given.get("invocation_params") or {}
     known: Mapping[str, Any] = given.get("metadata") or {}
     kind: Sequence[str] = (serialized or {}).get("id") or ()

@@ -16,14 +16,12 @@ NOTHING: object = LastValue[Any](object).value
 """What LangGraph keeps in a channel that was never written."""
 
 
+# A snapshot after every so many writes would make a growing value grow with its square. So the
+# writes between two snapshots grow with the value: all snapshots together are at most twice as
+# large as the last one, and a restore replays at most half of the writes. A restore also looks
+# through every checkpoint since the last snapshot, so a channel that rests gets one, too.
 class Delta(DeltaChannel[Any]):
-    """A value of which a checkpoint stores the new writes, and now and then the whole.
-
-    A snapshot after every so many writes would make a growing value grow with its square. So the
-    writes between two snapshots grow with the value: all snapshots together are at most twice as
-    large as the last one, and a restore replays at most half of the writes. A restore also looks
-    through every checkpoint since the last snapshot, so a channel that rests gets one, too.
-    """
+    """A value of which a checkpoint stores the new writes, and now and then the whole."""
 
     __slots__ = ("idle", "least")
 
@@ -60,12 +58,7 @@ class Delta(DeltaChannel[Any]):
         )
 
     def written(self, value: Any, *, is_stored: bool = False) -> Any:
-        """Take one write, as it is unless a subclass checks it.
-
-        Args:
-            value: The write.
-            is_stored: Whether a checkpoint held it, perhaps of another version.
-        """
+        """Take one write, as it is unless a subclass checks it."""
         return value
 
     def size(self) -> int:

@@ -67,12 +67,10 @@ def bounds_in(config: RunnableConfig) -> CallerBounds:
 
 
 def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
-    """The configuration for what a task runs, such as a graph of its own.
-
-    It comes to its end when the run is to stop: LangGraph would stop it at its next super-step,
-    without the grace that running steps have. LangGraph's bounds hold there as the caller gave
-    them. Nor does a context of the task's own kind bind another team's.
-    """
+    """The configuration for what a task runs, such as a graph of its own."""
+    # It comes to its end when the run is to stop: LangGraph would stop it at its next super-step,
+    # without the grace that running steps have. LangGraph's bounds hold there as the caller gave
+    # them. Nor does a context of the task's own kind bind another team's.
     given = runtime_in(config)
     if given is not None:
         is_own = isinstance(given.context, own_context)
@@ -89,11 +87,9 @@ def with_handlers(
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
 ) -> RunnableConfig:
-    """Give a node's configuration with more callbacks, tags and metadata.
-
-    LangChain's `merge_configs` fills both sides up from the surroundings first. What a node gets
-    is whole already, and there is a merge around each call of a model.
-    """
+    """Give a node's configuration with more callbacks, tags and metadata."""
+    # LangChain's `merge_configs` fills both sides up from the surroundings first. What a node gets
+    # is whole already, and there is a merge around each call of a model.
     callbacks = config.get("callbacks")
     if isinstance(callbacks, BaseCallbackManager):
         callbacks = callbacks.copy()
@@ -125,20 +121,13 @@ def without_tokens(config: RunnableConfig) -> RunnableConfig:
 
 
 def stream_is_heard(write: Callable[[Any], None], config: RunnableConfig) -> bool:
-    """Whether tokens that are written to LangGraph's stream reach somebody.
-
-    Args:
-        write: The stream writer of the node.
-        config: The configuration of the node.
-    """
+    """Whether tokens that are written to LangGraph's stream reach somebody."""
     return not (configurable(config).get(_UNHEARD) or does_nothing(write))
 
 
 def does_nothing(write: Callable[[Any], None]) -> bool:
-    """Whether this is the writer that LangGraph gives a node where nobody reads custom events.
-
-    It has no public sign, so its code is compared: an unknown writer counts as one that is read.
-    """
+    """Whether this is the writer that LangGraph gives a node where nobody reads custom events."""
+    # It has no public sign, so its code is compared: an unknown writer counts as one that is read.
     is_plain = isinstance(write, FunctionType) and write.__closure__ is None
     return is_plain and write.__code__.co_code == _nothing.__code__.co_code
 

@@ -22,11 +22,9 @@ _Counter = Callable[[list[BaseMessage]], int]
 
 
 def conversation_of(state: EnhancedState) -> list[AnyMessage]:
-    """Give the newest messages of a thread, the request last.
-
-    The system messages that it begins with are kept, as is the whole request; what a tool answered
-    is kept only together with its call.
-    """
+    """Give the newest messages of a thread, the request last."""
+    # The system messages that it begins with are kept, as is the whole request; what a tool
+    # answered is kept only together with its call.
     earlier, request = split_at_request(state.get("messages", []))
     told = _leading_instructions(earlier)
     kept = [*told, *request]

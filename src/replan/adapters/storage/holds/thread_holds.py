@@ -30,11 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class Holds(ABC):
-    """Threads that are worked on, by whatever process that has the same storage open.
-
-    Attributes:
-        where: The storage.
-    """
+    """Threads that are worked on, by whatever process that has the same storage open."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -45,12 +41,7 @@ class Holds(ABC):
 
     @asynccontextmanager
     async def holding(self, thread_id: str) -> AsyncGenerator[Owner]:
-        """Hold a thread while this lasts; a process that is killed lets go.
-
-        Raises:
-            ThreadBusyError: Another run holds it.
-            StorageError: Nobody can say.
-        """
+        """Hold a thread while this lasts; a process that is killed lets go."""
         owner, latest = Owner(self.where, thread_id), time.monotonic() + MOMENT
         try:
             # Not stopped in the middle: a lock that nobody knows of would stay.
@@ -63,11 +54,7 @@ class Holds(ABC):
             await uninterrupted(self._let_go(owner))
 
     async def is_held(self, thread_id: str) -> bool:
-        """Whether somebody works on a thread now, in whatever process.
-
-        Raises:
-            StorageError: Nobody can say.
-        """
+        """Whether somebody works on a thread now, in whatever process."""
         return thread_id in self._held or await self._is_taken(thread_id)
 
     def epoch_of(self, thread_id: str) -> int | None:
@@ -84,12 +71,7 @@ class Holds(ABC):
 
     @asynccontextmanager
     async def owning(self, thread_id: str) -> AsyncGenerator[None]:
-        """Do something as the owner of a thread: who is it already, or else who holds it for this.
-
-        Raises:
-            ThreadBusyError: Another run holds it.
-            StorageError: Nobody can say.
-        """
+        """Do something as the owner of a thread: who is it already, or who holds it for this."""
         if owner_in(self.where, thread_id) is not None:
             yield
             return

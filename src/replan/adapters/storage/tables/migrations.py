@@ -68,10 +68,8 @@ def _number_events_and_take_requests(connection: Connection) -> None:
 
 
 def _keep_texts_and_labels(connection: Connection) -> None:
-    """Make room for the long texts of events, and for what runs are found by.
-
-    An older version would leave both behind when it removes a run.
-    """
+    """Make room for the long texts of events, and for what runs are found by."""
+    # An older version would leave both behind when it removes a run.
     binary = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
     texts = (
         "replan_texts (run_id TEXT NOT NULL, ref VARCHAR(64) NOT NULL, at VARCHAR(32) NOT NULL, "
