@@ -38,7 +38,7 @@ class Wish:
     """How a run is to go on."""
 
     run: str  # the run's id, or its beginning
-    answers: Sequence[str] = ()  # answers, as the command line has them
+    answers: Sequence[str] = ()  # as the command line has them
     plan: Path | None = None  # a file with the changed plan, for a run that waits for a word on it
     limits: Limits | None = None
     # Fields of the order that are other now, such as the team file's place.

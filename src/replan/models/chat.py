@@ -202,7 +202,7 @@ class _Asked:
         self, stack: AsyncExitStack, changes: Mapping[str, Any]
     ) -> Runnable[Any, AIMessage]:
         """Ask for leave to make one call, and give the model with `changes` to its fields."""
-        # One of them says how long its reply may be.
+        # One of the changes says how long its reply may be.
         chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
         length, own = _bound_of(chat.model)
         request = Request(

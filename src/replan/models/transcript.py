@@ -28,7 +28,7 @@ class ToolRun(Value):
     attempt: int  # the attempt of the step that calls it
 
 
-# A loop finds it by a context variable.
+# A loop finds its transcript by a context variable.
 class Transcript:
     """The record of the tool loop of one step at one specialist, or of the host's answer."""
 

@@ -82,8 +82,8 @@ class Work:
 
     def __init__(self, errand: Errand, bench: Bench, log: EventLog) -> None:
         """Prepare; `done` does it."""
-        self.errand = errand  # what the run is called with
-        self.log = log  # takes its events
+        self.errand = errand
+        self.log = log
         self.has_begun = False  # whether it is in the book, and its thread is held here
         # Set once it has begun, or somebody else turns out to work on it.
         self.is_known = asyncio.Event()

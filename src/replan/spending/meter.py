@@ -33,7 +33,7 @@ from replan.state.usage import TokenCount, sum_counts
 _OVER = "the attempt that this call belongs to is over"
 
 
-# The first call that begins inside is the one; any other is a part of it.
+# The first call that begins inside takes it; any other is a part of that one.
 @dataclass
 class _Handed:
     """A permit that was taken before its call."""
@@ -46,8 +46,8 @@ class _Handed:
 _handed: ContextVar[tuple[_Handed, ...]] = ContextVar("replan_permits", default=())
 
 
-# LangChain tells of them through its handler. Leaving it as a context ends it: what is not settled
-# then stays charged in full, and a thread that was given up makes no further call.
+# LangChain tells a meter of calls through its handler. Leaving it as a context ends it: what is not
+# settled then stays charged in full, and a thread that was given up makes no further call.
 class Meter:
     """Counts and charges calls wherever they are made: awaited or not, on any loop, in threads."""
 

@@ -51,8 +51,7 @@ def most_tokens(messages: Iterable[BaseMessage], tools: Sequence[Any] = ()) -> i
 
 
 def likely_tokens(messages: Iterable[BaseMessage], tools: Sequence[Any] = ()) -> int:
-    """Give a number of tokens that a request in a usual language does not exceed."""
-    # It is no more than `most_tokens`.
+    """Give at most `most_tokens`: what a request in a usual language does not exceed."""
     most = likely = 0
     for message in messages:
         text = message.text

@@ -73,8 +73,8 @@ class OnRecord:
     """The recorded results of a run, read for the plan as it is."""
 
     rows: Mapping[str, SpecialistResult]  # all of them, by the key that they answer for
-    # Those of open steps whose inputs are known from the state or from the record, by `"<step
-    # id>/<specialist>"`.
+    # Those of open steps whose inputs are known from the state or from the record, by
+    # `"<step id>/<specialist>"`.
     known: Mapping[str, SpecialistResult] = field(default_factory=dict[str, SpecialistResult])
     # The open steps whose condition does not hold by what is known.
     left_out: frozenset[int] = frozenset()
