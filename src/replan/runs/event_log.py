@@ -114,7 +114,8 @@ class EventLog:
         Raises:
             StorageError: It cannot be written.
         """
-        while not self._is_over:
+        # More may have come while a batch was on its way.
+        while self._left or not self._is_over:
             await self._news.wait()
             await self.flush()
         self._is_told = True
