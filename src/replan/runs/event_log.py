@@ -102,7 +102,8 @@ class EventLog:
 
     async def write(self) -> None:
         """Write whatever comes, until `end`."""
-        while not self._is_over:
+        # More may have come while a batch was on its way.
+        while self._left or not self._is_over:
             await self._news.wait()
             await self.flush()
         self._is_told = True

@@ -215,3 +215,29 @@ async def test_what_a_storage_did_not_take_is_an_error_and_stays_to_be_written()
     book.error = None
     await log.flush()
     assert [event.request for event in heard] == ["x"]
+
+
+class SlowBook(Book):
+    """Takes events as soon as it is let."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_let = asyncio.Event()
+
+    async def add_events(self, run_id, events, texts=()):
+        self.came.set()
+        await self.is_let.wait()
+        return await super().add_events(run_id, events, texts)
+
+
+async def test_what_comes_last_is_written_though_a_batch_is_on_its_way():
+    book = SlowBook()
+    log = log_of(book)
+    writing = asyncio.ensure_future(log.write())
+    log.take(RunStarted(**NAMES, request="x"))
+    await book.came.wait()
+    log.take(TaskCompleted(**NAMES, outcome="failed", answer=AIMessage("No."), usage=Usage()))
+    log.end()
+    book.is_let.set()
+    await writing
+    assert [types for _, types in book.taken] == [["run_started"], ["task_completed"]]
