@@ -153,7 +153,11 @@ def _untouched(path: Path) -> str:
     # Whoever has it open keeps a log beside it. If there is none, nobody writes, and nobody can
     # begin to while we hold the lock.
     log = Path(f"{path}-wal")
-    return "?mode=ro" if log.exists() and log.stat().st_size else "?immutable=1"
+    try:
+        has_log = log.stat().st_size > 0
+    except FileNotFoundError:  # at once, for who closes the file last removes its log
+        has_log = False
+    return "?mode=ro" if has_log else "?immutable=1"
 
 
 def _opened(path: Path, how: str) -> sqlite3.Connection:
