@@ -11,6 +11,7 @@ from replan.events.types import (
     PlanDoubtful,
     PlanUpdated,
     ReplyUnreadable,
+    RunCorrected,
     StepsReopened,
     StepsRouted,
     ThinkingCompleted,
@@ -32,6 +33,8 @@ def notice(event: Event) -> str:
             return f"plan revised (version {event.plan.version}, by {event.by})"
         case StepsReopened(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
+        case RunCorrected():
+            return _corrected(event)
         case InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
@@ -48,6 +51,13 @@ def tracing_notice(environment: Mapping[str, str]) -> str:
         f"tracing is on ({names[0]}): prompts, results and answers go to "
         f"{one_line(without_secrets(where))}; {names[0]}=false turns it off"
     )
+
+
+def _corrected(event: RunCorrected) -> str:
+    how = "is done again" if event.action == "retry" else "is left out"
+    by = f", by {one_line(event.by)}" if event.by else ""
+    origin = f"goes on from run {event.origin[:8]}: " if event.origin else ""
+    return f"{origin}step {event.step_id} {how}{by}"
 
 
 def _trouble(event: Event) -> str:
