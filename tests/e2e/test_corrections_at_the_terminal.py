@@ -183,5 +183,3 @@ def test_a_run_that_another_process_works_on_is_left_alone(shop):
         assert busy.exit_code == 2
         assert "Another process works on run" in busy.stderr
     assert run.end() == 0
-
-

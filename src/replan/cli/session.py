@@ -23,7 +23,7 @@ from replan.cli.views.teller import Teller, rest_line, seconds
 from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
 from replan.plan.model import StepStatus
-from replan.runs.asks import Ask, ask_of
+from replan.runs.asks import PLAN, Ask, ask_of
 from replan.runs.result import RunResult
 from replan.runs.service import Run, Runtime
 from replan.runs.stopping import put_an_end_to
@@ -149,10 +149,11 @@ class Session:
         desk = Desk(Keyboard(site.input.fileno()), site.output, site.environment, editing)
         return Interview(desk, give=self._answer, talking=self._talk)
 
-    def _talk(self, is_talking: bool) -> None:
+    def _talk(self, ask: Ask | None) -> None:
         """Hold back what happens while somebody is asked, then tell it."""
-        if is_talking:
-            self._teller.pause()
+        if ask is not None:
+            # A plan that is asked about is shown by the question.
+            self._teller.pause(shows_plan=ask.kind != PLAN)
             return
         told, self._held_back = self._held_back, []
         for event, course in told:

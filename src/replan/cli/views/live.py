@@ -20,6 +20,8 @@ from replan.plan.model import StepStatus
 from replan.state.results import Artifact
 
 _PER_SECOND = 8
+_ROOM_TO_ASK = 6
+"""Lines of the terminal that a plan leaves to the question below it."""
 
 
 class LiveTeller:
@@ -71,12 +73,16 @@ class LiveTeller:
         """Print a line above the plan."""
         self._print(list(wrapped(line, self._width)), "dim")
 
-    def pause(self) -> None:
-        """Take the plan off the terminal."""
+    def pause(self, *, shows_plan: bool = False) -> None:
+        """Stop drawing; the plan as it is now stands above what comes."""
         if self._live.is_started:
             self._live.stop()
             # One that was stopped would wipe as many lines as it had drawn when it starts again.
             self._live = self._new_live()
+        if shows_plan and self._course.rows:
+            height = max(1, self._console.height - _ROOM_TO_ASK)
+            for line in frame(self._course, replace(self._window, height=height), self._clock()):
+                self._console.print(line, soft_wrap=True)
 
     def proceed(self) -> None:
         """Bring the plan back."""
