@@ -77,7 +77,7 @@ async def _carried_on(wish: Wish, site: Site) -> int:
             _check_team(view.state, runtime.graph)
             made = [artifact for result in view.results for artifact in result.artifacts]
             session = introduced(made, is_known=True)
-            session.recall(past_events(view.state, view.results))
+            session.recall(past_events(view.state, view.results), view.state.get("warnings", []))
             begun = _gone_on(runtime, view, order, wish, answers, session)
             left = [ask for ask in view.waiting if ask.key not in answers]
             if correction is not None:

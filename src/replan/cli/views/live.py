@@ -12,8 +12,9 @@ from rich.text import Text
 from replan.cli.views.cells import wrapped
 from replan.cli.views.course import Course, Row
 from replan.cli.views.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.cli.views.notices import notice, verbose_notice
+from replan.cli.views.notices import notice, told_at_once, verbose_notice
 from replan.cli.views.rendered import columns_of, console_on, print_markdown
+from replan.cli.views.sayings import Sayings
 from replan.cli.views.summary import account, files, warnings
 from replan.events.types import Event, SpecialistCompleted, TaskCompleted
 from replan.plan.model import StepStatus
@@ -42,6 +43,8 @@ class LiveTeller:
         self._clock = clock
         self._verbose = verbose
         self._course = Course(started=clock())
+        self._sayings = Sayings()
+        self._told: set[str] = set()
         self._artifacts = {each.path: each for each in made}
         self._console = console_on(output)
         self._live = self._new_live()
@@ -59,8 +62,10 @@ class LiveTeller:
         if isinstance(event, SpecialistCompleted):
             self._artifacts |= {each.path: each for each in event.result.artifacts}
         self.follow(course)
-        line = notice(event) or (verbose_notice(event) if self._verbose else "")
-        if line:
+        self._told |= told_at_once(event)
+        said = self._sayings.after(event) if self._verbose else []
+        told = notice(event) or (verbose_notice(event) if self._verbose else "")
+        for line in (*said, *([told] if told else [])):
             self._print(list(wrapped(line, self._width)), "dim")
 
     def follow(self, course: Course) -> None:
@@ -113,7 +118,7 @@ class LiveTeller:
         self._show(self._course)
         seconds = self._clock() - self._course.started
         self._output.write(f"\n{files(self._artifacts.values(), self._workspace)}")
-        for line in warnings(event):
+        for line in warnings(event, self._told):
             self._print(list(wrapped(line, self._width)))
         self._print(list(wrapped(account(event, seconds).rstrip("\n"), self._width)))
         self._output.flush()

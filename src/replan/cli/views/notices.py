@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
+from replan.cli.views.calls import call_line
 from replan.cli.views.cells import one_line
 from replan.events.types import (
+    CallEvent,
     Event,
     FeedbackGenerated,
     InputRequested,
@@ -16,6 +18,7 @@ from replan.events.types import (
     StepsRouted,
     ThinkingCompleted,
 )
+from replan.events.warnings import warnings_in
 from replan.secrets.masking import without_secrets
 
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2")
@@ -86,5 +89,12 @@ def verbose_notice(event: Event) -> str:
             return f"judged {thinking.complexity}{reason}"
         case FeedbackGenerated(feedback=said) if said.feedback:
             return f"feedback: {one_line(said.feedback)}"
+        case CallEvent():
+            return call_line(event)
         case _:
             return ""
+
+
+def told_at_once(event: Event) -> set[str]:
+    """The warnings that the line of an event has told, word by word."""
+    return {*warnings_in(event)} if isinstance(event, PlanDoubtful) else set()
