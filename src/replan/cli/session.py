@@ -17,7 +17,7 @@ from replan.cli.kept.signature import own_name
 from replan.cli.process import CODES, INCOMPLETE
 from replan.cli.site import Site
 from replan.cli.views.cells import counted, harmless
-from replan.cli.views.course import Course, after
+from replan.cli.views.course import Course, after, answered
 from replan.cli.views.notices import told_at_once
 from replan.cli.views.open_asks import waiting_lines
 from replan.cli.views.teller import Teller, rest_line, seconds
@@ -107,6 +107,7 @@ class Session:
     async def _answer(self, ask: Ask, answer: JsonValue) -> None:
         """Give an answer to the run, which goes on with it if it rests."""
         given = {ask.key: ask.bound(answer)}
+        self._course = answered(self._course, ask.key)
         self._answered = await self._runtime.answer(
             self._run_id, given, by=own_name(), **self.following
         )
