@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from itertools import count
 
 import pytest
@@ -183,3 +184,22 @@ def test_a_run_that_another_process_works_on_is_left_alone(shop):
         assert busy.exit_code == 2
         assert "Another process works on run" in busy.stderr
     assert run.end() == 0
+
+
+def test_what_is_typed_after_ctrl_c_answers_no_question(shop):
+    gate = shop.folder / "gate-1"
+    os.mkfifo(gate)
+    (shop.folder / "plan.md").write_text(f"{PLAN}- [ ] 5. Paint @asker\n")
+    plan, team = shop.folder / "plan.md", shop.folder / "team.yaml"
+    run = shop.start("run", plan, "--team", team, kind=Terminal)
+    run.wait_for("answer (Ctrl-D")
+    # The plan stands above the question.
+    shown = run.text[: run.text.index("step 5 asker asks")]
+    assert "3 Open again  waits for 2" in shown.replace("·", "")
+    with gate.open("w"):
+        os.kill(run.process.pid, signal.SIGINT)
+        run.wait_for("stopping: running steps")
+        run.type("replan skip last 4\n")
+    assert run.end() == 130
+    shown = json.loads(shop.do("show", "last", "--json").stdout)
+    assert [question["key"] for question in shown["questions"]] == ["5/asker/1"]

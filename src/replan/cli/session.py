@@ -118,6 +118,10 @@ class Session:
         if self._is_at_rest:
             going.cancel()
             return
+        if self._interview is not None:
+            # What is typed now is not meant for a question.
+            interview, self._interview = self._interview, None
+            await interview.close()
         self._teller.remark(
             f"stopping: running steps have {self._site.grace:g} s to end; "
             "press Ctrl-C again to stop at once"
