@@ -169,7 +169,7 @@ class Session:
         told, self._held_back = self._held_back, []
         for event, course in told:
             self._tell(event, course)
-        self._teller.proceed()
+        self._teller.proceed(self._course)
 
     async def _closed(self, *tasks: "asyncio.Future[None]") -> None:
         """Leave nothing running, nothing unsaid, and what is known on disk."""
