@@ -95,7 +95,7 @@ class Meter:
             calls = list(self._calls.values())
             self._calls.clear()
             for permit in calls:
-                self._used.append(TokenCount(cost=permit.reservation.amount.cost))
+                self._used.append(_priced(permit, TokenCount(), permit.reservation.amount.cost))
         self._line.close(RuntimeError(_OVER))
         for permit in calls:
             self._account.give_up(permit)
@@ -250,7 +250,7 @@ class Meter:
             # Whoever ended it meanwhile has counted it.
             if self._calls.pop(call, None) is not None:
                 self._line.is_own = bool(self._calls)
-                self._used.append(reported.replace(cost=spent.cost))
+                self._used.append(_priced(permit, reported, spent.cost))
         self._tell_end(permit, came, reported, spent.cost)
         counted = (reported.input_tokens, reported.output_tokens)
         return spent, counted if any(counted) else None
@@ -272,7 +272,7 @@ class Meter:
 
     def _ask(self, request: Request, loop: AbstractEventLoop | None) -> Ask:
         is_money_bound = any(scope.budget.max_cost is not None for scope in self.scopes)
-        price = price_of(request.names, self._prices) if self._prices or is_money_bound else None
+        price = price_of(request.names, self._prices)
         if price is None and is_money_bound:
             raise UnpricedModelError("prices", request.model)
         most = most_tokens(request.messages, request.tools)
@@ -290,3 +290,10 @@ class Meter:
             part_of=frozenset(handed.permit.reservation.id for handed in _handed.get()),
             loop=loop,
         )
+
+
+def _priced(permit: Permit, reported: TokenCount, cost: float) -> TokenCount:
+    """What a call used, with its cost or that nobody knows it."""
+    if permit.ask.price is None:
+        return reported.replace(unpriced_calls=1)
+    return reported.replace(known_cost=cost)
