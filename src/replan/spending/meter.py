@@ -12,11 +12,13 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.events.calls import Calls
+from replan.events.met_tools import MetTools
 from replan.ports.allowance import Request
 from replan.ports.journal import Spending
 from replan.spending.account import Account
@@ -68,8 +70,8 @@ class Meter:
         self._refused: LimitReachedError | None = None
         self.scopes = scopes  # what calls are charged to
         self.clocks = account.clocks  # how long they were at work
-        # What stands among the callbacks of a configuration.
         self.handler = MetCalls(self, on_token)
+        self._tools = None if calls is None else MetTools(calls)
         self._account = account
         self._new_id = new_id
         self._prices = prices or {}
@@ -101,7 +103,14 @@ class Meter:
             self._account.give_up(permit)
             cost = permit.reservation.amount.cost
             self._tell_end(permit, error or RuntimeError(_OVER), TokenCount(), cost)
+        if self._tools is not None:
+            self._tools.close()
         await self._home.at_rest()
+
+    @property
+    def handlers(self) -> Sequence[BaseCallbackHandler]:
+        """What stands among the callbacks of a configuration, for models and for tools."""
+        return [self.handler] if self._tools is None else [self.handler, self._tools]
 
     @property
     def count(self) -> TokenCount:
