@@ -27,7 +27,7 @@ from replan.spending.deadline import Stopwatch
 from replan.spending.fitting import Ask, Permit
 from replan.spending.met_calls import MetCalls
 from replan.spending.request_size import likely_tokens, most_tokens
-from replan.spending.scopes import Scope, price_of
+from replan.spending.scopes import Scope, known_price
 from replan.spending.waiting import HomeLoop, Line
 from replan.state.limits import Price
 from replan.state.usage import TokenCount, sum_counts
@@ -281,7 +281,7 @@ class Meter:
 
     def _ask(self, request: Request, loop: AbstractEventLoop | None) -> Ask:
         is_money_bound = any(scope.budget.max_cost is not None for scope in self.scopes)
-        price = price_of(request.names, self._prices)
+        price = known_price(request.names, self._prices)
         if price is None and is_money_bound:
             raise UnpricedModelError("prices", request.model)
         most = most_tokens(request.messages, request.tools)
