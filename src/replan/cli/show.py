@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from replan.ports.run_book import LoggedEvent
     from replan.runs.looking import RunView
     from replan.state.results import Artifact
+    from replan.state.usage import TokenCount
 
 _TYPE_WIDTH = 21
 
@@ -232,15 +233,18 @@ def _usage_lines(whole: _Whole) -> list[str]:
 
     usage, lines = whole.run.state.get("usage", Usage()), list[str]()
     if usage.calls:
-        lines.append(_used("in all", usage.calls, usage.total_tokens, usage.cost))
-        lines += [_used(name, p.calls, p.total_tokens, p.cost) for name, p in usage.by.items()]
+        lines = [_used(name, each) for name, each in {"in all": usage, **usage.by}.items()]
     charged = whole.spent.get("run", Spending())
     if charged.calls > usage.calls:
         # The state knows of a round when it is over; what was cut off is charged in full.
-        lines.append(_used("charged to its limits", charged.calls, charged.tokens, charged.cost))
+        cost = f", {charged.cost:g} of money" if charged.cost else ""
+        told = f"{counted(charged.calls, 'model call')}, {counted(charged.tokens, 'token')}{cost}"
+        lines.append(f"charged to its limits: {told}")
     return lines
 
 
-def _used(name: str, calls: int, tokens: int, cost: float) -> str:
-    money = f", {cost:g} of money" if cost else ""
-    return f"{name}: {counted(calls, 'model call')}, {counted(tokens, 'token')}{money}"
+def _used(name: str, used: TokenCount) -> str:
+    from replan.cli.views.summary import money
+
+    tokens = counted(used.total_tokens, "token")
+    return f"{name}: {counted(used.calls, 'model call')}, {tokens}{money(used)}"
