@@ -81,8 +81,9 @@ def host_graph(services: Services) -> HostGraph:
     graph.add_node("plan_update", bound(plan_update))
     graph.add_node("final_answer", bound(final_answer))
     _add_edges(graph, list(specialists.values()))
-    # Only here it is known whom a plan that a person edits may name.
-    graph.channels["current_plan"] = EditablePlan.of("current_plan", services.team)
+    # Only here it is known whom a plan that a person edits may name, and what effects they have.
+    cards = [services.specialists[card.name].card for card in services.team]
+    graph.channels["current_plan"] = EditablePlan.of("current_plan", cards)
     for key, text in texts_of(EnhancedState).items():
         cast("Any", graph.channels[key]).text = text
     return graph
