@@ -42,11 +42,13 @@ class Calls:
     about: Mapping[str, object]  # the fields of the events that say who calls
     _began: dict[str, float] = field(default_factory=dict[str, float], init=False)
 
-    def called(self, call: str, model: str, messages: Sequence[BaseMessage]) -> None:
+    def called(
+        self, call: str, model: str, messages: Sequence[BaseMessage], provider: str = ""
+    ) -> None:
         """A model is called."""
         self._began[call] = time.monotonic()
-        prompt = tuple(map(said, messages)) if self.emitter.keeps_prompts else ()
-        self._tell(ModelCalled, call=call, model=model, prompt=prompt)
+        prompt = tuple(map(said, messages)) if self.emitter.tells_texts else ()
+        self._tell(ModelCalled, call=call, model=model, provider=provider, prompt=prompt)
 
     def answered(
         self,
@@ -68,7 +70,7 @@ class Calls:
             cost=cost,
             seconds=self._seconds(call),
             error=describe(came) if failed else "",
-            reply=None if failed or not self.emitter.keeps_prompts else _reply_in(came),
+            reply=None if failed or not self.emitter.tells_texts else _reply_in(came),
         )
 
     @contextmanager
