@@ -102,7 +102,7 @@ def _tracing(traces: Traces) -> Tracing:
     try:
         from replan.traces.tracing import tracing_of  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise not_installed("traces") from error
+        raise not_installed(traces) from error
     return tracing_of(traces)
 
 

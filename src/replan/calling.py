@@ -163,8 +163,9 @@ async def alone(
 async def _traced(graph: Graph, call: Call) -> Trace | None:
     """What hears of a call, if its team is traced, or the one that it is made in."""
     around = trace_at_work.get()
-    own: Tracing | None = _entrance(graph).tracing
-    tracing = own or (around and around.tracing)
+    tracing: Tracing | None = _entrance(graph).tracing
+    if tracing is None and around is not None:
+        tracing = around.tracing
     if tracing is None:
         return None
     thread = call.config.get("configurable", {}).get("thread_id")

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -39,31 +40,38 @@ _TALKATIVE = (
     OTLPMetricExporter.__module__,
     "opentelemetry.sdk._shared_internal",
 )
-_kept_back: ContextVar[list[str] | None] = ContextVar("replan_otlp_lines", default=None)
+Hears = Callable[[str], None]
+"""Hears a line that is kept back from the log."""
+
+_hears: ContextVar[Hears | None] = ContextVar("replan_otlp_lines", default=None)
 
 
 def _is_told(record: logging.LogRecord) -> bool:
-    """Whether a line of OpenTelemetry is logged; one that is kept back is the reason of ours."""
-    lines = _kept_back.get()
-    if lines is not None:
-        lines.append(record.getMessage())
-    return lines is None
+    """Whether a line of OpenTelemetry is logged, and not kept back."""
+    hears = _hears.get()
+    if hears is not None:
+        hears(record.getMessage())
+    return hears is None
 
 
 @contextmanager
-def _keeping_back() -> Generator[list[str]]:
-    lines = list[str]()
-    token = _kept_back.set(lines)
+def _heard_by(hears: Hears) -> Generator[None]:
+    token = _hears.set(hears)
     try:
-        yield lines
+        yield
     finally:
-        _kept_back.reset(token)
+        _hears.reset(token)
+
+
+def _nobody(_: str) -> None:
+    """What is known already need not be heard."""
 
 
 class Receiver:
     """Where spans and metrics are sent; that it is away is told once, until it is back."""
 
     def __init__(self, where: str) -> None:
+        self.news = threading.Event()  # something is not received, or all is sent
         self._where = where
         self._away = set[str]()
 
@@ -73,17 +81,15 @@ class Receiver:
         return "spans" in self._away
 
     def gets(self, what: str, send: Callable[[], Any], good: object) -> Any:
-        """Send something, and tell if it is not received."""
-        with _keeping_back() as lines:
+        """Send something, and tell as soon as it is not received."""
+        result = None
+        with _heard_by(partial(self.misses, what)):
             try:
                 result = send()
             except Exception as error:  # noqa: BLE001 - whatever it is, it concerns no run
-                lines.append(describe(error))
-                result = None
+                self.misses(what, describe(error))
         if result is good:
             self._away.discard(what)
-        else:
-            self.misses(what, lines[-1] if lines else "")
         return result
 
     def misses(self, what: str, reason: str) -> None:
@@ -93,6 +99,7 @@ class Receiver:
         if not is_known:
             about = {"what": what, "receiver": self._where, "reason": without_secrets(reason)}
             _log.warning("traces are not received", extra=about)
+        self.news.set()
 
 
 class _Spans(OTLPSpanExporter):
@@ -128,7 +135,7 @@ class _Batches(BatchSpanProcessor):
         if not self._receiver.is_away:
             super().on_end(span)
             return
-        with _keeping_back():
+        with _heard_by(_nobody):
             super().on_end(span)
 
 
@@ -142,31 +149,30 @@ def sending(where: str) -> Generator[tuple[TracerProvider, MeterProvider]]:
         traced.add_span_processor(_Batches(spans, receiver))
     readers = [PeriodicExportingMetricReader(metrics)] if _is_sent("OTEL_METRICS_EXPORTER") else []
     metered = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
-    loggers = [logging.getLogger(name) for name in _TALKATIVE]
-    for each in loggers:
-        each.addFilter(_is_told)
+    for name in _TALKATIVE:
+        logging.getLogger(name).addFilter(_is_told)
     try:
         yield traced, metered
     finally:
-        if not _is_done_in_time(lambda: (traced.shutdown(), metered.shutdown())):
+        receiver.news.clear()
+        _begun(traced.shutdown, metered.shutdown, receiver.news.set)
+        if not receiver.news.wait(LAST_SECONDS):
             receiver.misses("spans", f"not all was sent within {LAST_SECONDS:g} s")
-            with _keeping_back():
-                # They wait to try again no longer.
-                spans.shutdown()
-                metrics.shutdown()
-        for each in loggers:
-            each.removeFilter(_is_told)
+        with _heard_by(_nobody):
+            # Who waits to try again waits no longer.
+            spans.shutdown()
+            metrics.shutdown()
 
 
-def _is_done_in_time(work: Callable[[], object]) -> bool:
+def _begun(*works: Callable[[], object]) -> None:
+    """Do one after the other in a thread that nobody has to wait for."""
+
     def done() -> None:
-        with _keeping_back():
-            work()
+        with _heard_by(_nobody):
+            for work in works:
+                work()
 
-    thread = threading.Thread(target=done, name="replan-traces", daemon=True)
-    thread.start()
-    thread.join(LAST_SECONDS)
-    return not thread.is_alive()
+    threading.Thread(target=done, name="replan-traces", daemon=True).start()
 
 
 def _resource() -> Resource:
