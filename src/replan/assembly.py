@@ -21,6 +21,7 @@ from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.calling import TeamGraph
 from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
+from replan.events.trace import Tracing
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
@@ -41,6 +42,8 @@ from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
 from replan.team.team import Team
+from replan.traces.option import Traces
+from replan.traces.otlp import not_installed
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -88,10 +91,19 @@ def build_graph(
         clock=services.clock,
         editable=EDITABLE | opened if served else None,
         shapes=services.shapes,
+        tracing=team.traces and _tracing(team.traces),
     )
     compiled.channels[START] = entrance
     entrance.key = START
     return compiled
+
+
+def _tracing(traces: Traces) -> Tracing:
+    try:
+        from replan.traces.tracing import tracing_of  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise not_installed(traces) from error
+    return tracing_of(traces)
 
 
 def services_of(team: Team, provider: ModelProvider, journal: Journal | None = None) -> Services:

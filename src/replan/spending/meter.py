@@ -239,7 +239,8 @@ class Meter:
                 self._made += 1
             is_made = not self._is_over
         if is_made and self.calls is not None:
-            self.calls.called(permit.ask.id, permit.ask.model, request().messages)
+            asked = request()
+            self.calls.called(permit.ask.id, permit.ask.model, asked.messages, asked.provider)
         return is_made
 
     def _check_time(self) -> None:
