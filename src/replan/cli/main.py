@@ -9,6 +9,7 @@ import typer
 
 from replan.cli.check import check
 from replan.cli.completion import completion
+from replan.cli.export import export
 from replan.cli.graph import graph
 from replan.cli.init import init
 from replan.cli.process import leave
@@ -30,7 +31,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=RunCommand)(run)
-for _command in (resume, retry, skip, stop, runs, show, rm, check, graph, init, schema, completion):
+_runs = (resume, retry, skip, stop, runs, show, export, rm)
+for _command in (*_runs, check, graph, init, schema, completion):
     app.command()(_command)
 
 

@@ -181,12 +181,14 @@ class ApprovalRequested(BaseEvent):
 class ModelCalled(CallEvent):
     """A model is called; each retry is a call of its own.
 
-    `prompt` is what it is sent. It is no part of the event as JSON: what is kept of it is read by
-    reference. It is empty where prompts are not kept.
+    `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
+    is sent. It is no part of the event as JSON: what is kept of it is read by reference. It is
+    empty where prompts are not kept, or nobody hears them.
     """
 
     type: Literal["model_called"] = "model_called"
     model: str
+    provider: str = ""
     prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
 
 

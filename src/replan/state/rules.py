@@ -104,7 +104,7 @@ def spent_limit(state: EnhancedState) -> str:
         "max_model_calls": usage.calls >= limits.max_model_calls - 1,
         "max_tokens": _is_spent(usage.total_tokens, limits.max_tokens, limits.kept.tokens),
         # What of it is kept depends on prices; a call for which there is no room is refused.
-        "max_cost": _is_spent(usage.cost, limits.max_cost, 0.0),
+        "max_cost": _is_spent(usage.known_cost, limits.max_cost, 0.0),
     }
     return next((name for name, is_spent in spent.items() if is_spent), "")
 

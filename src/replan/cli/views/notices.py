@@ -21,9 +21,16 @@ from replan.events.types import (
 from replan.events.warnings import warnings_in
 from replan.secrets.masking import without_secrets
 
-_TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2")
+# In the order in which LangSmith asks them; the first one that says something decides.
+_TRACING = (
+    "LANGSMITH_TRACING_V2",
+    "LANGCHAIN_TRACING_V2",
+    "LANGSMITH_TRACING",
+    "LANGCHAIN_TRACING",
+)
 _ON = "true"
 _ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_REPLICAS = ("LANGSMITH_RUNS_ENDPOINTS", "LANGCHAIN_RUNS_ENDPOINTS")
 _LANGSMITH = "https://api.smith.langchain.com"
 
 
@@ -46,13 +53,23 @@ def notice(event: Event) -> str:
 
 def tracing_notice(environment: Mapping[str, str]) -> str:
     """The line that says that another service gets all texts of a run, or an empty text."""
-    names = [name for name in _TRACING if environment.get(name, "").casefold() == _ON]
-    if not names:
+    name = next((name for name in _TRACING if environment.get(name, "").strip()), "")
+    if environment.get(name, "").strip().casefold() != _ON:
         return ""
     where = next(filter(None, map(environment.get, _ENDPOINTS)), _LANGSMITH)
+    replicas = [f"all of {name}" for name in _REPLICAS if environment.get(name)]
     return (
-        f"tracing is on ({names[0]}): prompts, results and answers go to "
-        f"{one_line(without_secrets(where))}; {names[0]}=false turns it off"
+        f"tracing is on ({name}): prompts, results and answers go to "
+        f"{next(iter(replicas), one_line(without_secrets(where)))}; {name}=false turns it off"
+    )
+
+
+def traces_notice(where: str, *, content: bool) -> str:
+    """The line that says where OpenTelemetry's traces of a run go."""
+    said = "with" if content else "without"
+    return (
+        f"traces go to {one_line(where)}, {said} prompts, results and answers; "
+        "OTEL_SDK_DISABLED=true turns them off"
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from replan.cli.views.cells import counted, one_line
 from replan.events.types import TaskCompleted
 from replan.state.results import Artifact
+from replan.state.usage import TokenCount
 
 
 def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
@@ -24,8 +25,18 @@ def account(event: TaskCompleted, seconds: float) -> str:
     usage = event.usage
     return (
         f"{event.outcome}: {counted(usage.calls, 'model call')}, "
-        f"{counted(usage.total_tokens, 'token')}, {seconds:.1f} s\n"
+        f"{counted(usage.total_tokens, 'token')}{money(usage)}, {seconds:.1f} s\n"
     )
+
+
+def money(used: TokenCount) -> str:
+    """What calls cost, behind a comma; nothing where none of them has a price."""
+    if not used.known_cost:
+        return ""
+    if used.cost is None:
+        unpriced = counted(used.unpriced_calls, "call")
+        return f", at least {used.known_cost:g} of money ({unpriced} without a price)"
+    return f", {used.cost:g} of money"
 
 
 def _place(artifact: Artifact, workspace: Path) -> str:
