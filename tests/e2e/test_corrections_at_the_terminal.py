@@ -160,6 +160,10 @@ def test_a_step_is_left_out_and_the_answer_says_so(shop):
     assert skipped.exit_code == 0, skipped.stderr
     assert "step 2 is left out, by " in skipped.stdout
     assert "**Not done:**\n\n- 2. Print the labels: Skipped by " in skipped.stdout
+    new, old = shop.runs()
+    assert new["origin"] == old["run_id"]
+    shown = shop.do("show", "last").stdout
+    assert f"goes on from run {old['run_id'][:8]}: step 2 is left out, by " in shown
     assert sorted(shop.effects) == [1, 2, 3, 4]
 
 
@@ -168,7 +172,6 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(shop):
     for words, problem in (
         (("retry", "last", 9), "This run has no step 9. Its steps: 1, 2, 3, 4."),
         (("skip", "last", 2), "Step 2 is completed, so there is nothing to skip."),
-        (("retry", "nowhere", 1), "There is no run 'nowhere'. `replan runs` lists them."),
     ):
         done = shop.do(*words)
         assert (done.exit_code, done.stderr) == (2, f"replan: {problem}\n")

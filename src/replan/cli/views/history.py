@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from replan.cli.views.cells import counted, one_line
 from replan.cli.views.frame import seconds
+from replan.cli.views.notices import corrected
 from replan.errors import InputError
 from replan.ports.run_book import Request
 from replan.runs.event_log import RunEvent
@@ -131,6 +132,7 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "limit_reached": lambda said: (
         f"limit reached: {said['limit']}={said['value']:g} ({one_line(said['scope'])})"
     ),
+    "run_corrected": lambda said: corrected(**said),
     "run_stopped": _stopped,
     "task_completed": lambda said: f"over: {said['outcome']}",
     "tool_completed": _approved,

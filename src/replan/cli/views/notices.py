@@ -44,7 +44,7 @@ def notice(event: Event) -> str:
         case StepsReopened(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
         case RunCorrected():
-            return _corrected(event)
+            return corrected(event.action, event.step_id, event.by, event.origin)
         case InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
@@ -73,11 +73,12 @@ def traces_notice(where: str, *, content: bool) -> str:
     )
 
 
-def _corrected(event: RunCorrected) -> str:
-    how = "is done again" if event.action == "retry" else "is left out"
-    by = f", by {one_line(event.by)}" if event.by else ""
-    origin = f"goes on from run {event.origin[:8]}: " if event.origin else ""
-    return f"{origin}step {event.step_id} {how}{by}"
+def corrected(action: str, step_id: int, by: str, origin: str) -> str:
+    """The line of a person's word on a step."""
+    how = "is done again" if action == "retry" else "is left out"
+    who = f", by {one_line(by)}" if by else ""
+    before = f"goes on from run {one_line(origin[:8])}: " if origin else ""
+    return f"{before}step {step_id} {how}{who}"
 
 
 def _trouble(event: Event) -> str:
