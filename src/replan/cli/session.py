@@ -21,7 +21,13 @@ from replan.cli.views.course import Course, after
 from replan.cli.views.open_asks import waiting_lines
 from replan.cli.views.teller import Teller, rest_line, seconds
 from replan.errors import ReplanError
-from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
+from replan.events.types import (
+    BaseEvent,
+    Event,
+    InputRequested,
+    SpecialistCompleted,
+    StepEvent,
+)
 from replan.plan.model import StepStatus
 from replan.runs.asks import Ask, ask_of
 from replan.runs.result import RunResult
@@ -206,8 +212,8 @@ def _log(event: BaseEvent) -> None:
     for name in ("outcome", "limit", "error"):
         if hasattr(event, name):
             fields[name] = getattr(event, name)
-    result = getattr(event, "result", None)
-    if result is not None:
+    if isinstance(event, SpecialistCompleted):
+        result = event.result
         fields |= {"status": result.status.value, "seconds": f"{result.duration:.3f}"}
         fields |= {"error": result.error} if result.error else {}
     logger.debug("event", extra=fields)

@@ -69,7 +69,10 @@ def call_lines(call: RunEvent, run: WholeRun) -> list[str]:
         case "tool_completed":
             approval = f", {said['approval']} by a person" if said.get("approval") else ""
             head = f"tool {called(said)}: {said['status']}{approval}, {said['seconds']:.2f} s"
-            return [head, *(f"  {line}" for line in harmless(str(said["result"])).splitlines())]
+            return [
+                one_line(head),
+                *(f"  {line}" for line in harmless(str(said["result"])).splitlines()),
+            ]
         case "tool_invoked":
             return [f"tool {called(said)}: not over"]
         case "model_answered":

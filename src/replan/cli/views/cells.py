@@ -17,6 +17,7 @@ _INDENT = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(?:\[[ x~!-]\]\s+)?")
 _PREFORMATTED = re.compile(r"\s*(?:\||```|~~~)")
 _WORD = re.compile(r"\S+\s*")
 _LEAST_TEXT = 8
+_LONGEST_CELL = 16
 
 
 def harmless(text: str) -> str:
@@ -106,6 +107,11 @@ def _broken(line: str, width: int) -> Iterator[str]:
 
 def _head(text: str, width: int) -> str:
     """The longest beginning of a wider text that fits; no character is split."""
+    if width > 0:
+        # Of a very long text no more than can be the head is measured.
+        text = text[: _LONGEST_CELL * width]
+        if cell_len(text) <= width:
+            return text
     head = set_cell_size(text, max(0, width))
     # Half of a wide character is filled up with a blank.
     return head if text.startswith(head) else head[:-1]

@@ -37,7 +37,7 @@ def moments(story: Story) -> list[str]:
             told.append((event.at, f"gone on with{by}{killed} (nobody worked for {idle})"))
         told += [(event.at, line) for line in _of_event(event, story)]
     told += [(request.at, line) for request in story.run.requests for line in _of_request(request)]
-    return [f"{moment(at)} {line}" for at, line in sorted(told, key=lambda each: each[0])]
+    return [f"{moment(at)} {one_line(line)}" for at, line in sorted(told, key=lambda each: each[0])]
 
 
 def _of_event(event: RunEvent, story: Story) -> Iterator[str]:
@@ -45,7 +45,7 @@ def _of_event(event: RunEvent, story: Story) -> Iterator[str]:
     if event.type == "plan_updated" and said.get("changes"):
         why = _why(event, story)
         yield f"{said.get('by')} revised the plan, version {said.get('version')}{why}"
-        yield f"  {changes_told(said['changes'])}"
+        yield f"changed: {changes_told(said['changes'])}"
     elif event.type in _LINES and (line := _LINES[event.type](said)):
         yield line
 

@@ -127,7 +127,7 @@ def _planned_at(story: Story) -> datetime:
 def _spans(step: StepStory, story: Story) -> Iterator[tuple[datetime, datetime, str]]:
     """The attempts of a step, and the times in which it waited for a person."""
     follows = [*(each.entry.started_at for each in step.attempts[1:]), story.ended]
-    for each, next_one in zip(step.attempts, follows, strict=True):
+    for each, next_one in zip(step.attempts, follows, strict=False):
         began, ended = each.entry.started_at, _end_of(each, story)
         is_running = each.entry.ended_at is None and story.run.outcome == "running"
         if each.entry.outcome == "waiting":
