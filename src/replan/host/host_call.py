@@ -65,7 +65,7 @@ class HostCall:
         """
         self.refused = None
         meter = self._meter()
-        config = with_handlers(self.config, [meter.handler], tags=["nostream"])
+        config = with_handlers(self.config, meter.handlers, tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
             if answer is not None:

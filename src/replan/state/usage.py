@@ -63,9 +63,12 @@ _NOTHING = TokenCount()
 
 
 class Usage(TokenCount):
-    """The usage of a run: the sum, and its parts by node or specialist.
+    """The usage of a run: the sum, and its parts.
 
     Calls that were cut off, by a kill or a stop, are charged too: under `CUT_OFF`.
+
+    Attributes:
+        by: The parts by node or specialist.
     """
 
     by: dict[str, TokenCount] = Field(default_factory=dict)
