@@ -33,7 +33,8 @@ from replan.state.usage import Usage
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOSTILE = (
     "\x1b[2J\x1b]0;title\x07red\x9b31m [bold]bold[/bold] \u202eevil\u2066 ```\n# head\n``` ~~~ "
-    '"] --> x["a#quot; <script>alert(1)</script> <img src=x onerror=y> | cell |' ' 比較比較 👩‍👩‍👧 \r\n'
+    '"] --> x["a#quot; <script>alert(1)</script> <img src=x onerror=y> | cell |'
+    " 比較比較 👩‍👩‍👧 \r\n"
     "%%{init: {}}%% click s1 href `tick` &lt; ![i](http://x) [l](javascript:x) " + "long" * 600
 )
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -234,7 +235,7 @@ def hostile_run():
         (
             *("request", "feedback", "error", "by", "why", "reason", "question", "key", "node"),
             *("model", "tool", "result", "status", "complaint", "outcome", "limit", "scope"),
-            *("specialist", "approval"),
+            *("specialist", "approval", "action"),
         ),
         HOSTILE,
     )
@@ -248,7 +249,7 @@ def hostile_run():
         *("run_started", "plan_created", "plan_updated", "approval_requested", "input_requested"),
         *("feedback_generated", "limit_reached", "model_called", "model_answered"),
         *("tool_invoked", "tool_completed", "reply_unreadable", "steps_reopened", "steps_routed"),
-        *("run_stopped", "run_resumed", "task_completed"),
+        *("run_stopped", "run_resumed", "run_corrected", "task_completed"),
     )
     events = tuple(
         event(seq, seq, kind, **details, call=str(seq // 2)) for seq, kind in enumerate(kinds, 1)

@@ -136,6 +136,9 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "tool_completed": _approved,
     "steps_reopened": lambda said: f"runs again: {one_line(', '.join(map(str, said['reruns'])))}",
     "steps_routed": _routed,
+    "run_corrected": lambda said: (
+        f"{one_line(str(said.get('by'))) or 'somebody'}: {said['action']} step {said['step_id']}"
+    ),
     "reply_unreadable": lambda said: (
         f"unreadable reply of {said['node']}{_behind(said.get('complaint'))}"
     ),
