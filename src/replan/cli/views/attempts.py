@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from replan.cli.views.cells import counted, harmless, one_line
-from replan.cli.views.frame import seconds
+from replan.cli.views.cells import counted, harmless, one_line, seconds
 from replan.cli.views.history import moment
 from replan.cli.views.overview import attempt_line
 from replan.runs.attempts import AttemptView

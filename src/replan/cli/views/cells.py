@@ -18,6 +18,7 @@ _PREFORMATTED = re.compile(r"\s*(?:\||```|~~~)")
 _WORD = re.compile(r"\S+\s*")
 _LEAST_TEXT = 8
 _LONGEST_CELL = 16
+_MINUTE, _HOUR, _SHORT = 60, 3600, 10
 
 
 def harmless(text: str) -> str:
@@ -53,6 +54,18 @@ def padded(text: str, width: int) -> str:
 def counted(number: int, what: str) -> str:
     """A number with its noun."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def seconds(value: float) -> str:
+    """Write a duration for people."""
+    if value < _SHORT:
+        return f"{value:.1f} s"
+    if value < _MINUTE:
+        return f"{value:.0f} s" if value < _MINUTE - 0.5 else "1:00"
+    whole = int(value)
+    if value < _HOUR:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // _HOUR}:{whole % _HOUR // 60:02}:{whole % 60:02}"
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:

@@ -1,19 +1,22 @@
 """What happened in a run beside its steps: plans, judgements, questions, decisions, pauses."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
-from replan.cli.views.cells import counted, one_line
-from replan.cli.views.frame import seconds
+from replan.cli.views.cells import counted, one_line, seconds
 from replan.errors import InputError
-from replan.ports.run_book import Request
-from replan.runs.event_log import RunEvent
+from replan.runs.run_event import RunEvent
 from replan.runs.story import Story
 from replan.state.questions import read_decision
+
+if TYPE_CHECKING:
+    from replan.ports.run_book import Request
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 

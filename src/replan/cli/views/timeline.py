@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from rich.cells import cell_len
 
-from replan.cli.views.cells import cut, one_line, padded
-from replan.cli.views.frame import seconds
+from replan.cli.views.cells import cut, one_line, padded, seconds
 from replan.cli.views.overview import MARKS, money
 from replan.plan.model import StepStatus
 from replan.runs.attempts import AttemptView
