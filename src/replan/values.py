@@ -65,7 +65,8 @@ def described(schema: dict[str, Any], kind: type[BaseModel]) -> None:
     """Give a JSON schema the texts of its class's docstring, for forms and editors."""
     schema["description"] = (inspect.getdoc(kind) or "").partition("\n")[0]
     for name, text in texts_of(kind).items():
-        schema["properties"][name]["description"] = text
+        if name in schema["properties"]:
+            schema["properties"][name]["description"] = text
 
 
 def texts_of(kind: type[BaseModel]) -> dict[str, str]:
