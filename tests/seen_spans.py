@@ -33,13 +33,12 @@ class Seen:
         return [line for root in roots for line in self._tree(root, 0)]
 
     def _tree(self, span, depth):
-        about = " ".join(str(span.attributes[each]) for each in SHOWN if each in span.attributes)
+        own = span.context.span_id
+        words = [span.name, *(span.attributes[each] for each in SHOWN if each in span.attributes)]
         failed = "!" if span.status.status_code.name == "ERROR" else ""
-        below = [
-            each for each in self.spans if each.parent and _above(each) == span.context.span_id
-        ]
+        below = [each for each in self.spans if each.parent and _above(each) == own]
         lines = [line for each in below for line in self._tree(each, depth + 1)]
-        return [f"{'  ' * depth}{span.name} {about}{failed}".rstrip(), *lines]
+        return [f"{'  ' * depth}{' '.join(words)}{failed}", *lines]
 
     def named(self, name) -> list[ReadableSpan]:
         return [span for span in self.spans if span.name.startswith(name)]
