@@ -36,7 +36,7 @@ from replan.secrets.sources import learn_environment
 from replan.services import HostModels, Services
 from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
-from replan.spending.scopes import check_prices, price_of
+from replan.spending.scopes import check_prices, price_of, with_free_ones
 from replan.state.entrance import Entrance
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
@@ -161,7 +161,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         folders=Folders(workspace, Path(team.out) if team.out else workspace),
         clock=partial(datetime.now, UTC),
         new_id=partial(token_hex, 16),
-        prices=dict(team.prices),
+        prices=with_free_ones(team.prices),
         unpriced={
             field: chat.names[0]
             for field, chat in built.items()

@@ -37,6 +37,8 @@ from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
+from replan.state.plan_edits import EditablePlan
+from replan.state.team import SpecialistCard
 from replan.state.tightening import told_loosened
 from replan.state.waiting import resumption
 from replan.texts.storable import unstorable
@@ -192,6 +194,11 @@ def shapes_of(graph: Graph) -> Mapping[str, Shape]:
     """The types of results by specialist, and that of the answer under ""."""
     # A graph that somebody compiled on his own has no such entrance.
     return getattr(cast("Any", graph).channels[START], "shapes", {})
+
+
+def team_of(graph: Graph) -> Sequence[SpecialistCard]:
+    """The cards of those who do the steps, with the effects of what they do."""
+    return cast("EditablePlan", graph.channels["current_plan"]).team
 
 
 def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:

@@ -83,10 +83,16 @@ async def at_the_terminal(
     run_id: str, order: Order, storage: Storage, site: Site
 ) -> AsyncGenerator[tuple[Runtime, Callable[..., Session]]]:
     """Open what works on a run, and give with it what introduces the run."""
-    plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
     told_elsewhere = [tracing_notice(site.environment)]
 
-    def introduced(made: Sequence[Artifact] = (), *, is_known: bool = False) -> Session:
+    def introduced(
+        made: Sequence[Artifact] = (),
+        *,
+        is_known: bool = False,
+        run_id: str = run_id,
+        order: Order = order,
+    ) -> Session:
+        plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
         told = teller(
             site.manner,
             site.output,

@@ -313,6 +313,19 @@ class RunResumed(BaseEvent):
     by: str = ""
 
 
+class RunCorrected(BaseEvent):
+    """A person has a step done again, or leaves it out; `by` says who.
+
+    `origin` is the run that was over, where this one goes on from its document; else empty.
+    """
+
+    type: Literal["run_corrected"] = "run_corrected"
+    action: Literal["retry", "skip"]
+    step_id: int
+    by: str = ""
+    origin: str = ""
+
+
 class TaskCompleted(BaseEvent):
     """The run is over; `warnings` has all that it told and a person may not expect.
 
@@ -356,6 +369,7 @@ Event = Annotated[
     | WarningGiven
     | RunStopped
     | RunResumed
+    | RunCorrected
     | TaskCompleted,
     Field(discriminator="type"),
 ]

@@ -60,7 +60,9 @@ class Order(Value):
         if self.plan is None:
             return {"messages": [self._message(self.task)]}
         heading = PlanDocument.recover(self.plan).plan.title
-        message = self._message(heading or f"Carry out the plan in {self.task}")
+        # A run that goes on from another one has a request, and the plan that was made of it.
+        asked = heading or f"Carry out the plan in {self.task}"
+        message = self._message(asked if is_plan_path(self.task) else self.task)
         return {"messages": [message], "plan": self.plan}
 
     def _message(self, text: str) -> HumanMessage:

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
+from replan.cli.views.calls import call_line
 from replan.cli.views.cells import one_line
 from replan.events.types import (
+    CallEvent,
     Event,
     FeedbackGenerated,
     InputRequested,
@@ -11,10 +13,12 @@ from replan.events.types import (
     PlanDoubtful,
     PlanUpdated,
     ReplyUnreadable,
+    RunCorrected,
     StepsReopened,
     StepsRouted,
     ThinkingCompleted,
 )
+from replan.events.warnings import warnings_in
 from replan.secrets.masking import without_secrets
 
 # In the order in which LangSmith asks them; the first one that says something decides.
@@ -39,6 +43,8 @@ def notice(event: Event) -> str:
             return f"plan revised (version {event.plan.version}, by {event.by})"
         case StepsReopened(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
+        case RunCorrected():
+            return _corrected(event)
         case InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
@@ -67,6 +73,13 @@ def traces_notice(where: str, *, content: bool) -> str:
     )
 
 
+def _corrected(event: RunCorrected) -> str:
+    how = "is done again" if event.action == "retry" else "is left out"
+    by = f", by {one_line(event.by)}" if event.by else ""
+    origin = f"goes on from run {event.origin[:8]}: " if event.origin else ""
+    return f"{origin}step {event.step_id} {how}{by}"
+
+
 def _trouble(event: Event) -> str:
     match event:
         case StepsRouted(chosen=chosen):
@@ -93,5 +106,12 @@ def verbose_notice(event: Event) -> str:
             return f"judged {thinking.complexity}{reason}"
         case FeedbackGenerated(feedback=said) if said.feedback:
             return f"feedback: {one_line(said.feedback)}"
+        case CallEvent():
+            return call_line(event)
         case _:
             return ""
+
+
+def told_at_once(event: Event) -> set[str]:
+    """The warnings that the line of an event has told, word by word."""
+    return {*warnings_in(event)} if isinstance(event, PlanDoubtful) else set()
