@@ -60,6 +60,7 @@ NAMES = [
     "ThinkingResult",
     "ThreadBusyError",
     "ThreadLostError",
+    "Traces",
     "UnknownStepError",
     "UnpricedModelError",
     "Usage",
@@ -68,6 +69,7 @@ NAMES = [
     "build_graph",
     "open_runtime",
     "open_storage",
+    "open_traces",
     "raise_limits",
     "run",
     "run_sync",
@@ -124,6 +126,7 @@ def test_another_name_is_an_attribute_error():
         ("from replan import PlanDocument", {"langchain_core", "langgraph", "openai"}),
         ("from replan import Limits", {"langchain_core", "langgraph", "openai"}),
         ("import replan.testing.fixtures", {"langchain_core", "langgraph", "openai", "aiohttp"}),
+        ("from replan import Traces, open_traces", {"langchain_core", "opentelemetry"}),
         ("from replan import build_graph", {"openai", "langchain_openai", "duckdb"}),
     ],
 )
