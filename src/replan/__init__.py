@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from replan.team.host import Host
     from replan.team.specialist import Specialist
     from replan.team.team import Team
+    from replan.traces.option import Traces
+    from replan.traces.otlp import open_traces
 
     MultiAgentConfig = Team
 
@@ -118,6 +120,8 @@ _PLACES = {
     "replan.team.host": ("Host",),
     "replan.team.specialist": ("Specialist",),
     "replan.team.team": ("Team",),
+    "replan.traces.option": ("Traces",),
+    "replan.traces.otlp": ("open_traces",),
     "replan.runs.running": ("raise_limits",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
@@ -173,6 +177,7 @@ __all__ = [
     "ThinkingResult",
     "ThreadBusyError",
     "ThreadLostError",
+    "Traces",
     "UnknownStepError",
     "UnpricedModelError",
     "Usage",
@@ -181,6 +186,7 @@ __all__ = [
     "build_graph",
     "open_runtime",
     "open_storage",
+    "open_traces",
     "raise_limits",
     "run",
     "run_sync",

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from pydantic import (
-    ConfigDict,
     Field,
     SerializationInfo,
     SerializerFunctionWrapHandler,
@@ -15,7 +14,6 @@ from pydantic import (
 from replan.plan.model import Value
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
-from replan.values import described
 
 V = TypeVar("V", bound=Value)
 
@@ -86,8 +84,6 @@ class Budget(Asked):
         max_seconds: Seconds at work.
     """
 
-    model_config = ConfigDict(json_schema_extra=described)
-
     max_model_calls: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -121,8 +117,6 @@ class Limits(Asked):
         step_retries: Tries of a step beside the first, where the step does not say.
         per_step: What each step may spend in one run, all its tries together.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     max_rounds: int = Field(default=10, ge=1)
     max_steps: int = Field(default=100, ge=1)
@@ -191,8 +185,6 @@ class RunSettings(Asked):
         approval: Which plans a person must approve before they run.
         keep_prompts: Whether what models are told and what they say is kept beside the events.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     limits: Limits = Field(default_factory=Limits)
     round_scope: RoundScope = "plan"
