@@ -16,6 +16,10 @@ WORK = '''\
 import asyncio
 from pathlib import Path
 
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
 from replan import ask_user
 
 HERE = Path(__file__).parent
@@ -27,6 +31,13 @@ def asks(context):
 
 def joins(context):
     return " and ".join(context.inputs.values()) or "done"
+
+
+def twin_node(state):
+    return {"messages": [AIMessage(f"heard {interrupt('Which twin?')}")]}
+
+
+twin = StateGraph(MessagesState).add_node("node", twin_node).add_edge(START, "node").compile()
 
 
 async def works(context):
@@ -48,9 +59,21 @@ specialists:
   - name: asker
     intended_use: Asks.
     run: studio_working_team:asks
+  - name: twin
+    intended_use: Asks by itself.
+    invokable: studio_working_team:twin
+    effects: pure
   - name: joiner
     intended_use: Joins.
     run: studio_working_team:joins
+"""
+MIXED = """\
+- [ ] 1. Wait @worker
+- [ ] 2. Which colour? @asker
+- [ ] 3. First @twin
+- [ ] 4. Second @twin
+- [ ] 5. Both @joiner (after 1, 2)
+- [ ] 6. Third @twin
 """
 LONG = "- [ ] 1. Begin @worker\n- [ ] 2. Wait @worker (after 1)\n"
 SHORT = "- [ ] 1. Other work @worker\n"
@@ -225,3 +248,46 @@ async def test_a_plan_is_shown_changed_with_a_mistake_and_then_run_as_the_person
     assert state["outcome"] == "completed"
     assert state["current_plan"]["steps"][1]["description"] == "Second"
     assert [update["by"] for update in state["current_plan"]["update_history"]] == ["person"]
+
+
+async def begun_and_asked(client: Any, thread: str, most: int) -> tuple[str, set[int], set[int]]:
+    """Begin a run, and go away when so many steps ask; the run, what began, and what asks."""
+    asking, begun, run_id = set[int](), set[int](), ""
+    given = {"input": {"plan": MIXED}, "stream_mode": "custom", "on_disconnect": "continue"}
+    async with aclosing(client.runs.stream(thread, "replan", **given)) as stream:
+        async for part in stream:
+            run_id = part.data.get("run_id") or run_id
+            if part.data.get("type") == "specialist_invoked":
+                begun.add(part.data["step_id"])
+            if part.data.get("type") == "input_requested":
+                asking.add(part.data["step_id"])
+            if len(asking) == most:
+                break
+    return run_id, begun, asking
+
+
+async def test_steps_that_ask_are_told_from_those_that_run_and_answered_by_interrupt(url, folder):
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        run_id, begun, asking = await begun_and_asked(client, thread, 4)
+        assert (begun - asking, asking) == ({1}, {2, 3, 4, 6})
+        assert (await client.threads.get(thread))["status"] == "busy"
+        (folder / "go on").touch()
+        await client.runs.join(thread, run_id)
+        state = await client.threads.get_state(thread)
+        # The tasks of a round stand in the order in which its steps were sent.
+        sent = [each["step_id"] for each in state["values"]["dispatched"]]
+        asks = {sent[t["path"][1]]: i["id"] for t in state["tasks"] for i in t["interrupts"]}
+        assert set(asks) == {3, 4, 6}
+        await resume(client, thread, {asks[4]: "one"})
+        left = {each["id"] for each in await interrupted(client, thread)}
+        assert left == {asks[3], asks[6]}
+        await resume(client, thread, {asks[3]: "two", asks[6]: "three"})
+        # Now that no step runs, the host asks for those that asked it.
+        (own,) = await interrupted(client, thread)
+        state = await resume(client, thread, {own["id"]: {"2/asker/1": "red"}})
+    assert state["outcome"] == "completed"
+    results = state["current_specialist_results"].items()
+    texts = {key: result["result"]["content"] for key, result in results}
+    heard = ("3/twin", "4/twin", "6/twin", "2/asker")
+    assert [texts[key] for key in heard] == ["heard two", "heard one", "heard three", "heard red"]

@@ -21,7 +21,7 @@ from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.plan.markdown.document import PlanDocument
 from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import answers_by_key, open_asks
+from replan.runs.asks import answers_by_key, open_asks, state_at_rest
 from replan.runs.event_log import EventLog, RunEvent, run_event
 from replan.runs.labels import checked_labels
 from replan.runs.looking import RunView, config_of, seen, snapshot_of
@@ -216,7 +216,7 @@ class Runtime:
             await raise_limits(self._bench.graph, settings=settings, config=at, by=by)
             settings = None
         if settings is None and await self._only_waits(run_id, snapshot):
-            return self._result(_at_rest(snapshot))
+            return self._result(state_at_rest(snapshot))
         begins = not snapshot.values and not snapshot.tasks
         given = _input_again(record) if begins else None
         errand = Errand(
@@ -444,7 +444,7 @@ class Runtime:
         """The result of a run that rests, from what is kept of it."""
         view = await self.look(run_id)
         snapshot = await snapshot_of(self._bench.graph, view.record)
-        return self._result({**_at_rest(snapshot), "outcome": view.outcome})
+        return self._result({**state_at_rest(snapshot), "outcome": view.outcome})
 
     def _result(self, state: Mapping[str, Any]) -> RunResult:
         return result_of(cast("EnhancedState", state), shapes=shapes_of(self._bench.graph))
@@ -516,12 +516,6 @@ class Runtime:
         if record.outcome != "running" or self._bench.storage is None:
             return False
         return await self._bench.storage.holds.is_held(record.thread_id)
-
-
-def _at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
-    """The state, as LangGraph gives that of a run that waits."""
-    waiting = {"__interrupt__": list(snapshot.interrupts)} if snapshot.interrupts else {}
-    return {**snapshot.values, **waiting}
 
 
 def _asked(given: Input) -> dict[str, Any]:
