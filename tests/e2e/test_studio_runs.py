@@ -291,3 +291,80 @@ async def test_steps_that_ask_are_told_from_those_that_run_and_answered_by_inter
     texts = {key: result["result"]["content"] for key, result in results}
     heard = ("3/twin", "4/twin", "6/twin", "2/asker")
     assert [texts[key] for key in heard] == ["heard two", "heard one", "heard three", "heard red"]
+
+
+def drawn_by_agent_inbox(thread: Any) -> tuple[str, Any, set[str]]:
+    """What Agent Inbox draws of a thread: the first action of its first interrupt."""
+    value = next(iter(thread["interrupts"].values()))[0]["value"]
+    assert isinstance(value["action_requests"], list)
+    first, config = value["action_requests"][0], value["review_configs"][0]
+    return first["name"], first["args"], set(config["allowed_decisions"])
+
+
+def is_drawn_by_agent_chat_ui(interrupt: Any) -> bool:
+    """Whether Agent Chat UI has buttons for it: its actions have names and mappings of args."""
+    actions, configs = interrupt["value"]["action_requests"], interrupt["value"]["review_configs"]
+    return (
+        bool(actions and configs)
+        and all(isinstance(a["name"], str) and isinstance(a["args"], dict) for a in actions)
+        and all(isinstance(c["action_name"], str) for c in configs)
+        and all(isinstance(c["allowed_decisions"], list) for c in configs)
+    )
+
+
+PAINTED = "- [ ] 1. Aside @joiner\n"
+EDITED = {"plan": "- [ ] 1. Changed @joiner\n"}
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome", "step"),
+    [
+        ([{"type": "accept", "args": None}], "completed", "Aside"),
+        (
+            [{"type": "edit", "args": {"action": "run_plan", "args": EDITED}}],
+            "completed",
+            "Changed",
+        ),
+        ([{"type": "ignore", "args": None}], "rejected", "Aside"),
+        # A reason goes to the host, which asks about its plan again.
+        ([{"type": "response", "args": "No."}], None, "Aside"),
+        ({"decisions": [{"type": "approve"}]}, "completed", "Aside"),
+        (
+            {
+                "decisions": [
+                    {"type": "edit", "edited_action": {"name": "run_plan", "args": EDITED}}
+                ]
+            },
+            "completed",
+            "Changed",
+        ),
+        ({"decisions": [{"type": "reject"}]}, "rejected", "Aside"),
+    ],
+)
+async def test_what_inboxes_draw_of_a_plan_and_send_is_taken(url, given, outcome, step):
+    context = {"approval": "always", "allow_dynamic_update": False}
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, "replan", input={"plan": PAINTED}, context=context)
+        shown = drawn_by_agent_inbox(await client.threads.get(thread))
+        assert shown == ("run_plan", {"plan": PAINTED}, {"approve", "edit", "reject"})
+        (interrupt,) = await interrupted(client, thread)
+        assert is_drawn_by_agent_chat_ui(interrupt)
+        state = await resume(client, thread, given)
+    assert (state["outcome"], state["current_plan"]["steps"][0]["description"]) == (outcome, step)
+
+
+async def test_what_inboxes_draw_of_questions_is_answered_one_after_the_other(url):
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, "replan", input={"plan": QUESTIONS})
+        shown = drawn_by_agent_inbox(await client.threads.get(thread))
+        assert shown == ("answer", {"answer": ""}, {"respond", "edit"})
+        assert all(map(is_drawn_by_agent_chat_ui, await interrupted(client, thread)))
+        edited = {"name": "answer", "args": {"answer": "blue"}}
+        await resume(client, thread, {"decisions": [{"type": "edit", "edited_action": edited}]})
+        (left,) = waiting_for(await interrupted(client, thread))
+        assert left.key == "2/asker/1"
+        state = await resume(client, thread, [{"type": "response", "args": "large"}])
+    assert state["outcome"] == "completed"
+    assert {q["answer"] for q in state["questions"].values()} == {"blue", "large"}
