@@ -74,7 +74,7 @@ def resolved(*levels: MemoryOptions) -> Memory:
     """What the options of several levels come to, the innermost last."""
     said: dict[str, Any] = dict(BUILT_IN)
     for level in levels:
-        said |= level.said
+        said |= {name: value for name, value in level.__dict__.items() if value is not None}
     mode, limit = said["mode"], max(0, said["history_limit"])
     if mode == "summary":
         limit = limit or cast("int", BUILT_IN.history_limit)

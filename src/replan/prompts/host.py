@@ -67,6 +67,9 @@ PLAN_TEMPLATE = """\
 - [ ] 3. What needs both results @specialist (after 1, 2)"""
 
 
+_AS_BUILT_IN = MemoryOptions()
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostPrompts:
     """What the host's prompts are made of; an empty text means the built-in one."""
@@ -81,7 +84,7 @@ class HostPrompts:
     merged_answer: bool = True  # whether thinking carries the answer of a simple request
     merged_final_answer: bool = True  # whether feedback carries the final answer
     output: str = ""  # what an answer has to be, where a program reads it
-    memory: MemoryOptions = MemoryOptions()  # what the host sees of the conversation
+    memory: MemoryOptions = _AS_BUILT_IN  # what the host sees of the conversation
 
     def memory_in(self, state: EnhancedState) -> Memory:
         """What it sees of the conversation in a run."""
@@ -226,7 +229,8 @@ def _unfinished(state: EnhancedState) -> str:
 def _opened(
     messages: Sequence[AnyMessage], state: EnhancedState, host: HostPrompts
 ) -> tuple[str, Sequence[AnyMessage]]:
-    """Take a summary, and what the caller told, into our own system message: some servers take one."""
+    """In mode summary, what a conversation begins with goes into our own system message."""
+    # Some servers take one system message and no more.
     if host.memory_in(state).mode != "summary":
         return "", messages
     others = (at for at, message in enumerate(messages) if message.type != "system")

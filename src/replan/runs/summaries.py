@@ -12,10 +12,11 @@ from langgraph.types import StateSnapshot
 
 from replan.calling import Graph, alone, services_in
 from replan.errors import InputError
-from replan.host.host_call import HostCall, host_call
+from replan.host.host_call import host_call
 from replan.memory.summary import to_cover
 from replan.nodes.summarise import written_summary
 from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
 from replan.state.memory import Summary
 
 _NODE = "summarise"
@@ -60,7 +61,8 @@ async def summarise(graph: Graph, config: RunnableConfig) -> Summary | None:
         ModelCallError: The model failed, refused or wrote nothing; what there was stays.
         LimitReachedError: The newest run has no room left for it.
     """
-    async with _held(graph, config) as state:
+    async with _held(graph, config) as held:
+        state = held
         services = services_in(graph)
         memory = services.prompts.memory_in(state)
         if memory.mode != "summary":
@@ -69,28 +71,28 @@ async def summarise(graph: Graph, config: RunnableConfig) -> Summary | None:
                 "the team memory=MemoryOptions(mode='summary')."
             )
         while to_cover(state, memory)[1]:
-            call = _call(state, graph, config)
-            try:
-                summary = await written_summary(state, call)
-            finally:
-                usage = await call.usage(state)
-                await call.let_go()
-                state = cast("EnhancedState", {**state, "usage": usage})
-            update: dict[str, Any] = {"memory_summary": summary, "usage": usage}
-            await graph.aupdate_state(config, update, as_node=_NODE)
-            state = cast("EnhancedState", {**state, **update})
+            state = await _with_next(state, graph, config)
         return state.get("memory_summary")
 
 
-def _call(state: EnhancedState, graph: Graph, config: RunnableConfig) -> HostCall:
-    return host_call(
+async def _with_next(state: EnhancedState, graph: Graph, config: RunnableConfig) -> EnhancedState:
+    """Write one more summary, and what it took, into the state of a thread."""
+    call = host_call(
         "memory_summary",
         state,
         services=services_in(graph),
-        runtime=Runtime[Any](),
+        runtime=cast("Runtime[RunSettings]", Runtime()),
         config=config,
         closing=False,
     )
+    update: EnhancedState = {}
+    try:
+        update["memory_summary"] = await written_summary(state, call)
+    finally:
+        update["usage"] = await call.usage(state)
+        await call.let_go()
+        await graph.aupdate_state(config, cast("Any", update), as_node=_NODE)
+    return {**state, **update}
 
 
 @asynccontextmanager

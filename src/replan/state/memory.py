@@ -104,7 +104,7 @@ def without_options(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def option_mistakes(document: PlanDocument, before: TaskPlan | None = None) -> list[Mistake]:
     """What is wrong with the options in a person's plan, or in a change of the one `before`."""
-    old = {} if before is None else before.by_id
+    old = (before or TaskPlan()).by_id
     fresh = [
         step
         for step in document.plan.steps
@@ -135,10 +135,9 @@ def _mistake(
 ) -> Mistake:
     begins = document.line_of(step.id) or 1
     lines = document.text.splitlines()[begins - 1 :]
-    found = (
-        (at, re.match(rf"\s*[\"']?{re.escape(name)}\b", line)) for at, line in enumerate(lines)
-    )
-    at, column = next(((at, f.end() - len(name) + 1) for at, f in found if f), (0, 1))
+    key = re.compile(rf"\s*[\"']?{re.escape(name)}\b")
+    places = ((at, key.match(line)) for at, line in enumerate(lines))
+    at, column = next(((at, it.end() - len(name) + 1) for at, it in places if it), (0, 1))
     return Mistake(line=begins + at, column=column, code=code, reason=reason, fix=fix)
 
 

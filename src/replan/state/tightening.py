@@ -26,6 +26,7 @@ _APPROVED = {
     "revisions": frozenset({"revisions"}),
     "always": frozenset({"plan", "revisions"}),
 }
+_WRITTEN = MemoryOptions(summary_enabled=True)
 _FREE = ("complexity_threshold",)
 
 EDITABLE: Final = frozenset({"messages", "plan", "answers", "current_plan", "settings"})
@@ -56,7 +57,7 @@ def tightened(team: V, asked: V, opened: Collection[str] = ()) -> V:
 
 
 def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOptions:
-    kept, said = joined(BUILT_IN, team), asked.said
+    kept, said = joined(_WRITTEN, BUILT_IN, team), asked.said
     taken = {name: _tighter(name, getattr(kept, name), said[name]) for name in said}
     if "history_limit" in said:
         limits = (cast("int", kept.history_limit), said["history_limit"])

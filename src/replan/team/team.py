@@ -120,9 +120,7 @@ class Team(Part, RunSettings):
         """Each specialist must have a name of its own, and a summary that somebody writes."""
         yield from _unwritten_summaries(given)
         seen: dict[str, int] = {}
-        members = given.get("specialists")
-        listed = cast("Sequence[Any]", members if isinstance(members, list | tuple) else ())
-        for index, each in enumerate(listed):
+        for index, each in enumerate(_listed(given.get("specialists"))):
             fields = cast("Any", each if isinstance(each, dict) else getattr(each, "__dict__", {}))
             field = "name" if "name" in fields else "use"
             name = fields.get(field)
@@ -140,8 +138,7 @@ def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]
     """Find specialists that want to see a summary where the host writes none."""
     if (_mode_of(given.get("host")) or _mode_of(given)) == "summary":
         return
-    members = given.get("specialists")
-    for index, each in enumerate(members if isinstance(members, list | tuple) else ()):
+    for index, each in enumerate(_listed(given.get("specialists"))):
         if _mode_of(each) == "summary":
             where, fix = (
                 ("specialists", index, "memory", "mode"),
@@ -151,7 +148,12 @@ def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]
             yield broken(where, "summary", "no_summary", reason, fix)
 
 
+def _listed(members: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", members if isinstance(members, list | tuple) else ())
+
+
 def _mode_of(part: Any) -> Any:
     fields = cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))
     memory = fields.get("memory")
-    return memory.get("mode") if isinstance(memory, Mapping) else getattr(memory, "mode", None)
+    said = cast("Any", memory if isinstance(memory, Mapping) else getattr(memory, "__dict__", {}))
+    return said.get("mode")
