@@ -96,6 +96,7 @@ def test_of_a_very_long_message_before_the_request_the_beginning_is_seen():
         AIMessage("No."),
         HumanMessage("?"),
     ]
+    said.append(HumanMessage("and now?"))
     seen = seen_in({"messages": said}, resolved())
     assert seen.numbers == {"shown": 4, "summarised": 0, "left_out": 1, "cut": 1}
     old = seen.messages[1]

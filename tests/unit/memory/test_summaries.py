@@ -126,5 +126,5 @@ def _check(state, memory):
     shown = [message.id for message in seen if message.id]
     covered = text[1:-1].split("][") if text else []
     assert sorted([*covered, *shown]) == sorted(message.id for message in state["messages"])
-    first = next((m for m in seen if m.type not in ("system",)), None)
+    first = next((m for m in seen if m.type != "system"), None)
     assert first is None or first.type != "tool"
