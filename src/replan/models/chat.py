@@ -100,8 +100,9 @@ class Chat:
 
     def within(self, tokens: int) -> "Chat":
         """The same model, whose replies end after so many tokens where it can be told so."""
-        field, own = _bound_of(self.model)
-        if field is None or own <= tokens:
+        field, _ = _bound_of(self.model)
+        own = None if field is None else getattr(self.model, field)
+        if field is None or (isinstance(own, int) and 0 < own <= tokens):
             return self
         twin = copy(self)
         twin.model = self.model.model_copy(update={field: tokens})
