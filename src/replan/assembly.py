@@ -22,6 +22,7 @@ from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.calling import TeamGraph
 from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
+from replan.events.trace import Tracing
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
@@ -36,13 +37,15 @@ from replan.secrets.sources import learn_environment
 from replan.services import HostModels, Services
 from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
-from replan.spending.scopes import check_prices, price_of
+from replan.spending.scopes import check_prices, price_of, with_free_ones
 from replan.state.entrance import Entrance
 from replan.state.memory import joined
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
 from replan.team.team import Team
+from replan.traces.option import Traces
+from replan.traces.otlp import not_installed
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -93,10 +96,19 @@ def build_graph(
         editable=EDITABLE | opened if served else None,
         shapes=services.shapes,
         services=services,
+        tracing=team.traces and _tracing(team.traces),
     )
     compiled.channels[START] = entrance
     entrance.key = START
     return compiled
+
+
+def _tracing(traces: Traces) -> Tracing:
+    try:
+        from replan.traces.tracing import tracing_of  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise not_installed(traces) from error
+    return tracing_of(traces)
 
 
 def services_of(team: Team, provider: ModelProvider, journal: Journal | None = None) -> Services:
@@ -163,7 +175,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         folders=Folders(workspace, Path(team.out) if team.out else workspace),
         clock=partial(datetime.now, UTC),
         new_id=partial(token_hex, 16),
-        prices=dict(team.prices),
+        prices=with_free_ones(team.prices),
         unpriced={
             field: chat.names[0]
             for field, chat in built.items()

@@ -41,6 +41,11 @@ specialists:
 """
 
 
+def drawn(shown: Terminal) -> list[str]:
+    """Each line that was ever drawn, also where another one was drawn over it."""
+    return re.split(r"[\r\n]+", CONTROL.sub("", shown.raw))
+
+
 @pytest.fixture
 def terminal(tmp_path, openai_server):
     """Start `replan` on a terminal, with a scripted model behind HTTP."""
@@ -97,15 +102,14 @@ def test_a_plan_lives_on_a_terminal_of_60_columns(terminal, tmp_path):
     ]
     assert "\x1b[1mtargets\x1b[0m" in shown.raw
     assert re.fullmatch(r"completed: 5 model calls, \d+ tokens, [\d.]+ s", last[-1])
-    drawn = re.split(r"[\r\n]+", CONTROL.sub("", shown.raw))
-    assert all(cell_len(line) < COLUMNS for line in drawn)
+    assert all(cell_len(line) < COLUMNS for line in drawn(shown))
     assert "- [x] 3. Compare both @analyst (after 1, 2)" in out.read_text()
 
 
 def test_the_notice_of_the_offline_model_is_broken_between_words(terminal):
     shown = terminal("run", "calculate 2 + 2", replies={}, own_team=False)
     assert shown.end() == 0
-    lines = shown.text.splitlines()[1:]
+    lines = drawn(shown)[1:]
     assert lines[0].startswith("Offline model: plans commands and plan documents by fixed")
     assert lines[1].startswith("rules and joins results; it")
     assert [line for line in lines if cell_len(line) >= COLUMNS] == []

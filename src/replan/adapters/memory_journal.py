@@ -14,6 +14,7 @@ from replan.errors import StorageError
 from replan.ports.journal import (
     ACTED,
     BEGAN,
+    TOLD,
     UNKNOWN_ENDS,
     Attempt,
     AttemptOutcome,
@@ -30,7 +31,7 @@ from replan.state.results import SpecialistResult
 
 logger = logging.getLogger(__name__)
 
-_KEPT = (ACTED, BEGAN, TIMES)
+_KEPT = (ACTED, BEGAN, TIMES, TOLD)
 _NOTHING = Spending()
 
 

@@ -210,12 +210,14 @@ class ApprovalRequested(BaseEvent):
 class ModelCalled(CallEvent):
     """A model is called; each retry is a call of its own.
 
-    `prompt` is what it is sent. It is no part of the event as JSON: what is kept of it is read by
-    reference. It is empty where prompts are not kept.
+    `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
+    is sent. It is no part of the event as JSON: what is kept of it is read by reference. It is
+    empty where prompts are not kept, or nobody hears them.
     """
 
     type: Literal["model_called"] = "model_called"
     model: str
+    provider: str = ""
     prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
 
 
@@ -340,6 +342,19 @@ class RunResumed(BaseEvent):
     by: str = ""
 
 
+class RunCorrected(BaseEvent):
+    """A person has a step done again, or leaves it out; `by` says who.
+
+    `origin` is the run that was over, where this one goes on from its document; else empty.
+    """
+
+    type: Literal["run_corrected"] = "run_corrected"
+    action: Literal["retry", "skip"]
+    step_id: int
+    by: str = ""
+    origin: str = ""
+
+
 class TaskCompleted(BaseEvent):
     """The run is over; `warnings` has all that it told and a person may not expect.
 
@@ -407,6 +422,7 @@ Event = Annotated[
     | WarningGiven
     | RunStopped
     | RunResumed
+    | RunCorrected
     | TaskCompleted
     | MemorySummary,
     Field(discriminator="type"),

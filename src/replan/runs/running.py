@@ -214,9 +214,19 @@ async def raise_limits(
             "`served`, raise the limit there, and go on with the run there."
         )
     update: EnhancedState = {
-        "settings": new,
+        **revived(state, new),
         "warnings": loosened(graph, settings_of(state), new, storable_text(by)),
-        "max_rounds": max(new.limits.max_rounds, rounds_of(state)),
+    }
+    # The run goes on behind the node that comes before the work.
+    before_work = "think" if state.get("current_plan") is None else "plan_update"
+    await graph.aupdate_state(config, cast("Any", update), as_node=before_work)
+
+
+def revived(state: EnhancedState, settings: RunSettings) -> EnhancedState:
+    """What lets a run that a limit ended go on: in a new round, with all that it has."""
+    return {
+        "settings": settings,
+        "max_rounds": max(settings.limits.max_rounds, rounds_of(state)),
         "current_round": state.get("current_round", 0) + 1,
         "stalls": 0,
         "is_completed": False,
@@ -225,6 +235,3 @@ async def raise_limits(
         "final_answer": None,
         "current_feedback_result": None,
     }
-    # The run goes on behind the node that comes before the work.
-    before_work = "think" if state.get("current_plan") is None else "plan_update"
-    await graph.aupdate_state(config, cast("Any", update), as_node=before_work)

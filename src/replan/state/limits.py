@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from replan.plan.model import Value
 from replan.state.memory import MemoryOptions
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
-from replan.values import Asked, described
+from replan.values import Asked
 
 V = TypeVar("V", bound=Value)
 
@@ -68,8 +68,6 @@ class Budget(Asked):
         max_seconds: Seconds at work.
     """
 
-    model_config = ConfigDict(json_schema_extra=described)
-
     max_model_calls: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -103,8 +101,6 @@ class Limits(Asked):
         step_retries: Tries of a step beside the first, where the step does not say.
         per_step: What each step may spend in one run, all its tries together.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     max_rounds: int = Field(default=10, ge=1)
     max_steps: int = Field(default=100, ge=1)
@@ -174,8 +170,6 @@ class RunSettings(Asked):
         keep_prompts: Whether what models are told and what they say is kept beside the events.
         memory: What models see of what was said before.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     limits: Limits = Field(default_factory=Limits)
     round_scope: RoundScope = "plan"

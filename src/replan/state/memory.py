@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, cast
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from replan.errors import Mistake
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, TaskPlan
-from replan.values import Asked, Value, described
+from replan.values import Asked, Value
 
 Mode = Literal["full", "window", "summary"]
 """All that was said, its newest messages, or a summary and what that does not cover."""
@@ -34,8 +34,6 @@ class MemoryOptions(Asked):
         summary_max_tokens: The length of a summary at most; 512 where nobody says.
         summary_model_id: The name of the model that writes summaries; else the host's model does.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     mode: Mode | None = None
     history_limit: int | None = None

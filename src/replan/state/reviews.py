@@ -45,12 +45,22 @@ _DECISIONS: JsonValue = {
     "properties": {
         "decisions": {
             "type": "array",
+            "description": "One decision for each of the action_requests, in their order.",
             "items": {
                 "type": "object",
                 "properties": {
-                    "type": {"enum": ["approve", "edit", "reject", "respond"]},
-                    "edited_action": {"type": "object"},
-                    "message": {"type": "string"},
+                    "type": {
+                        "enum": ["approve", "edit", "reject", "respond"],
+                        "description": "What is decided, of what its review_config allows.",
+                    },
+                    "edited_action": {
+                        "type": "object",
+                        "description": "With 'edit': the name of the action, and its new args.",
+                    },
+                    "message": {
+                        "type": "string",
+                        "description": "The answer, or why it is rejected.",
+                    },
                 },
                 "required": ["type"],
             },
@@ -78,7 +88,10 @@ def review_of_questions(asked: Sequence[Question]) -> dict[str, Any]:
 
 def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
     """The JSON schema of what answers these questions: by their keys, or the only one as it is."""
-    by_key: dict[str, JsonValue] = {each.key: RESPONSES[each.kind] for each in asked}
+    by_key: dict[str, JsonValue] = {
+        each.key: {**cast("dict[str, JsonValue]", RESPONSES[each.kind]), "description": each.text}
+        for each in asked
+    }
     answers: dict[str, JsonValue] = {"type": "object", "properties": by_key, "minProperties": 1}
     only = [RESPONSES[each.kind] for each in asked] if len(asked) == 1 else []
     return {"anyOf": [*only, answers, _DECISIONS]}

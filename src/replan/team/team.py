@@ -14,6 +14,7 @@ from replan.team.mistakes import told_of
 from replan.team.part import Part, broken
 from replan.team.references import name_in
 from replan.team.specialist import Specialist
+from replan.traces.option import Traces
 
 if TYPE_CHECKING:
     from replan.models.chat import ToolCallChecker
@@ -63,6 +64,7 @@ class Team(Part, RunSettings):
             many pieces as it needs; what it has not decided is not shown.
         callbacks: Objects with some of the hooks of a MultiAgentCallback.
         hook_timeout: Seconds after which a hook of a callback is left alone.
+        traces: How its runs are traced by OpenTelemetry; without it they are not.
         workspace: The folder that specialists may read and write; in a file relative to it, and
             the file's own folder where none is given.
         out: The folder for the files that they make; else the workspace. In a file relative to it.
@@ -86,6 +88,7 @@ class Team(Part, RunSettings):
     stream_tool_call_checker: ToolCallChecker = Field(default_factory=_tool_call_checker)
     callbacks: Row[Callback] = ()
     hook_timeout: float = Field(default=HOOK_SECONDS, gt=0, allow_inf_nan=False)
+    traces: Traces | None = None
     workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
     out: Out = Field(default=None, validate_default=True, examples=["reports"])
     prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])

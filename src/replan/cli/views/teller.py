@@ -39,8 +39,8 @@ class Teller(Protocol):
         """Tell a person something that is no event."""
         ...
 
-    def pause(self) -> None:
-        """Leave the terminal to somebody else."""
+    def pause(self, *, shows_plan: bool = False) -> None:
+        """Leave the terminal to somebody else, below the plan as it is now or without it."""
         ...
 
     def proceed(self) -> None:
@@ -108,7 +108,7 @@ class JsonTeller:
     def remark(self, line: str) -> None:
         """Programs read events only."""
 
-    def pause(self) -> None:
+    def pause(self, *, shows_plan: bool = False) -> None:
         """Nobody else writes here."""
 
     def proceed(self) -> None:
@@ -143,7 +143,7 @@ class LineTeller:
         self.errors.write(f"{line}\n")
         self.errors.flush()
 
-    def pause(self) -> None:
+    def pause(self, *, shows_plan: bool = False) -> None:
         """End the line that was begun."""
         self.close()
 

@@ -176,14 +176,12 @@ class SqlRunBook:
         again_is_harmless = statement.on_conflict_do_nothing()
         await self._database.write(lambda connection: connection.execute(again_is_harmless))
 
-    async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
+    async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:
         table = schema.requests
-        query = (
-            select(table)
-            .where(table.c.run_id.in_(run_ids), table.c.taken_at.is_(None))
-            .order_by(table.c.at, table.c.name)
-        )
-        return await self._database.rows(query, self._request)
+        query = select(table).where(table.c.run_id.in_(run_ids))
+        if not taken:
+            query = query.where(table.c.taken_at.is_(None))
+        return await self._database.rows(query.order_by(table.c.at, table.c.name), self._request)
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
         table, names = schema.requests, [request.name for request in requests]
