@@ -110,7 +110,8 @@ class Meter:
     @property
     def handlers(self) -> Sequence[BaseCallbackHandler]:
         """What stands among the callbacks of a configuration, for models and for tools."""
-        return [self.handler] if self._tools is None else [self.handler, self._tools]
+        # LangChain never awaits the handlers that stand behind one that refuses a call.
+        return [self.handler] if self._tools is None else [self._tools, self.handler]
 
     @property
     def count(self) -> TokenCount:
