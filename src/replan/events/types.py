@@ -13,7 +13,7 @@ from replan.state.memory import Mode
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
 from replan.state.team import Effects
-from replan.state.usage import TokenCount, Usage
+from replan.state.usage import Usage
 
 
 class BaseEvent(Value):
@@ -374,19 +374,27 @@ class MemorySummary(BaseEvent):
     """A summary of the conversation was written after the answer, or could not be.
 
     Attributes:
+        node: Who asked, as in `usage`; `task_completed` does not have what it took.
         covered: Messages that the summary covers now.
         model: The model that was asked.
-        used: The calls that it took, which the usage of `task_completed` does not have.
-        seconds: How long that took.
+        calls: The calls that it took.
+        input_tokens: What the servers counted of the requests; None where they did not.
+        output_tokens: What they counted of the replies.
+        cost: What is charged for the calls; None for a model without a price.
+        seconds: How long they took.
         error: Why there is no new summary; empty where there is one.
         prompt: What the model was sent, kept as that of other calls is.
         reply: What it said.
     """
 
     type: Literal["memory_summary"] = "memory_summary"
+    node: Literal["memory_summary"] = "memory_summary"
     covered: int
     model: str = ""
-    used: TokenCount = TokenCount()
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
     seconds: float = 0.0
     error: str = ""
     prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
