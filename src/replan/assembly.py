@@ -2,7 +2,6 @@
 # LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
 # pyright: reportUnknownMemberType=false
 
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,7 +38,7 @@ from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
 from replan.spending.scopes import check_prices, price_of, with_free_ones
 from replan.state.entrance import Entrance
-from replan.state.memory import joined
+from replan.state.memory import joined, log_unused
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
@@ -48,8 +47,6 @@ from replan.traces.option import Traces
 from replan.traces.otlp import not_installed
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-
-logger = logging.getLogger(__name__)
 
 
 def build_graph(
@@ -136,7 +133,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
     feedback = built.get("host.feedback_model", thinking)
     merged = team.calls == "merged"
     memory = joined(team.memory, host.memory)
-    _log_unused(team)
+    log_unused(memory)
     workspace = Path(team.workspace or "")
     return Services(
         models=HostModels(
@@ -183,13 +180,6 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         },
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
-
-
-def _log_unused(team: Team) -> None:
-    """Log what is said of summaries where there will be none."""
-    memory = joined(team.memory, team.host.memory)
-    if memory.summary_enabled and memory.mode != "summary":
-        logger.warning("summary_enabled has no effect", extra={"mode": memory.mode or "window"})
 
 
 async def _call_hook(hook: Hook, event: BaseEvent) -> None:

@@ -24,7 +24,7 @@ from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
-from replan.state.memory import MemoryOptions
+from replan.state.memory import MemoryOptions, joined, log_unused
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.steps.kept import kept_results, note_kept
@@ -46,6 +46,8 @@ async def begin(
     memory = MemoryOptions() if asked is None else asked.memory
     if memory.summary_model_id:
         services.model_of(memory.summary_model_id)
+    if memory.summary_enabled:
+        log_unused(joined(services.prompts.memory, memory))
     settings = settings.replace(memory=memory)
     plan, reruns = read_handed_plan(state.get("plan"), services)
     given = _request_of(state, plan)

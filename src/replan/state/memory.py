@@ -1,5 +1,6 @@
 """What models see of a conversation, as it is asked for, and the summary that outlives runs."""
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -16,6 +17,8 @@ Mode = Literal["full", "window", "summary"]
 """All that was said, its newest messages, or a summary and what that does not cover."""
 
 _PREFIX = "memory_"
+
+logger = logging.getLogger(__name__)
 
 
 class MemoryOptions(Asked):
@@ -80,6 +83,13 @@ class Summary(Value):
 def joined(*levels: MemoryOptions) -> MemoryOptions:
     """The options of several levels, the innermost last."""
     return MemoryOptions(**{name: value for each in levels for name, value in each.said.items()})
+
+
+def log_unused(options: MemoryOptions) -> None:
+    """Log what is said of summaries where there will be none."""
+    mode = options.mode or BUILT_IN.mode
+    if options.summary_enabled and mode != "summary":
+        logger.warning("summary_enabled has no effect", extra={"mode": mode})
 
 
 def step_options(parameters: Mapping[str, JsonValue], *, by_model: bool) -> MemoryOptions:
