@@ -45,6 +45,7 @@ from replan.runs.work import Bench, Errand, Following, Work
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
+from replan.steps.kept import note_kept
 
 _TITLE = 200
 """Characters at most of a title that is taken from the request."""
@@ -379,6 +380,13 @@ class Runtime:
         if not options.get("repeat_effects"):
             team = team_of(self._bench.graph)
             refuse_repeats(await repeated_by(correction, view, team, journal))
+        if not await journal.results(view.run_id):
+            # One in memory has forgotten them; the state has them whole.
+            whole = {
+                **view.state.get("kept_results", {}),
+                **view.state.get("current_specialist_results", {}),
+            }
+            await note_kept(view.run_id, whole.values(), journal)
         given, now = begun_anew(correction, view), self._bench.clock()
         run_id, order = options.get("run_id") or self._bench.new_id(), options.get("order")
         if order is None:

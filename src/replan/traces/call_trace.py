@@ -205,7 +205,8 @@ class CallTrace:
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> None:
         key = _call_key(event)
-        node = self._open(self._owner(event), name, about | told, key, kind)
+        # Names of calls are given by models, too.
+        node = self._open(self._owner(event), name, about | told, object(), kind)
         self._calls[key] = _Called(node, about)
         node.enter()
 

@@ -164,7 +164,7 @@ def error_type(text: str) -> str:
 
 def shown_error(text: str) -> str:
     """The text of an error, as content."""
-    return _cut(storable_text(text))
+    return _cut(text)
 
 
 def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: PLR0911 - one each
@@ -212,6 +212,7 @@ def _message(said: Said) -> Mapping[str, Any]:
 
 
 def _cut(text: str) -> str:
+    text = storable_text(text)
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
 
 
