@@ -62,6 +62,7 @@ def terminal(tmp_path, openai_server):
             "OPENAI_API_KEY": "sk-none",
             "OPENAI_BASE_URL": server.base_url,
             "PYTHONIOENCODING": "utf-8",
+            "PAGER": "",
             **variables,
         }
         command = [*REPLAN, *arguments]
@@ -149,6 +150,17 @@ def test_a_kept_answer_is_shown_as_markdown(terminal):
     plain = terminal("show", "last", "--plain", replies={}, own_team=False)
     assert plain.end() == 0
     assert "answer:\n  The EU sets **targets**" in plain.text
+
+
+def test_what_is_longer_than_the_window_goes_through_the_pager(terminal):
+    assert terminal("run", "Compare.").end() == 0
+    shown = terminal("show", "last", replies={}, own_team=False, PAGER="sed s/^/paged:/")
+    assert shown.end() == 0
+    assert "paged:run " in shown.text
+    assert "paged:answer:" in shown.text
+    short = terminal("show", "last", "-s", "1", replies={}, own_team=False, PAGER="sed s/^/paged:/")
+    assert short.end() == 0
+    assert "paged:" not in short.text
 
 
 def test_json_on_a_terminal_is_json_and_nothing_else(terminal):

@@ -188,7 +188,7 @@ def _table(runs: list[RunView], width: int | None) -> list[str]:
 
 def _row(run: RunView) -> tuple[str, ...]:
     from replan.cli.kept.place import short
-    from replan.cli.views.frame import seconds
+    from replan.cli.views.cells import seconds
     from replan.state.usage import Usage
 
     usage, labels = run.state.get("usage", Usage()), run.record.labels

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from replan.cli.views.calls import call_line
-from replan.cli.views.cells import one_line
+from replan.cli.views.cells import corrected, one_line
 from replan.events.types import (
     CallEvent,
     Event,
@@ -71,14 +71,6 @@ def traces_notice(where: str, *, content: bool) -> str:
         f"traces go to {one_line(where)}, {said} prompts, results and answers; "
         "OTEL_SDK_DISABLED=true turns them off"
     )
-
-
-def corrected(action: str, step_id: int, by: str, origin: str) -> str:
-    """The line of a person's word on a step."""
-    how = "is done again" if action == "retry" else "is left out"
-    who = f", by {one_line(by)}" if by else ""
-    before = f"goes on from run {one_line(origin[:8])}: " if origin else ""
-    return f"{before}step {step_id} {how}{who}"
 
 
 def _trouble(event: Event) -> str:
