@@ -167,6 +167,7 @@ def _record(run: RunView) -> dict[str, object]:
         "tokens": usage.total_tokens,
         "cost": usage.cost,
         "title": record.title,
+        "origin": run.origin,
     }
 
 
@@ -194,6 +195,7 @@ def _row(run: RunView) -> tuple[str, ...]:
     unknown = f">={usage.known_cost:.4g}" if usage.known_cost else "unknown"
     cost = unknown if usage.cost is None else f"{usage.cost:.4g}"
     told = "".join(f" {name}={value}" for name, value in labels.items())
+    origin = f"  (from {short(run.origin)})" if run.origin else ""
     return (
         short(run.record.run_id),
         when(run.record.started_at),
@@ -201,7 +203,7 @@ def _row(run: RunView) -> tuple[str, ...]:
         cost if usage.calls else "-",
         run.outcome,
         "{}/{}".format(*run.progress) if run.plan else "-",
-        one_line(f"{run.record.title}{told and f'  [{told.strip()}]'}"),
+        one_line(f"{run.record.title}{told and f'  [{told.strip()}]'}{origin}"),
     )
 
 

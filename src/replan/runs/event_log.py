@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, cast
 
@@ -20,6 +20,9 @@ from replan.runs.durations import Durations
 from replan.runs.event_texts import EventTexts
 from replan.runs.recorded import recorded
 from replan.runs.run_event import RunEvent, event_in
+
+GATHERED = 0.1
+"""Seconds in which events are gathered before they are written."""
 
 Heard = Callable[[Event], None]
 """Hears the events of a run as they are, once they are on record."""
@@ -50,7 +53,7 @@ class EventLog:
         self._heard = heard
         self._durations = Durations()
         self._left: list[tuple[Event, JsonValue]] = []
-        self._news = asyncio.Event()
+        self._news, self._ending = asyncio.Event(), asyncio.Event()
         self._is_over = self._is_told = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
 
@@ -69,6 +72,7 @@ class EventLog:
     def end(self) -> None:
         """Nothing more comes: `write` ends once all is written and told."""
         self._is_over = True
+        self._ending.set()
         self._news.set()
 
     async def write(self) -> None:
@@ -76,10 +80,17 @@ class EventLog:
         # More may have come while a batch was on its way.
         while self._left or not self._is_over:
             await self._news.wait()
+            await self._gathered()
             await self.flush()
         self._is_told = True
         for follower in self._followers:
             follower.put_nowait(None)
+
+    async def _gathered(self) -> None:
+        """Wait for what comes with the event that is there: each batch is a transaction."""
+        with suppress(TimeoutError):
+            if any(entry is not None for _, entry in self._left):
+                await asyncio.wait_for(self._ending.wait(), GATHERED)
 
     async def flush(self) -> None:
         """Write what is left, and tell it; what cannot be written stays to be written."""

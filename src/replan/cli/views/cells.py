@@ -128,3 +128,11 @@ def _head(text: str, width: int) -> str:
     head = set_cell_size(text, max(0, width))
     # Half of a wide character is filled up with a blank.
     return head if text.startswith(head) else head[:-1]
+
+
+def corrected(action: str, step_id: int, by: str, origin: str) -> str:
+    """The line of a person's word on a step."""
+    how = "is done again" if action == "retry" else "is left out"
+    who = f", by {one_line(by)}" if by else ""
+    before = f"goes on from run {one_line(origin[:8])}: " if origin else ""
+    return f"{before}step {step_id} {how}{who}"

@@ -200,9 +200,9 @@ def _status_line(course: Course, window: Window, now: float) -> Text:
     done = course.count(StepStatus.COMPLETED, StepStatus.SKIPPED)
     parts = [f"{done} of {total} done"] if total else []
     parts += [f"{failed} failed"] if failed else []
-    asking = sum(row.note.startswith(("asks: ", "waits for approval: ")) for row in rows)
+    asking = sum(row.asks for row in rows)
     parts += [f"{asking} asking"] if asking else []
-    parts += [f"{running} running"] if running else [course.activity]
+    parts += [f"{running} running"] if running else [] if asking else [course.activity]
     line = f"{_spin(window, now)} {seconds(now - course.started)}: {', '.join(parts)}"
     return Text(cut(line, window.width), "cyan")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
-from replan.cli.views.cells import counted, one_line, seconds
+from replan.cli.views.cells import corrected, counted, one_line, seconds
 from replan.errors import InputError
 from replan.runs.run_event import RunEvent
 from replan.runs.story import Story
@@ -134,14 +134,21 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "limit_reached": lambda said: (
         f"limit reached: {said['limit']}={said['value']:g} ({one_line(said['scope'])})"
     ),
+    "run_corrected": lambda said: corrected(**said),
     "run_stopped": _stopped,
     "task_completed": lambda said: f"over: {said['outcome']}",
+    "memory_summary": lambda said: (
+        f"no summary was written{_behind(said['error'])}"
+        if said["error"]
+        else f"a summary covers {counted(said['covered'], 'message')}"
+    ),
+    "memory_applied": lambda said: (
+        f"of the conversation {counted(said['shown'], 'message')} seen, "
+        f"{said['summarised']} summarised, {said['left_out']} left out, {said['cut']} cut"
+    ),
     "tool_completed": _approved,
     "steps_reopened": lambda said: f"runs again: {one_line(', '.join(map(str, said['reruns'])))}",
     "steps_routed": _routed,
-    "run_corrected": lambda said: (
-        f"{one_line(str(said.get('by'))) or 'somebody'}: {said['action']} step {said['step_id']}"
-    ),
     "reply_unreadable": lambda said: (
         f"unreadable reply of {said['node']}{_behind(said.get('complaint'))}"
     ),
