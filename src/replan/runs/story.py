@@ -1,16 +1,21 @@
 """Who did what when in a run: a pure fold of what is kept of it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from replan.plan.model import PlanStep, StepStatus
 from replan.runs.attempts import AttemptView, attempts_of
-from replan.runs.event_log import RunEvent
-from replan.runs.whole_run import WholeRun
+from replan.runs.run_event import RunEvent
 
-_CALLS = ("model_answered", "tool_completed")
+if TYPE_CHECKING:
+    from replan.runs.whole_run import WholeRun
+
+_ANSWERED = ("model_answered", "memory_summary")
+_CALLS = (*_ANSWERED, "tool_completed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,13 +145,15 @@ def story_of(run: WholeRun) -> Story:
 
 def calls_of(events: Iterable[RunEvent]) -> Calls:
     """What the calls of models among events took."""
-    answered: list[dict[str, Any]] = [e.details for e in events if e.type == "model_answered"]
+    ends: list[dict[str, Any]] = [e.details for e in events if e.type in _ANSWERED]
+    # The one event of a summary has all calls that it took, if it took one.
+    answered = [each for each in ends if each.get("calls", 1)]
     costs: list[float | None] = [each.get("cost") for each in answered]
     counts = [
         each.get(name) or 0 for each in answered for name in ("input_tokens", "output_tokens")
     ]
     return Calls(
-        number=len(answered),
+        number=sum(each.get("calls", 1) for each in answered),
         tokens=sum(counts),
         known_cost=sum(cost for cost in costs if cost is not None),
         unpriced=costs.count(None),

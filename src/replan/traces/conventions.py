@@ -15,6 +15,8 @@ from replan.events.types import (
     CallEvent,
     InputRequested,
     LimitReached,
+    MemoryApplied,
+    MemorySummary,
     ModelAnswered,
     ModelCalled,
     PlanCreated,
@@ -162,7 +164,7 @@ def error_type(text: str) -> str:
 
 def shown_error(text: str) -> str:
     """The text of an error, as content."""
-    return _cut(storable_text(text))
+    return _cut(text)
 
 
 def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: PLR0911 - one each
@@ -188,6 +190,14 @@ def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: P
             return None
 
 
+def of_memory(event: MemoryApplied | MemorySummary) -> Attributes:
+    """What is seen of a conversation, or what its summary covers now."""
+    if isinstance(event, MemorySummary):
+        return {"replan.memory.summarised": event.covered}
+    names = ("mode", "shown", "summarised", "left_out", "cut")
+    return {f"replan.memory.{name}": getattr(event, name) for name in names}
+
+
 def _messages(messages: Sequence[Said]) -> str:
     return _json([_message(each) for each in messages])
 
@@ -202,6 +212,7 @@ def _message(said: Said) -> Mapping[str, Any]:
 
 
 def _cut(text: str) -> str:
+    text = storable_text(text)
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
 
 

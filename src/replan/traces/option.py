@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from pydantic import ConfigDict
 from pydantic.json_schema import SkipJsonSchema
 
-from replan.values import Value, described
+from replan.values import Value
 
 
 class Traces(Value):
@@ -17,8 +16,6 @@ class Traces(Value):
         tracer_provider: Where spans go; without it, the provider that the program has set.
         meter_provider: Where metrics go; without it, the provider that the program has set.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     content: bool = False
     tracer_provider: SkipJsonSchema[Any] = None

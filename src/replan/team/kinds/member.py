@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from replan.state.limits import Budget
+from replan.state.memory import MemoryOptions
 from replan.state.team import Effects, SpecialistCard
 from replan.team.fields import InputProcessor, Name, OutputProcessor, Prompt, Row, Sentence
 from replan.team.part import Part
@@ -31,6 +32,8 @@ class Member(Part):
             and a person is asked if it was cut off. A step that is declared unsafe is attempted
             again only if its line says retries.
         limits: What all its steps together may use in one run.
+        memory: What it sees of the earlier conversation, if this differs from the team: mode and
+            history_limit. The settings of summaries belong to the host.
     """
 
     marks: ClassVar[tuple[str, ...]] = ()
@@ -41,6 +44,7 @@ class Member(Part):
     capabilities: Row[str] = ()
     effects: Effects | None = None
     limits: Budget = Field(default_factory=Budget)
+    memory: MemoryOptions = Field(default_factory=MemoryOptions)
 
     @property
     def card(self) -> SpecialistCard:
