@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from itertools import count
 
 import pytest
@@ -159,6 +160,10 @@ def test_a_step_is_left_out_and_the_answer_says_so(shop):
     assert skipped.exit_code == 0, skipped.stderr
     assert "step 2 is left out, by " in skipped.stdout
     assert "**Not done:**\n\n- 2. Print the labels: Skipped by " in skipped.stdout
+    new, old = shop.runs()
+    assert new["origin"] == old["run_id"]
+    shown = shop.do("show", "last").stdout
+    assert f"goes on from run {old['run_id'][:8]}: step 2 is left out, by " in shown
     assert sorted(shop.effects) == [1, 2, 3, 4]
 
 
@@ -167,7 +172,6 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(shop):
     for words, problem in (
         (("retry", "last", 9), "This run has no step 9. Its steps: 1, 2, 3, 4."),
         (("skip", "last", 2), "Step 2 is completed, so there is nothing to skip."),
-        (("retry", "nowhere", 1), "There is no run 'nowhere'. `replan runs` lists them."),
     ):
         done = shop.do(*words)
         assert (done.exit_code, done.stderr) == (2, f"replan: {problem}\n")
@@ -183,3 +187,22 @@ def test_a_run_that_another_process_works_on_is_left_alone(shop):
         assert busy.exit_code == 2
         assert "Another process works on run" in busy.stderr
     assert run.end() == 0
+
+
+def test_what_is_typed_after_ctrl_c_answers_no_question(shop):
+    gate = shop.folder / "gate-1"
+    os.mkfifo(gate)
+    (shop.folder / "plan.md").write_text(f"{PLAN}- [ ] 5. Paint @asker\n")
+    plan, team = shop.folder / "plan.md", shop.folder / "team.yaml"
+    run = shop.start("run", plan, "--team", team, kind=Terminal)
+    run.wait_for("answer (Ctrl-D")
+    # The plan stands above the question.
+    shown = run.text[: run.text.index("step 5 asker asks")]
+    assert "3 Open again  waits for 2" in shown.replace("·", "")
+    with gate.open("w"):
+        os.kill(run.process.pid, signal.SIGINT)
+        run.wait_for("stopping: running steps")
+        run.type("replan skip last 4\n")
+    assert run.end() == 130
+    shown = json.loads(shop.do("show", "last", "--json").stdout)
+    assert [question["key"] for question in shown["questions"]] == ["5/asker/1"]

@@ -272,3 +272,70 @@ async def test_a_run_that_is_worked_on_is_not_corrected(office, where):
             await runtime.retry(run.run_id, 4)
         office.leave.set()
         assert (await run).outcome == "completed"
+
+
+async def test_a_plan_that_waits_for_a_word_is_shown_with_the_correction(office):
+    async with open_runtime(office.team(approval="always"), storage=":memory:") as runtime:
+        first = await runtime.run({"plan": PLAN})
+        with pytest.raises(InputError, match="Step 2 is still to be done"):
+            await runtime.retry(first.run_id, 2)
+        second = await (await runtime.skip(first.run_id, 2, by="anna"))
+        (asked,) = second.waiting
+        assert (asked.kind, "- [-] 2. Text" in asked.text) == ("plan", True)
+        done = await (await runtime.answer(first.run_id, "approve"))
+        assert (done.outcome, sorted(office.did)) == ("completed", [1, 3, 4])
+
+
+async def test_a_run_whose_thread_went_on_with_another_is_not_corrected_in_place(office):
+    office.asks = {4}
+    async with open_runtime(office.team(), storage=":memory:") as runtime:
+        first = await runtime.run({"plan": PLAN}, thread_id="t")
+        await runtime.run({"plan": "- [ ] 1. Else @a\n"}, thread_id="t")
+        with pytest.raises(InputError, match="Another run has begun on the thread of this one"):
+            await runtime.retry(first.run_id, 2)
+
+
+async def test_a_run_without_a_plan_has_no_step(office):
+    script = {"think": "---\ncomplexity: simple\n---\nParis."}
+    team = Team(host=Host(model=ScriptedModel(script)), specialists=office.team().specialists)
+    async with open_runtime(team, storage=":memory:") as runtime:
+        answered = await runtime.run("The capital of France?")
+        with pytest.raises(InputError, match="This run has no plan, so there is no step in it"):
+            await runtime.retry(answered.run_id, 1)
+
+
+def test_code_that_is_not_asynchronous_corrects_a_run_in_the_same_way(office):
+    office.fails = {2}
+    with open_runtime(office.team(), storage=":memory:") as runtime:
+        first = runtime.run({"plan": PLAN})
+        office.fails = set()
+        assert runtime.retry(first.run_id, 2).result().outcome == "completed"
+        assert runtime.skip(first.run_id, 2).result().outcome == "completed"
+
+
+@pytest.mark.parametrize("place", [":memory:", "runs.db"])
+async def test_a_new_run_keeps_whole_results_and_the_request(office, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    long = "A long result." * 100
+
+    async def work(context):
+        await Office.work(office, context)
+        return long if context.plan_step.id == 1 else " ".join(context.inputs.values())
+
+    model = ScriptedModel(
+        {"think": f"---\ncomplexity: complex\n---\n{PLAN}", "feedback": always(END)}
+    )
+    worker = Specialist(name="a", intended_use="Works.", run=work, effects="pure")
+    office.fails = {2}
+    team = Team(host=Host(model=model), specialists=[worker])
+    async with open_runtime(team, storage=place) as runtime:
+        first = await runtime.run("Write to the mayor.")
+        second = await (await runtime.skip(first.run_id, 2))
+        office.fails = set()
+        third = await (await runtime.retry(second.run_id, 2))
+        assert third.origin == second.run_id
+        assert third.results[2].text == long
+        assert [each.text for each in third.state["messages"]] == [
+            "Write to the mayor.",
+            "The end.",
+        ]

@@ -167,6 +167,7 @@ def _record(run: RunView) -> dict[str, object]:
         "tokens": usage.total_tokens,
         "cost": usage.cost,
         "title": record.title,
+        "origin": run.origin,
     }
 
 
@@ -187,13 +188,14 @@ def _table(runs: list[RunView], width: int | None) -> list[str]:
 
 def _row(run: RunView) -> tuple[str, ...]:
     from replan.cli.kept.place import short
-    from replan.cli.views.frame import seconds
+    from replan.cli.views.cells import seconds
     from replan.state.usage import Usage
 
     usage, labels = run.state.get("usage", Usage()), run.record.labels
     unknown = f">={usage.known_cost:.4g}" if usage.known_cost else "unknown"
     cost = unknown if usage.cost is None else f"{usage.cost:.4g}"
     told = "".join(f" {name}={value}" for name, value in labels.items())
+    origin = f"  (from {short(run.origin)})" if run.origin else ""
     return (
         short(run.record.run_id),
         when(run.record.started_at),
@@ -201,7 +203,7 @@ def _row(run: RunView) -> tuple[str, ...]:
         cost if usage.calls else "-",
         run.outcome,
         "{}/{}".format(*run.progress) if run.plan else "-",
-        one_line(f"{run.record.title}{told and f'  [{told.strip()}]'}"),
+        one_line(f"{run.record.title}{told and f'  [{told.strip()}]'}{origin}"),
     )
 
 

@@ -17,12 +17,12 @@ from replan.cli.kept.signature import own_name
 from replan.cli.process import CODES, INCOMPLETE
 from replan.cli.site import Site
 from replan.cli.views.cells import counted, harmless
-from replan.cli.views.course import Course, after
+from replan.cli.views.course import Course, after, answered
 from replan.cli.views.notices import told_at_once
 from replan.cli.views.open_asks import waiting_lines
 from replan.cli.views.teller import Teller, rest_line, seconds
 from replan.errors import ReplanError
-from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
+from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
 from replan.plan.model import StepStatus
 from replan.runs.asks import PLAN, Ask, ask_of
 from replan.runs.result import RunResult
@@ -107,6 +107,7 @@ class Session:
     async def _answer(self, ask: Ask, answer: JsonValue) -> None:
         """Give an answer to the run, which goes on with it if it rests."""
         given = {ask.key: ask.bound(answer)}
+        self._course = answered(self._course, ask.key)
         self._answered = await self._runtime.answer(
             self._run_id, given, by=own_name(), **self.following
         )
@@ -117,6 +118,10 @@ class Session:
         if self._is_at_rest:
             going.cancel()
             return
+        if self._interview is not None:
+            # What is typed now is not meant for a question.
+            interview, self._interview = self._interview, None
+            await interview.close()
         self._teller.remark(
             f"stopping: running steps have {self._site.grace:g} s to end; "
             "press Ctrl-C again to stop at once"
@@ -164,7 +169,7 @@ class Session:
         told, self._held_back = self._held_back, []
         for event, course in told:
             self._tell(event, course)
-        self._teller.proceed()
+        self._teller.proceed(self._course)
 
     async def _closed(self, *tasks: "asyncio.Future[None]") -> None:
         """Leave nothing running, nothing unsaid, and what is known on disk."""
@@ -215,8 +220,8 @@ def _log(event: BaseEvent) -> None:
     for name in ("outcome", "limit", "error"):
         if hasattr(event, name):
             fields[name] = getattr(event, name)
-    result = getattr(event, "result", None)
-    if result is not None:
+    if isinstance(event, SpecialistCompleted):
+        result = event.result
         fields |= {"status": result.status.value, "seconds": f"{result.duration:.3f}"}
         fields |= {"error": result.error} if result.error else {}
     logger.debug("event", extra=fields)

@@ -90,20 +90,24 @@ def show(
 
 def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
     """Write what is to be seen of a run."""
-    from replan.cli.kept.whole import loaded
+    from replan.cli.kept.whole import loaded, trusted
 
     run = asyncio.run(loaded(name, place, lambda run: _with_long_texts(run, view)))
+    with trusted(name):
+        _write(run, output, view)
+    return 0
+
+
+def _write(run: WholeRun, output: TextIO, view: View) -> None:
     if view.as_json:
         output.write(f"{json.dumps(_record(run, view), default=str)}\n")
-        return 0
-    if view.markdown:
+    elif view.markdown:
         from replan.cli.views.report import report
         from replan.runs.story import story_of
 
         output.write(report(story_of(run)))
-        return 0
-    _write(run, output, view)
-    return 0
+    else:
+        _write_lines(run, output, view)
 
 
 def _with_long_texts(run: WholeRun, view: View) -> Iterable[RunEvent]:
@@ -140,7 +144,7 @@ def _attempts(
     return found, [each for each in run.results if each.step_id == view.step]
 
 
-def _write(run: WholeRun, output: TextIO, view: View) -> None:
+def _write_lines(run: WholeRun, output: TextIO, view: View) -> None:
     from replan.cli.views.cells import harmless
     from replan.cli.views.paged import write_paged
     from replan.cli.views.rendered import console_on

@@ -126,7 +126,7 @@ class StepsRouted(BaseEvent):
 
 
 class SpecialistInvoked(StepEvent):
-    """A try of a step really starts: its dependencies are done and there is a free place."""
+    """An attempt of a step really starts: its dependencies are done, and there is a free place."""
 
     type: Literal["specialist_invoked"] = "specialist_invoked"
     task: str
@@ -140,7 +140,7 @@ class SpecialistToken(StepEvent):
 
 
 class SpecialistRetried(StepEvent):
-    """A try failed, and another one follows."""
+    """An attempt failed, and another one follows."""
 
     type: Literal["specialist_retried"] = "specialist_retried"
     error: str

@@ -36,42 +36,40 @@ def opened_export(path: Path) -> WholeRun:
     try:
         size = path.stat().st_size
         if size > LARGEST:
-            raise _refused(path, f"It has {size} bytes, and {LARGEST} are read at most.")
+            raise refused(path, f"It has {size} bytes, and {LARGEST} are read at most.")
         text = path.read_bytes().decode()
         found: Any = json.loads(text)
     except OSError as error:
-        raise _refused(path, f"{error.strerror}.") from error
+        raise refused(path, f"{error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise _refused(
-            path, f"Byte {error.start} is no UTF-8: it is damaged or no text."
-        ) from error
+        raise refused(path, f"Byte {error.start} is no UTF-8: it is damaged or no text.") from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         is_cut = error.pos >= len(error.doc.rstrip()) or "Unterminated" in error.msg
         cut = " It seems to be cut off." if is_cut else ""
-        raise _refused(path, f"It is no JSON at {where}: {error.msg}.{cut}") from error
+        raise refused(path, f"It is no JSON at {where}: {error.msg}.{cut}") from error
     except RecursionError as error:
-        raise _refused(path, "It is nested too deeply.") from error
+        raise refused(path, "It is nested too deeply.") from error
     return _read(path, found)
 
 
 def _read(path: Path, found: Any) -> WholeRun:
     export = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     if export.get("format") != FORMAT:
-        raise _refused(path, f"It is no export of a run: its `format` is not '{FORMAT}'.")
+        raise refused(path, f"It is no export of a run: its `format` is not '{FORMAT}'.")
     version = export.get("version")
     if not isinstance(version, int) or version < 1:
-        raise _refused(path, f"`version` is {version!r}, and should be a number from 1 on.")
+        raise refused(path, f"`version` is {version!r}, and should be a number from 1 on.")
     if version > VERSION:
         newer = f"It has version {version}, and this Replan reads {VERSION} at most."
-        raise _refused(path, newer, "Open it with a newer Replan.")
+        raise refused(path, newer, "Open it with a newer Replan.")
     try:
         return restored(WholeRun, export.get("run"))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         told = "; ".join(f"{_place(each['loc'])}: {each['msg']}" for each in faults[:_PLACES])
         more = f"; and {len(faults) - _PLACES} more" if len(faults) > _PLACES else ""
-        raise _refused(path, f"It is damaged. {told}{more}.") from error
+        raise refused(path, f"It is damaged. {told}{more}.") from error
 
 
 def _place(location: tuple[int | str, ...]) -> str:
@@ -80,7 +78,7 @@ def _place(location: tuple[int | str, ...]) -> str:
     return f"run{''.join(parts)}"
 
 
-def _refused(path: Path, problem: str, fix: str = "") -> InputError:
+def refused(path: Path, problem: str, fix: str = "") -> InputError:
     fix = fix or "Write it again with `replan export RUN -o FILE`."
     return InputError(f"The export '{path}' cannot be opened. {problem} {fix}")
 

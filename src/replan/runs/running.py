@@ -16,6 +16,7 @@ from replan.calling import Call, Graph, alone, is_served, loosened, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
 from replan.ports.ownership import as_owner
+from replan.runs.asks import state_at_rest
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
@@ -108,9 +109,9 @@ async def followed(
             )
     if graph.checkpointer:
         snapshot: StateSnapshot = await graph.aget_state(asked.config)
-        state = dict(snapshot.values)
+        state = state_at_rest(snapshot)
         if snapshot.interrupts:
-            state |= {"__interrupt__": list(snapshot.interrupts), "outcome": "waiting"}
+            state["outcome"] = "waiting"
     return cast("EnhancedState", state)
 
 

@@ -23,7 +23,7 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import answers_by_key, open_asks
+from replan.runs.asks import answers_by_key, open_asks, state_at_rest
 from replan.runs.correcting import (
     Correction,
     begun_anew,
@@ -45,6 +45,7 @@ from replan.runs.work import Bench, Errand, Following, Work
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
+from replan.steps.kept import note_kept
 
 _TITLE = 200
 """Characters at most of a title that is taken from the request."""
@@ -239,7 +240,7 @@ class Runtime:
             await raise_limits(self._bench.graph, settings=settings, config=at, by=by)
             settings = None
         if settings is None and await self._only_waits(run_id, snapshot):
-            return self._result(_at_rest(snapshot))
+            return self._result(state_at_rest(snapshot))
         begins = not snapshot.values and not snapshot.tasks
         given = _input_again(record) if begins else None
         errand = Errand(
@@ -378,6 +379,13 @@ class Runtime:
         if not options.get("repeat_effects"):
             team = team_of(self._bench.graph)
             refuse_repeats(await repeated_by(correction, view, team, journal))
+        if not await journal.results(view.run_id):
+            # One in memory has forgotten them; the state has them whole.
+            whole = {
+                **view.state.get("kept_results", {}),
+                **view.state.get("current_specialist_results", {}),
+            }
+            await note_kept(view.run_id, whole.values(), journal)
         given, now = begun_anew(correction, view), self._bench.clock()
         run_id, order = options.get("run_id") or self._bench.new_id(), options.get("order")
         if order is None:
@@ -572,7 +580,7 @@ class Runtime:
         """The result of a run that rests, from what is kept of it."""
         view = await self.look(run_id)
         snapshot = await snapshot_of(self._bench.graph, view.record)
-        return self._result({**_at_rest(snapshot), "outcome": view.outcome})
+        return self._result({**state_at_rest(snapshot), "outcome": view.outcome})
 
     def _result(self, state: Mapping[str, Any]) -> RunResult:
         return result_of(cast("EnhancedState", state), shapes=shapes_of(self._bench.graph))
@@ -649,12 +657,6 @@ class Runtime:
 def _following(options: CorrectionOptions) -> Following:
     names = Following.__annotations__
     return cast("Following", {name: each for name, each in options.items() if name in names})
-
-
-def _at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
-    """The state, as LangGraph gives that of a run that waits."""
-    waiting = {"__interrupt__": list(snapshot.interrupts)} if snapshot.interrupts else {}
-    return {**snapshot.values, **waiting}
 
 
 def _asked(given: Input) -> dict[str, Any]:

@@ -1,14 +1,18 @@
 """Who did what when in a run: a pure fold of what is kept of it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from replan.plan.model import PlanStep, StepStatus
 from replan.runs.attempts import AttemptView, attempts_of
-from replan.runs.event_log import RunEvent
-from replan.runs.whole_run import WholeRun
+from replan.runs.run_event import RunEvent
+
+if TYPE_CHECKING:
+    from replan.runs.whole_run import WholeRun
 
 _CALLS = ("model_answered", "tool_completed")
 

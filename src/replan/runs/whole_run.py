@@ -69,10 +69,6 @@ class WholeRun(Value):
         """The files that its steps left, each once."""
         return list({each.path: each for one in self.results for each in one.artifacts}.values())
 
-    def text_of(self, event: RunEvent, name: str) -> str:
-        """A field of an event, whole if it was cut there and its text was read."""
-        return self.texts.get(str(event.details.get(f"{name}_ref")), str(event.details[name]))
-
 
 async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> WholeRun:
     """Read a run through any graph of a team with its storage: nothing is run."""

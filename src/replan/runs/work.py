@@ -16,7 +16,7 @@ from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import asks_of, resumption
+from replan.runs.asks import asks_in, asks_of, resumption
 from replan.runs.event_log import EventLog, Heard
 from replan.runs.looking import config_of
 from replan.runs.requests import answers_in, note_answers
@@ -187,7 +187,7 @@ class Work:
                 grace=self._bench.grace,
                 at_once=self._at_once,
             )
-            asks = asks_of(state.get("__interrupt__") or ())
+            asks = asks_in(state)
             if not self._stop.is_set():
                 # A run that was stopped may not have come to them.
                 await self._take(used)

@@ -193,8 +193,8 @@ class Attempts:
         except (asyncio.CancelledError, GraphDrained):
             await self.record.ended("cancelled")
             raise
-        except GraphBubbleUp:
-            await self.record.ended("waiting")
+        except GraphBubbleUp as signal:
+            await self.record.interrupted(signal)
             raise
         except StorageError:
             raise

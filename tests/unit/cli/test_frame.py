@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage
 
-from replan.cli.views.course import Course, after
+from replan.cli.views.course import Course, after, answered
 from replan.cli.views.frame import ASCII, Window, frame, seconds, whole_plan
 from replan.events.types import (
     AnswerRestarted,
@@ -121,7 +121,7 @@ def test_a_running_step_says_which_tools_and_models_it_calls():
     asks = ModelCalled(
         **RUN, call="0", node="n", step_id=1, specialist="a", attempt=1, model="gpt-5"
     )
-    answered = ModelAnswered(**asks.model_dump(exclude={"type", "prompt"}), seconds=1.0)
+    answered = ModelAnswered(**asks.model_dump(exclude={"type", "prompt", "provider"}), seconds=1.0)
     course = course_of(created(THREE), invoked(1, "a"), asks)
     assert shown(course)[1] == "    asks model gpt-5"
     hostile = calls_tool(1, "0.1", arguments={"item": "\x1b[2J\u202ex\n", "number": 2})
@@ -142,7 +142,7 @@ def test_a_step_says_what_it_waits_for():
         "⠋ 10 s: 0 of 3 done, 1 running",
     ]
     failed = after(course, done(1, "a", ExecutionStatus.FAILED, error="no"), 9.0)
-    assert "needs 1" in shown(failed)[2]
+    assert "· 2 Wrap  blocked: 1 failed" in shown(failed)[2]
 
 
 def test_what_is_asked_is_noted_and_counted():
@@ -157,7 +157,15 @@ def test_what_is_asked_is_noted_and_counted():
     asked = step(InputRequested, 1, "a", question=question)
     course = course_of(created(THREE), invoked(1, "a"), asked)
     assert shown(course)[1] == '    waits for approval: order(item="chairs")'
-    assert shown(course)[-1] == "⠋ 10 s: 0 of 3 done, 1 asking, judging"
+    assert shown(course)[-1] == "⠋ 10 s: 0 of 3 done, 1 asking"
+    course = answered(course, "1/a/1")
+    assert shown(course)[1:] == [
+        "    answered",
+        "· 2 Wrap  waits for 1                             a",
+        "· 3 Aside                                         a",
+        "⠋ 10 s: 0 of 3 done, judging",
+    ]
+    assert after(course, invoked(1, "a", 2), 9.0).rows[1].note == ""
 
 
 def test_all_that_runs_is_seen_before_anything_is_said_of_it():

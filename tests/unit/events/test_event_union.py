@@ -72,6 +72,7 @@ FIELDS = {
     "warning": {"text": "Settings were refused."},
     "run_stopped": {"why": "waiting", "seconds": 2.5},
     "run_resumed": {"by": "eva"},
+    "run_corrected": {"action": "retry", "step_id": 2, "by": "eva", "origin": "r0"},
     "task_completed": {
         "outcome": "completed",
         "answer": ANSWER,

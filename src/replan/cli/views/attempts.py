@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from replan.cli.views.cells import counted, harmless, one_line
-from replan.cli.views.frame import seconds
+from replan.cli.views.cells import counted, harmless, one_line, seconds
 from replan.cli.views.history import moment
 from replan.cli.views.overview import attempt_line
 from replan.runs.attempts import AttemptView
@@ -69,7 +68,10 @@ def call_lines(call: RunEvent, run: WholeRun) -> list[str]:
         case "tool_completed":
             approval = f", {said['approval']} by a person" if said.get("approval") else ""
             head = f"tool {called(said)}: {said['status']}{approval}, {said['seconds']:.2f} s"
-            return [head, *(f"  {line}" for line in harmless(str(said["result"])).splitlines())]
+            return [
+                one_line(head),
+                *(f"  {line}" for line in harmless(str(said["result"])).splitlines()),
+            ]
         case "tool_invoked":
             return [f"tool {called(said)}: not over"]
         case "model_answered":

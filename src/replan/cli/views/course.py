@@ -49,9 +49,12 @@ class Row:
     ended: Mapping[str, bool] = field(default_factory=dict[str, bool])
     started: float | None = None  # when the work began
     seconds: float | None = None  # how long it took
+    asks: bool = False  # whether it waits for a person
     note: str = ""  # why it failed, waits, was skipped or is attempted again
     said: str = ""  # the newest text of its specialist
     awaits: tuple[int, ...] = ()  # the steps that it waits for
+    needs: tuple[int, ...] = ()  # those of them that must not fail
+    optional: bool = False
     # What it does now, by the calls of models and tools that are under way.
     calls: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -106,12 +109,23 @@ def waits_for(row: Row, course: Course) -> str:
     """What a step that is yet to begin waits for; empty where nothing is known of it."""
     if row.status is not StepStatus.PENDING or row.note:
         return ""
-    awaited = [course.rows[each] for each in row.awaits if each in course.rows]
-    if open_ones := [str(each.id) for each in awaited if each.status in _OPEN]:
-        return f"waits for {', '.join(open_ones)}"
-    if failed := [str(each.id) for each in awaited if each.status is StepStatus.FAILED]:
-        return f"needs {', '.join(failed)}"
+    rows = course.rows
+    if failed := [str(each) for each in row.needs if each in rows and _blocks(rows[each])]:
+        return f"blocked: {', '.join(failed)} failed"
+    if coming := [str(each) for each in row.awaits if each in rows and rows[each].status in _OPEN]:
+        return f"waits for {', '.join(coming)}"
     return "waits for room" if course.count(StepStatus.EXECUTING) else ""
+
+
+def _blocks(row: Row) -> bool:
+    return row.status is StepStatus.FAILED and not row.optional
+
+
+def answered(course: Course, key: str) -> Course:
+    """The course after a person has answered the question with this key."""
+    step, sign, _ = key.partition("/")
+    row = course.rows.get(int(step)) if sign and step.isdecimal() else None
+    return course if row is None else _moved(course, replace(row, note="answered", asks=False))
 
 
 def _calling(row: Row, event: ModelCalled | ModelAnswered | ToolInvoked | ToolCompleted) -> Row:
@@ -156,7 +170,14 @@ def _row_of(step: PlanStep, known: Row | None) -> Row:
         seconds=row.seconds if step.actual_duration is None else step.actual_duration,
         note=one_line(note[:_LONGEST]),
         awaits=step.awaits,
+        needs=tuple(each for each in step.dependencies if not _handled(each, step)),
+        optional=step.optional,
+        asks=row.asks and is_open,
     )
+
+
+def _handled(awaited: int, step: PlanStep) -> bool:
+    return step.condition is not None and step.condition.step == awaited
 
 
 def _open_status(row: Row) -> StepStatus:
@@ -169,7 +190,7 @@ def _worked(row: Row, event: StepEvent, now: float) -> Row:
         names = (*names, event.specialist)
     match event:
         case SpecialistInvoked():
-            is_first = event.attempt == 1 and not row.busy
+            is_first = not row.busy
             return replace(
                 row,
                 specialists=names,
@@ -179,6 +200,7 @@ def _worked(row: Row, event: StepEvent, now: float) -> Row:
                 note="" if is_first else row.note,
                 said="",
                 calls={},
+                asks=False,
             )
         case SpecialistToken():
             return replace(row, said=(row.said + event.text)[-_LONGEST:])
@@ -198,7 +220,7 @@ def _asking(row: Row, event: StepEvent) -> Row:
         return row
     busy = row.busy - {event.specialist}
     status = StepStatus.EXECUTING if busy else StepStatus.PENDING
-    return replace(row, status=status, busy=busy, note=_asked(event.question), calls={})
+    return replace(row, status=status, busy=busy, note=_asked(event.question), calls={}, asks=True)
 
 
 def _asked(question: Question) -> str:

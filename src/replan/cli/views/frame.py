@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
-from replan.cli.views.cells import cut, folded, padded, steady
+from replan.cli.views.cells import cut, folded, padded, seconds, steady
 from replan.cli.views.course import Course, Row, waits_for
 from replan.plan.model import StepStatus
 
@@ -15,7 +15,6 @@ _WITH_NAMES, _WITH_TIMES = 44, 26
 _WIDEST_NAME = 18
 _TIME = 7
 _LEAST_DESCRIPTION = 12
-_MINUTE, _HOUR, _SHORT = 60, 3600, 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,18 +95,6 @@ def whole_plan(course: Course, window: Window, now: float) -> list[Text]:
         note = folded(steady(row.note), max(1, window.width - len(indent))) if row.note else ()
         lines += [Text(f"{indent}{line}", _note_style(row)) for line in note]
     return lines
-
-
-def seconds(value: float) -> str:
-    """Write a duration for people."""
-    if value < _SHORT:
-        return f"{value:.1f} s"
-    if value < _MINUTE:
-        return f"{value:.0f} s" if value < _MINUTE - 0.5 else "1:00"
-    whole = int(value)
-    if value < _HOUR:
-        return f"{whole // 60}:{whole % 60:02}"
-    return f"{whole // _HOUR}:{whole % _HOUR // 60:02}:{whole % 60:02}"
 
 
 def _title(course: Course, window: Window) -> list[Text]:
@@ -213,9 +200,9 @@ def _status_line(course: Course, window: Window, now: float) -> Text:
     done = course.count(StepStatus.COMPLETED, StepStatus.SKIPPED)
     parts = [f"{done} of {total} done"] if total else []
     parts += [f"{failed} failed"] if failed else []
-    asking = sum(row.note.startswith(("asks: ", "waits for approval: ")) for row in rows)
+    asking = sum(row.asks for row in rows)
     parts += [f"{asking} asking"] if asking else []
-    parts += [f"{running} running"] if running else [course.activity]
+    parts += [f"{running} running"] if running else [] if asking else [course.activity]
     line = f"{_spin(window, now)} {seconds(now - course.started)}: {', '.join(parts)}"
     return Text(cut(line, window.width), "cyan")
 

@@ -1,19 +1,22 @@
 """What happened in a run beside its steps: plans, judgements, questions, decisions, pauses."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
-from replan.cli.views.cells import counted, one_line
-from replan.cli.views.frame import seconds
+from replan.cli.views.cells import corrected, counted, one_line, seconds
 from replan.errors import InputError
-from replan.ports.run_book import Request
-from replan.runs.event_log import RunEvent
+from replan.runs.run_event import RunEvent
 from replan.runs.story import Story
 from replan.state.questions import read_decision
+
+if TYPE_CHECKING:
+    from replan.ports.run_book import Request
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 
@@ -37,7 +40,7 @@ def moments(story: Story) -> list[str]:
             told.append((event.at, f"gone on with{by}{killed} (nobody worked for {idle})"))
         told += [(event.at, line) for line in _of_event(event, story)]
     told += [(request.at, line) for request in story.run.requests for line in _of_request(request)]
-    return [f"{moment(at)} {line}" for at, line in sorted(told, key=lambda each: each[0])]
+    return [f"{moment(at)} {one_line(line)}" for at, line in sorted(told, key=lambda each: each[0])]
 
 
 def _of_event(event: RunEvent, story: Story) -> Iterator[str]:
@@ -45,7 +48,7 @@ def _of_event(event: RunEvent, story: Story) -> Iterator[str]:
     if event.type == "plan_updated" and said.get("changes"):
         why = _why(event, story)
         yield f"{said.get('by')} revised the plan, version {said.get('version')}{why}"
-        yield f"  {changes_told(said['changes'])}"
+        yield f"changed: {changes_told(said['changes'])}"
     elif event.type in _LINES and (line := _LINES[event.type](said)):
         yield line
 
@@ -131,6 +134,7 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "limit_reached": lambda said: (
         f"limit reached: {said['limit']}={said['value']:g} ({one_line(said['scope'])})"
     ),
+    "run_corrected": lambda said: corrected(**said),
     "run_stopped": _stopped,
     "task_completed": lambda said: f"over: {said['outcome']}",
     "tool_completed": _approved,

@@ -89,8 +89,9 @@ class LiveTeller:
             for line in frame(self._course, replace(self._window, height=height), self._clock()):
                 self._console.print(line, soft_wrap=True)
 
-    def proceed(self) -> None:
+    def proceed(self, course: Course) -> None:
         """Bring the plan back."""
+        self._course = course
         if not self._course.outcome:
             self._live.start(refresh=True)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from replan.cli.views.calls import call_line
-from replan.cli.views.cells import one_line
+from replan.cli.views.cells import corrected, one_line
 from replan.events.types import (
     CallEvent,
     Event,
@@ -44,7 +44,7 @@ def notice(event: Event) -> str:
         case StepsReopened(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
         case RunCorrected():
-            return _corrected(event)
+            return corrected(event.action, event.step_id, event.by, event.origin)
         case InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
@@ -71,13 +71,6 @@ def traces_notice(where: str, *, content: bool) -> str:
         f"traces go to {one_line(where)}, {said} prompts, results and answers; "
         "OTEL_SDK_DISABLED=true turns them off"
     )
-
-
-def _corrected(event: RunCorrected) -> str:
-    how = "is done again" if event.action == "retry" else "is left out"
-    by = f", by {one_line(event.by)}" if event.by else ""
-    origin = f"goes on from run {event.origin[:8]}: " if event.origin else ""
-    return f"{origin}step {event.step_id} {how}{by}"
 
 
 def _trouble(event: Event) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from replan.cli.views.cells import counted, cut, folded, one_line, padded
-from replan.cli.views.frame import seconds
+from replan.cli.views.cells import counted, cut, folded, one_line, padded, seconds
 from replan.cli.views.history import moment, moments
 from replan.plan.model import StepStatus
 from replan.runs.story import Calls, StepStory, Story, calls_of

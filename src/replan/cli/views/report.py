@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 
 from replan.cli.views.attempts import attempt_lines
-from replan.cli.views.cells import harmless, one_line
-from replan.cli.views.frame import seconds
+from replan.cli.views.cells import harmless, one_line, seconds
 from replan.cli.views.history import moments
 from replan.cli.views.overview import day, ended_why, goal_of, money, took, used
 from replan.runs.story import StepStory, Story

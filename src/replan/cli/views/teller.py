@@ -43,8 +43,8 @@ class Teller(Protocol):
         """Leave the terminal to somebody else, below the plan as it is now or without it."""
         ...
 
-    def proceed(self) -> None:
-        """Take the terminal back."""
+    def proceed(self, course: Course) -> None:
+        """Take the terminal back, with the run as it is now."""
         ...
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class JsonTeller:
     def pause(self, *, shows_plan: bool = False) -> None:
         """Nobody else writes here."""
 
-    def proceed(self) -> None:
+    def proceed(self, course: Course) -> None:
         """Nobody else wrote here."""
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class LineTeller:
         """End the line that was begun."""
         self.close()
 
-    def proceed(self) -> None:
+    def proceed(self, course: Course) -> None:
         """The next event has its own line."""
 
     def close(self) -> None:

@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from rich.cells import cell_len
 
-from replan.cli.views.cells import cut, one_line, padded
-from replan.cli.views.frame import seconds
+from replan.cli.views.cells import cut, one_line, padded, seconds
 from replan.cli.views.overview import MARKS, money
 from replan.plan.model import StepStatus
 from replan.runs.attempts import AttemptView
@@ -127,7 +126,7 @@ def _planned_at(story: Story) -> datetime:
 def _spans(step: StepStory, story: Story) -> Iterator[tuple[datetime, datetime, str]]:
     """The attempts of a step, and the times in which it waited for a person."""
     follows = [*(each.entry.started_at for each in step.attempts[1:]), story.ended]
-    for each, next_one in zip(step.attempts, follows, strict=True):
+    for each, next_one in zip(step.attempts, follows, strict=False):
         began, ended = each.entry.started_at, _end_of(each, story)
         is_running = each.entry.ended_at is None and story.run.outcome == "running"
         if each.entry.outcome == "waiting":
