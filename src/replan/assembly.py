@@ -38,6 +38,7 @@ from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
 from replan.spending.scopes import check_prices, price_of, with_free_ones
 from replan.state.entrance import Entrance
+from replan.state.memory import joined, log_unused
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
@@ -91,6 +92,7 @@ def build_graph(
         clock=services.clock,
         editable=EDITABLE | opened if served else None,
         shapes=services.shapes,
+        services=services,
         tracing=team.traces and _tracing(team.traces),
     )
     compiled.channels[START] = entrance
@@ -130,6 +132,8 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
     planning = built.get("host.planning_model", thinking)
     feedback = built.get("host.feedback_model", thinking)
     merged = team.calls == "merged"
+    memory = joined(team.memory, host.memory)
+    log_unused(memory)
     workspace = Path(team.workspace or "")
     return Services(
         models=HostModels(
@@ -152,9 +156,16 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
             merged_answer=merged and direct is thinking,
             merged_final_answer=merged and answering is feedback,
             output="" if host.shape is None else host.shape.asked,
+            memory=memory,
         ),
         journal=journal or MemoryJournal(),
-        settings=team.settings,
+        settings=team.settings.replace(memory=memory),
+        memory={
+            each.name: own
+            for each in team.specialists
+            if (own := joined(team.memory, each.memory)) != memory
+        },
+        model_of=partial(chats.of, field="memory.summary_model_id"),
         output=host.shape,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),

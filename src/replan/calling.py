@@ -196,6 +196,11 @@ def shapes_of(graph: Graph) -> Mapping[str, Shape]:
     return getattr(cast("Any", graph).channels[START], "shapes", {})
 
 
+def services_in(graph: Graph) -> Any:
+    """The live things of a graph that `build_graph` made; None for any other."""
+    return getattr(cast("Any", graph).channels[START], "services", None)
+
+
 def team_of(graph: Graph) -> Sequence[SpecialistCard]:
     """The cards of those who do the steps, with the effects of what they do."""
     return cast("EditablePlan", graph.channels["current_plan"]).team

@@ -27,6 +27,7 @@ NAMES = [
     "InputError",
     "LimitReachedError",
     "Limits",
+    "MemoryOptions",
     "ModelCallError",
     "MultiAgentCallback",
     "PlanChangeError",
@@ -51,6 +52,7 @@ NAMES = [
     "StepStatus",
     "Storage",
     "StorageError",
+    "Summary",
     "SyncRuntime",
     "TaskComplexity",
     "TaskPlan",
@@ -71,9 +73,12 @@ NAMES = [
     "open_storage",
     "open_traces",
     "raise_limits",
+    "read_summary",
+    "reset_summary",
     "run",
     "run_sync",
     "stream",
+    "summarise",
     "waiting_for",
 ]
 

@@ -116,7 +116,7 @@ def _with_long_texts(run: WholeRun, view: View) -> Iterable[RunEvent]:
         _check_step(run, view.step)
     if view.is_whole and not view.markdown:
         return ()
-    kinds = ("tool_",) if not view.prompts else ("tool_", "model_")
+    kinds = ("tool_",) if not view.prompts else ("tool_", "model_", "memory_")
     return [each for each in _events_of(run, view) if each.type.startswith(kinds)]
 
 

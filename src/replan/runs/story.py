@@ -14,7 +14,8 @@ from replan.runs.run_event import RunEvent
 if TYPE_CHECKING:
     from replan.runs.whole_run import WholeRun
 
-_CALLS = ("model_answered", "tool_completed")
+_ANSWERED = ("model_answered", "memory_summary")
+_CALLS = (*_ANSWERED, "tool_completed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +145,15 @@ def story_of(run: WholeRun) -> Story:
 
 def calls_of(events: Iterable[RunEvent]) -> Calls:
     """What the calls of models among events took."""
-    answered: list[dict[str, Any]] = [e.details for e in events if e.type == "model_answered"]
+    ends: list[dict[str, Any]] = [e.details for e in events if e.type in _ANSWERED]
+    # The one event of a summary has all calls that it took, if it took one.
+    answered = [each for each in ends if each.get("calls", 1)]
     costs: list[float | None] = [each.get("cost") for each in answered]
     counts = [
         each.get(name) or 0 for each in answered for name in ("input_tokens", "output_tokens")
     ]
     return Calls(
-        number=len(answered),
+        number=sum(each.get("calls", 1) for each in answered),
         tokens=sum(counts),
         known_cost=sum(cost for cost in costs if cost is not None),
         unpriced=costs.count(None),

@@ -16,6 +16,8 @@ from replan.events.trace import AttemptEnded
 from replan.events.types import (
     BaseEvent,
     CallEvent,
+    MemoryApplied,
+    MemorySummary,
     ModelAnswered,
     ModelCalled,
     RunStarted,
@@ -161,6 +163,19 @@ class CallTrace:
         self._close(called.node, "", event.error)
         called.node.leave()
 
+    def _memory_applied(self, event: MemoryApplied) -> None:
+        self._owner(event).span.add_event(f"replan.{event.type}", say.of_memory(event))
+
+    def _summary_written(self, event: MemorySummary) -> None:
+        """Its one event tells the call of a model and the end of it."""
+        who: dict[str, Any] = {"call": event.node, "node": event.node, "model": event.model}
+        who |= {"run_id": event.run_id, "round": event.round}
+        if event.calls:
+            took = ("input_tokens", "output_tokens", "cost", "seconds", "error", "reply")
+            self._model_called(ModelCalled(**who, prompt=event.prompt))
+            self._model_answered(ModelAnswered(**who, **{n: getattr(event, n) for n in took}))
+        self._run.span.add_event(f"replan.{event.type}", say.of_memory(event))
+
     def _tool_invoked(self, event: ToolEvent) -> None:
         about = {**say.of_tool(event), **say.of_caller(event)}
         told = say.of_tool_call(event)
@@ -249,6 +264,8 @@ class CallTrace:
         ToolInvoked: _tool_invoked,
         ToolCompleted: _tool_completed,
         TaskCompleted: _task_completed,
+        MemoryApplied: _memory_applied,
+        MemorySummary: _summary_written,
     }
 
 

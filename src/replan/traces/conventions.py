@@ -15,6 +15,8 @@ from replan.events.types import (
     CallEvent,
     InputRequested,
     LimitReached,
+    MemoryApplied,
+    MemorySummary,
     ModelAnswered,
     ModelCalled,
     PlanCreated,
@@ -186,6 +188,14 @@ def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: P
             return {}
         case _:
             return None
+
+
+def of_memory(event: MemoryApplied | MemorySummary) -> Attributes:
+    """What is seen of a conversation, or what its summary covers now."""
+    if isinstance(event, MemorySummary):
+        return {"replan.memory.summarised": event.covered}
+    names = ("mode", "shown", "summarised", "left_out", "cut")
+    return {f"replan.memory.{name}": getattr(event, name) for name in names}
 
 
 def _messages(messages: Sequence[Said]) -> str:

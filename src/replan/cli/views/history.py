@@ -137,6 +137,15 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "run_corrected": lambda said: corrected(**said),
     "run_stopped": _stopped,
     "task_completed": lambda said: f"over: {said['outcome']}",
+    "memory_summary": lambda said: (
+        f"no summary was written{_behind(said['error'])}"
+        if said["error"]
+        else f"a summary covers {counted(said['covered'], 'message')}"
+    ),
+    "memory_applied": lambda said: (
+        f"of the conversation {counted(said['shown'], 'message')} seen, "
+        f"{said['summarised']} summarised, {said['left_out']} left out, {said['cut']} cut"
+    ),
     "tool_completed": _approved,
     "steps_reopened": lambda said: f"runs again: {one_line(', '.join(map(str, said['reruns'])))}",
     "steps_routed": _routed,

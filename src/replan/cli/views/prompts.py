@@ -9,6 +9,9 @@ from replan.cli.views.history import moment
 from replan.runs.event_log import RunEvent
 from replan.runs.whole_run import WholeRun
 
+# The one event of a summary tells its call and the end of it.
+_CALLS = ("model_called", "model_answered", "memory_summary")
+
 GONE = "(not kept any more)"
 NONE_KEPT = "No prompts and replies are kept of this: no model was called, or keep_prompts is off."
 
@@ -38,9 +41,9 @@ def prompts_lines(run: WholeRun, events: Iterable[RunEvent]) -> list[str]:
 
 def _calls(events: Iterable[RunEvent]) -> list[tuple[RunEvent, RunEvent | None]]:
     """The calls of models whose texts were kept, each with its end."""
-    own = [event for event in events if event.type in ("model_called", "model_answered")]
-    ends = {_key(event): event for event in own if event.type == "model_answered"}
-    begun = [event for event in own if event.type == "model_called" and _prompt(event)]
+    own = [event for event in events if event.type in _CALLS]
+    ends = {_key(event): event for event in own if event.type != "model_called"}
+    begun = [event for event in own if event.type != "model_answered" and _prompt(event)]
     return [(event, ends.get(_key(event))) for event in begun]
 
 
