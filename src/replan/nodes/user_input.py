@@ -47,7 +47,7 @@ async def user_input(
 
 
 def _is_within(given: object, old: dict[str, JsonValue]) -> bool:
-    return isinstance(given, dict) and 0 < len(given) and old.items() >= given.items()  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(given, dict) and len(given) > 0 and old.items() >= given.items()  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _taken(state: EnhancedState) -> dict[str, JsonValue]:
