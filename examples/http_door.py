@@ -33,7 +33,9 @@ class Door(BaseHTTPRequestHandler):
                 self.runtime.stop(run_id, by="http")
                 self._give({"run_id": run_id})
             case ["runs", run_id, "resume"]:
-                self._give({"run_id": self.runtime.resume(run_id).run_id})
+                # It gives the result of the run, and nobody is to wait for that here.
+                threading.Thread(target=self.runtime.resume, args=[run_id]).start()
+                self._give({"run_id": run_id})
             case _:
                 self.send_error(404)
 
