@@ -21,6 +21,7 @@ from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.calling import TeamGraph
 from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
+from replan.events.trace import Tracing
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
@@ -37,10 +38,13 @@ from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
 from replan.spending.scopes import check_prices, price_of, with_free_ones
 from replan.state.entrance import Entrance
+from replan.state.memory import joined, log_unused
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
 from replan.team.team import Team
+from replan.traces.option import Traces
+from replan.traces.otlp import not_installed
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -88,10 +92,20 @@ def build_graph(
         clock=services.clock,
         editable=EDITABLE | opened if served else None,
         shapes=services.shapes,
+        services=services,
+        tracing=team.traces and _tracing(team.traces),
     )
     compiled.channels[START] = entrance
     entrance.key = START
     return compiled
+
+
+def _tracing(traces: Traces) -> Tracing:
+    try:
+        from replan.traces.tracing import tracing_of  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise not_installed(traces) from error
+    return tracing_of(traces)
 
 
 def services_of(team: Team, provider: ModelProvider, journal: Journal | None = None) -> Services:
@@ -118,6 +132,8 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
     planning = built.get("host.planning_model", thinking)
     feedback = built.get("host.feedback_model", thinking)
     merged = team.calls == "merged"
+    memory = joined(team.memory, host.memory)
+    log_unused(memory)
     workspace = Path(team.workspace or "")
     return Services(
         models=HostModels(
@@ -140,9 +156,16 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
             merged_answer=merged and direct is thinking,
             merged_final_answer=merged and answering is feedback,
             output="" if host.shape is None else host.shape.asked,
+            memory=memory,
         ),
         journal=journal or MemoryJournal(),
-        settings=team.settings,
+        settings=team.settings.replace(memory=memory),
+        memory={
+            each.name: own
+            for each in team.specialists
+            if (own := joined(team.memory, each.memory)) != memory
+        },
+        model_of=partial(chats.of, field="memory.summary_model_id"),
         output=host.shape,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),

@@ -321,11 +321,11 @@ class InDoubtError(ReplanError):
         self.was_done = was_done
         cause = f" ({why})" if why else ""
         problem = (
-            f"was done in try {attempt}; it was opened again, or what it is given has changed, and "
-            "it is not done once more unasked. Look at what it did"
+            f"was done in attempt {attempt}; it was opened again, or its inputs have changed, and "
+            "it is not repeated without asking. Look at what it did"
             if was_done
-            else f"was cut off in try {attempt}{cause}, so nobody knows whether it took effect, "
-            "and it is not done again. Look at what it would have changed"
+            else f"was cut off in attempt {attempt}{cause}, so nobody knows whether it took effect "
+            "and it is not repeated. Look at what it would have changed"
         )
         declare = (
             f" If its work may be repeated, declare that in the team: effects='pure' for "

@@ -29,7 +29,7 @@ from replan.runs.event_log import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import run_graph, stream_graph
-from replan.runs.service import Run, Runtime, StartOptions
+from replan.runs.service import CorrectionOptions, Run, Runtime, StartOptions
 from replan.runs.stopping import GRACE
 from replan.runs.work import Bench, Following
 from replan.state.limits import RunSettings
@@ -316,6 +316,20 @@ class SyncRuntime:
         """Answer what a run asks; see `Runtime.answer`."""
         run = self._portal.call(lambda: self._runtime.answer(run_id, answers, by=by, **following))
         return SyncRun(run, self._portal)
+
+    def retry(
+        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+    ) -> SyncRun:
+        """Do a step again, with all that follows from it; see `Runtime.retry`."""
+        begun = self._portal.call(lambda: self._runtime.retry(run, step, by=by, **options))
+        return SyncRun(begun, self._portal)
+
+    def skip(
+        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+    ) -> SyncRun:
+        """Leave a step out, and go on; see `Runtime.skip`."""
+        begun = self._portal.call(lambda: self._runtime.skip(run, step, by=by, **options))
+        return SyncRun(begun, self._portal)
 
     def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
         """Stop a run well; see `Runtime.stop`."""

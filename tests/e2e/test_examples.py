@@ -11,7 +11,7 @@ from replan.testing import ChatRequest, OpenAIServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
-LONGEST = 80
+LONGEST = 90
 
 SHOWN = {
     "approve_a_plan.py": [
@@ -51,6 +51,11 @@ SHOWN = {
         "- 2. Read the meter of flat 2: StepTimeoutError: no answer within 0.2 s\n",
         "- 4. Read the meter of flat 4: not run, the limit max_steps was reached\n",
         "partial, limit reached: max_steps\n",
+    ],
+    "long_conversation.py": [
+        "turn 6: a summary of 8 messages \nturn 7: 5 messages, 8 in the summary\n",
+        "turn 12: a summary of 20 messages \n",
+        "user: calculate 1 * 1\nassistant: 1 * 1 = 1\n",
     ],
     "own_prompts.py": [
         "A valley that the sea has taken.\n",

@@ -43,11 +43,13 @@ class Calls:
     effects: Effects = "unsafe"  # of tools that do not say it themselves
     _began: dict[str, float] = field(default_factory=dict[str, float], init=False)
 
-    def called(self, call: str, model: str, messages: Sequence[BaseMessage]) -> None:
+    def called(
+        self, call: str, model: str, messages: Sequence[BaseMessage], provider: str = ""
+    ) -> None:
         """A model is called."""
         self._began[call] = time.monotonic()
-        prompt = tuple(map(said, messages)) if self.emitter.keeps_prompts else ()
-        self._tell(ModelCalled, call=call, model=model, prompt=prompt)
+        prompt = tuple(map(said, messages)) if self.emitter.tells_texts else ()
+        self._tell(ModelCalled, call=call, model=model, provider=provider, prompt=prompt)
 
     def answered(
         self,
@@ -69,7 +71,7 @@ class Calls:
             cost=cost,
             seconds=self._seconds(call),
             error=describe(came) if failed else "",
-            reply=None if failed or not self.emitter.keeps_prompts else _reply_in(came),
+            reply=None if failed or not self.emitter.tells_texts else _reply_in(came),
         )
 
     def tool_begins(self, about: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.model import Author, TaskPlan, Value
 from replan.plan.rerun import Rerun
+from replan.state.memory import Mode
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
 from replan.state.team import Effects
@@ -86,6 +87,34 @@ class ThinkingStarted(BaseEvent):
     request: str = ""
 
 
+class MemoryApplied(BaseEvent):
+    """Of a long conversation, not all is seen as it was said.
+
+    `think` tells it for the host and for all specialists that see the same; a specialist that sees
+    something else, for each of its steps.
+
+    Attributes:
+        node: `think` or `specialist`.
+        mode: The mode of the memory.
+        shown: Messages that are seen.
+        summarised: Messages that a summary stands for.
+        left_out: Messages that nothing stands for.
+        cut: Messages among those that are seen of which only the beginning is.
+        step_id: The step; None for the host.
+        specialist: Who does it; empty for the host.
+    """
+
+    type: Literal["memory_applied"] = "memory_applied"
+    node: str
+    mode: Mode
+    shown: int
+    summarised: int = 0
+    left_out: int = 0
+    cut: int = 0
+    step_id: int | None = None
+    specialist: str = ""
+
+
 class ThinkingCompleted(BaseEvent):
     """The host has judged the request."""
 
@@ -126,7 +155,7 @@ class StepsRouted(BaseEvent):
 
 
 class SpecialistInvoked(StepEvent):
-    """A try of a step really starts: its dependencies are done and there is a free place."""
+    """An attempt of a step really starts: its dependencies are done, and there is a free place."""
 
     type: Literal["specialist_invoked"] = "specialist_invoked"
     task: str
@@ -140,7 +169,7 @@ class SpecialistToken(StepEvent):
 
 
 class SpecialistRetried(StepEvent):
-    """A try failed, and another one follows."""
+    """An attempt failed, and another one follows."""
 
     type: Literal["specialist_retried"] = "specialist_retried"
     error: str
@@ -181,12 +210,14 @@ class ApprovalRequested(BaseEvent):
 class ModelCalled(CallEvent):
     """A model is called; each retry is a call of its own.
 
-    `prompt` is what it is sent. It is no part of the event as JSON: what is kept of it is read by
-    reference. It is empty where prompts are not kept.
+    `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
+    is sent. It is no part of the event as JSON: what is kept of it is read by reference. It is
+    empty where prompts are not kept, or nobody hears them.
     """
 
     type: Literal["model_called"] = "model_called"
     model: str
+    provider: str = ""
     prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
 
 
@@ -311,6 +342,19 @@ class RunResumed(BaseEvent):
     by: str = ""
 
 
+class RunCorrected(BaseEvent):
+    """A person has a step done again, or leaves it out; `by` says who.
+
+    `origin` is the run that was over, where this one goes on from its document; else empty.
+    """
+
+    type: Literal["run_corrected"] = "run_corrected"
+    action: Literal["retry", "skip"]
+    step_id: int
+    by: str = ""
+    origin: str = ""
+
+
 class TaskCompleted(BaseEvent):
     """The run is over; `warnings` has all that it told and a person may not expect.
 
@@ -326,10 +370,42 @@ class TaskCompleted(BaseEvent):
     run_seconds: float | None = None
 
 
+class MemorySummary(BaseEvent):
+    """A summary of the conversation was written after the answer, or could not be.
+
+    Attributes:
+        node: Who asked, as in `usage`; `task_completed` does not have what it took.
+        covered: Messages that the summary covers now.
+        model: The model that was asked.
+        calls: The calls that it took.
+        input_tokens: What the servers counted of the requests; None where they did not.
+        output_tokens: What they counted of the replies.
+        cost: What is charged for the calls; None for a model without a price.
+        seconds: How long they took.
+        error: Why there is no new summary; empty where there is one.
+        prompt: What the model was sent, kept as that of other calls is.
+        reply: What it said.
+    """
+
+    type: Literal["memory_summary"] = "memory_summary"
+    node: Literal["memory_summary"] = "memory_summary"
+    covered: int
+    model: str = ""
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    seconds: float = 0.0
+    error: str = ""
+    prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
+    reply: Said | None = Field(default=None, exclude=True, repr=False)
+
+
 Event = Annotated[
     RunStarted
     | StepsReopened
     | ThinkingStarted
+    | MemoryApplied
     | ThinkingCompleted
     | PlanCreated
     | PlanDoubtful
@@ -354,7 +430,9 @@ Event = Annotated[
     | WarningGiven
     | RunStopped
     | RunResumed
-    | TaskCompleted,
+    | RunCorrected
+    | TaskCompleted
+    | MemorySummary,
     Field(discriminator="type"),
 ]
 """Any event of a run."""

@@ -49,6 +49,11 @@ class RunView:
         return self.record.run_id
 
     @property
+    def origin(self) -> str:
+        """The run whose document this one began with; empty if there is none."""
+        return self.state.get("kept_from", "")
+
+    @property
     def outcome(self) -> str:
         """How it stands; a process that was killed at the wrong moment could not say so."""
         if self.state.get("is_completed") and (ended := self.state.get("outcome")):

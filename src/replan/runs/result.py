@@ -81,6 +81,11 @@ class RunResult:
         return self.state.get("run_id", "")
 
     @property
+    def origin(self) -> str:
+        """The run whose document this one began with, and whose results it kept; else empty."""
+        return self.state.get("kept_from", "")
+
+    @property
     def answer(self) -> AIMessage | None:
         """The answer as a message; None before there is one."""
         return self.state.get("final_answer")

@@ -110,7 +110,8 @@ class Meter:
     @property
     def handlers(self) -> Sequence[BaseCallbackHandler]:
         """What stands among the callbacks of a configuration, for models and for tools."""
-        return [self.handler] if self._tools is None else [self.handler, self._tools]
+        # LangChain never awaits the handlers that stand behind one that refuses a call.
+        return [self.handler] if self._tools is None else [self._tools, self.handler]
 
     @property
     def count(self) -> TokenCount:
@@ -239,7 +240,8 @@ class Meter:
                 self._made += 1
             is_made = not self._is_over
         if is_made and self.calls is not None:
-            self.calls.called(permit.ask.id, permit.ask.model, request().messages)
+            asked = request()
+            self.calls.called(permit.ask.id, permit.ask.model, asked.messages, asked.provider)
         return is_made
 
     def _check_time(self) -> None:

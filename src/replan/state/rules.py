@@ -6,7 +6,7 @@ required step can still run.
 
 import math
 
-from replan.plan.dependencies import blocked_steps, ready_steps, unmet_steps
+from replan.plan.dependencies import blocked_steps, ready_steps, steps_left_out, unmet_steps
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.cuts import CUTS
@@ -200,6 +200,17 @@ def missing_from(state: EnhancedState) -> str:
     ]
     more = len(unmet) - MOST_MISSING
     return "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])
+
+
+def left_out_of(state: EnhancedState) -> str:
+    """One line for each required step that a person left out; empty if nobody did."""
+    plan = state.get("current_plan") or TaskPlan()
+    lines = [
+        f"- {step.id}. {step.description}: {step.feedback or 'skipped'}"
+        for step in steps_left_out(plan)
+    ]
+    more = [f"- and {len(lines) - MOST_MISSING} more"] if len(lines) > MOST_MISSING else []
+    return "\n".join([*lines[:MOST_MISSING], *more])
 
 
 def fallback_feedback(state: EnhancedState, feedback: str) -> FeedbackResult:

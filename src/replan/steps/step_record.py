@@ -103,6 +103,7 @@ class StepRecord:
 
     async def ended(self, outcome: AttemptOutcome, error: str = "") -> None:
         """Record how the newest attempt ended, without a final result."""
+        self.emitter.attempt_ended(outcome, error, self.names)
         await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
 
     async def failed(self, error: str) -> None:

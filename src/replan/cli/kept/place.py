@@ -19,6 +19,7 @@ from replan.ports.storage import Storage
 MEMORY = "memory"
 LAST = "last"
 _PASSWORD = re.compile(r"(?i)([?&])\w*password=[^&]*&?")
+_TOLD = 3
 SHORT = 8
 """Characters of a run's id that people are shown."""
 
@@ -89,7 +90,9 @@ async def found(book: RunBook, prefix: str) -> RunRecord:
         case [run]:
             return run
         case []:
-            raise InputError(f"There is no run '{prefix}'. `replan runs` lists them.")
+            newest = ", ".join(short(run.run_id) for run in await book.recent(_TOLD))
+            there = f"The newest: {newest}; `replan runs` lists all." if newest else "None is kept."
+            raise InputError(f"There is no run '{prefix}'. {there}")
         case several:
             ids = ", ".join(_apart(several))
             raise InputError(f"More than one run begins with '{prefix}': {ids}. Write more of it.")

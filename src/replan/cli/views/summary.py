@@ -1,6 +1,6 @@
 """What stands below the answer of a run: its files, and what it took."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from replan.cli.views.cells import counted, one_line
@@ -14,9 +14,10 @@ def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
     return "".join(f"file: {_place(each, workspace)}\n" for each in artifacts)
 
 
-def warnings(event: TaskCompleted) -> list[str]:
-    """A line for each thing that the run told and a person may not expect."""
-    return [f"warning: {one_line(each)}" for each in event.warnings]
+def warnings(event: TaskCompleted, told: Container[str] = ()) -> list[str]:
+    """A line for each thing that a person may not expect, and that no line has told."""
+    untold = dict.fromkeys(each for each in event.warnings if each not in told)
+    return [f"warning: {one_line(each)}" for each in untold]
 
 
 def account(event: TaskCompleted, seconds: float) -> str:
