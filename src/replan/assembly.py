@@ -62,13 +62,14 @@ def build_graph(
 
     Args:
         team: The team.
-        storage: From `open_storage`: keeps threads and journal, so that a run outlives its process.
-        checkpointer: A LangGraph saver in the place of the storage's; the journal is the storage's
-            then, or lives in memory. None on a server, which brings its own.
+        storage: A storage from `open_storage`. It keeps threads and journal, so that a run outlives
+            its process.
+        checkpointer: A LangGraph saver instead of the storage's. The journal is then the storage's,
+            or lives in memory. None on a server, which brings a saver of its own.
         base_url: The OpenAI-compatible server of models that are given by name.
-        models: Builds models from names, in the place of the server and the environment.
-        served: Whether settings come from outside of the process, as on LangGraph's server: they
-            may tighten what the team has, its defaults included, and loosen nothing.
+        models: Builds models from names, instead of the server and the environment.
+        served: Whether settings come from outside the process, as on LangGraph's server. Such
+            settings may tighten those of the team, including its defaults, and loosen nothing.
 
     Raises:
         ConfigurationError: Names the field, the value and the fix of each mistake.

@@ -88,7 +88,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         except RuntimeError:
             invoke = cast("Any", self).ainvoke
             return completed(lambda: invoke(input, config, **options))
-        raise RuntimeError("An event loop runs already: use `await graph.ainvoke(...)` here.")
+        raise RuntimeError("An event loop is running: use `await graph.ainvoke(...)` here.")
 
     def stream(self, *_: Any, **__: Any) -> Any:
         """Say what to call: a graph that is asynchronous has no synchronous stream."""
@@ -379,6 +379,6 @@ def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
     if gone:
         names = ", ".join(f"@{name}" for name in gone)
         raise InputError(
-            f"Steps of this run were sent to {names}, whom the team does not have. Go on with the "
-            "team that it was begun with; what is finished stays finished."
+            f"Steps of this run were sent to {names}, whom the team does not have. Resume the run "
+            "with the team that it began with. Finished steps stay finished."
         )

@@ -282,7 +282,7 @@ async def test_where_nobody_is_asked_unsafe_work_is_not_done_once_more():
     await graph.aupdate_state(THREAD, {"current_plan": plan}, as_node="plan_creation")
     state = await graph.ainvoke(None, THREAD)
     error = state["current_specialist_results"]["1/a"].error
-    assert "Step 1 at @a was done in attempt 1; it was opened again" in error
+    assert "Step 1 at @a was done in attempt 1. It was opened again" in error
     assert len(world.done) == 1
 
 

@@ -81,7 +81,7 @@ class StepsReopened(BaseEvent):
 
 
 class ThinkingStarted(BaseEvent):
-    """The host begins to think of `request`."""
+    """The host begins to judge `request`."""
 
     type: Literal["thinking_started"] = "thinking_started"
     request: str = ""
@@ -131,7 +131,7 @@ class PlanCreated(BaseEvent):
 
 
 class PlanDoubtful(BaseEvent):
-    """A plan has what was read as something else than it looks like, or what does not count."""
+    """A plan contains text that was read as something else than it looks like, or was ignored."""
 
     type: Literal["plan_doubtful"] = "plan_doubtful"
     overlooked: tuple[Overlooked, ...]
@@ -148,14 +148,14 @@ class PlanUpdated(BaseEvent):
 
 
 class StepsRouted(BaseEvent):
-    """Steps that name nobody go to the specialists whose cards fit them; who, by step."""
+    """Steps without a specialist go to the specialists whose cards fit; `chosen` is by step."""
 
     type: Literal["steps_routed"] = "steps_routed"
     chosen: dict[int, str]
 
 
 class SpecialistInvoked(StepEvent):
-    """An attempt of a step really starts: its dependencies are done, and there is a free place."""
+    """An attempt of a step starts: its dependencies are done and there is a free place."""
 
     type: Literal["specialist_invoked"] = "specialist_invoked"
     task: str
@@ -169,7 +169,7 @@ class SpecialistToken(StepEvent):
 
 
 class SpecialistRetried(StepEvent):
-    """An attempt failed, and another one follows."""
+    """An attempt failed, and another attempt follows."""
 
     type: Literal["specialist_retried"] = "specialist_retried"
     error: str
@@ -183,7 +183,7 @@ class SpecialistParked(StepEvent):
 
 
 class SpecialistCompleted(StepEvent):
-    """A step ended at a specialist, well or not.
+    """A step ended at a specialist, with success or not.
 
     `step_seconds` is the time since its first attempt, where a log of events takes it.
     """
@@ -194,7 +194,7 @@ class SpecialistCompleted(StepEvent):
 
 
 class InputRequested(StepEvent):
-    """A step asks a person and waits for the answer; each question is told of once."""
+    """A step asks a person and waits for the answer. Each question is one event."""
 
     type: Literal["input_requested"] = "input_requested"
     question: Question
@@ -278,12 +278,13 @@ class FeedbackGenerated(BaseEvent):
 
 
 class LimitReached(BaseEvent):
-    """A limit is reached: one of the run, which ends with what it has, or a narrower one.
+    """A limit is reached.
 
-    Or the answer is not whole: `limit` is `reply_length` or `content_filter`, `value` its tokens.
+    `scope` is the owner of the limit: `run`, `specialist/<name>` or `step/<id>`. At a limit of the
+    run, the run ends with what it has. At another limit the step fails, and other steps continue.
 
-    `scope` says whose it is: `run`, `specialist/<name>` or `step/<id>`. A step that meets one that
-    is not the run's has failed, and others go on.
+    If the answer is not whole, `limit` is `reply_length` or `content_filter`, and `value` is the
+    number of its tokens.
     """
 
     type: Literal["limit_reached"] = "limit_reached"
@@ -300,7 +301,7 @@ class AnswerToken(BaseEvent):
 
 
 class AnswerRestarted(BaseEvent):
-    """The answer tokens so far do not count; the answer begins again."""
+    """The answer tokens so far are void; the answer begins again."""
 
     type: Literal["answer_restarted"] = "answer_restarted"
 
@@ -315,17 +316,17 @@ class ReplyUnreadable(BaseEvent):
 
 
 class WarningGiven(BaseEvent):
-    """Something that a person may not expect, and that no other event tells."""
+    """Something unexpected that no other event reports."""
 
     type: Literal["warning"] = "warning"
     text: str
 
 
 class RunStopped(BaseEvent):
-    """Nobody works on the run any more, and it is not over.
+    """The run is not over, and no process works on it any more.
 
-    `why` is `waiting` for a person, `interrupted` by a wish to stop, or `failed`, with the `error`.
-    `by` says who wished it, `seconds` how long it was worked on.
+    `why` is `waiting` for a person, `interrupted` by a request to stop, or `failed`, with the
+    `error`. `by` says who requested it, `seconds` how long the run was at work.
     """
 
     type: Literal["run_stopped"] = "run_stopped"
@@ -336,16 +337,16 @@ class RunStopped(BaseEvent):
 
 
 class RunResumed(BaseEvent):
-    """Somebody works on the run again; `by` says whose answers it goes on with."""
+    """A process works on the run again; `by` says whose answers it continues with."""
 
     type: Literal["run_resumed"] = "run_resumed"
     by: str = ""
 
 
 class RunCorrected(BaseEvent):
-    """A person has a step done again, or leaves it out; `by` says who.
+    """A person has a step repeated or skipped; `by` says who.
 
-    `origin` is the run that was over, where this one goes on from its document; else empty.
+    `origin` is the finished run whose document this run continues from; otherwise empty.
     """
 
     type: Literal["run_corrected"] = "run_corrected"
@@ -356,9 +357,9 @@ class RunCorrected(BaseEvent):
 
 
 class TaskCompleted(BaseEvent):
-    """The run is over; `warnings` has all that it told and a person may not expect.
+    """The run is over; `warnings` lists everything unexpected that it reported.
 
-    `run_seconds` is the time since it began or was gone on with, where a log of events takes it.
+    `run_seconds` is the time since it began or was resumed, where a log of events takes it.
     """
 
     type: Literal["task_completed"] = "task_completed"

@@ -85,7 +85,7 @@ class ClosingReserve:
 
 
 class Limits(Asked):
-    """The bounds of a run; reaching one ends the run with the best partial answer.
+    """The limits of a run. Reaching one ends the run with the best partial answer.
 
     Attributes:
         max_rounds: Rounds of dispatch, feedback and revision.
@@ -97,9 +97,9 @@ class Limits(Asked):
         max_parallel_steps: Steps that run at the same time.
         max_stalls: Rounds in a row that finish no step.
         max_questions: Questions of all steps to a person; one more is refused, and its step fails.
-        step_timeout: Seconds that one try of a step may take.
-        step_retries: Tries of a step beside the first, where the step does not say.
-        per_step: What each step may spend in one run, all its tries together.
+        step_timeout: Seconds that one attempt of a step may take.
+        step_retries: Attempts of a step after the first, if the step does not say.
+        per_step: What each step may use in one run, all its attempts together.
     """
 
     max_rounds: int = Field(default=10, ge=1)
