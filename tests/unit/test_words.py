@@ -39,7 +39,7 @@ _NOUN = re.compile(
     r"further|no|more|many|all|of|between|\d+) (?:try|tries)|tries (?:of|beside|that))\b",
     re.IGNORECASE,
 )
-_NOT_READ = ("glossary.md", "events.md", "terminal.md")
+_NOT_READ = ("glossary.md",)
 PAGES = [
     path
     for path in READ
