@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, cast
 from uuid import uuid4
 
@@ -18,7 +19,7 @@ from replan.cli.kept.signature import effects_of, is_signed, own_name, signed
 from replan.cli.process import CODES, INCOMPLETE
 from replan.cli.session import Session
 from replan.cli.site import Site
-from replan.cli.views.cells import harmless
+from replan.cli.views.cells import harmless, wrapped
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan
@@ -133,7 +134,7 @@ async def _check_effects(
     )
     if not site.asks:
         raise InputError(f"{what} Say that you mean it with --yes.")
-    typer.echo(harmless(what))
+    typer.echo("\n".join(wrapped(what, get_terminal_size().columns - 1)))
     if not typer.confirm("Do it again?"):
         raise InputError("Nothing was done.")
 

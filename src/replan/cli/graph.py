@@ -78,7 +78,8 @@ def _plan_of(what: str, place: Place) -> TaskPlan:
         if document.mistakes:
             raise PlanDocumentError(document.mistakes)
         return document.plan
-    from replan.cli.kept.whole import loaded, trusted
+    from replan.cli.kept.named import trusted
+    from replan.cli.kept.whole import loaded
     from replan.runs.story import story_of
 
     run = asyncio.run(loaded(what, place))

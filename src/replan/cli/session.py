@@ -74,6 +74,9 @@ class Session:
         """Follow a run until it rests and nobody answers, and give the exit code."""
         if self._site.asks:
             self._interview = self._opened_interview()
+            if asks:
+                # What is asked stands below the plan.
+                self._teller.follow(self._course)
             for ask in asks:
                 self._interview.add(ask)
         going = asyncio.ensure_future(self._gone_on(begun))

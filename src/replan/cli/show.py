@@ -8,12 +8,15 @@ import json
 import shutil
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from replan.cli.kept.named import LAST, MEMORY, is_file, trusted
 from replan.cli.options import JsonOption, PlainOption, StorageOption
 from replan.cli.process import end_with, place
+from replan.cli.views.cells import harmless
 from replan.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +42,11 @@ class View:
     markdown: bool = False
     as_json: bool = False
     plain: bool = False
+
+    @property
+    def is_overview(self) -> bool:
+        """Whether it is the first view."""
+        return self.is_whole and not self.timeline
 
     @property
     def is_whole(self) -> bool:
@@ -90,24 +98,57 @@ def show(
 
 def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
     """Write what is to be seen of a run."""
-    from replan.cli.kept.whole import loaded, trusted
+    if view.as_json or view.markdown:
+        run = _loaded(name, place, view)
+        with trusted(name):
+            output.write(_document(run, view))
+        return 0
+    from replan.cli.views.overview import beginning, rest
+    from replan.cli.views.paged import paged
+    from replan.cli.views.rendered import console_on
+    from replan.runs.story import story_of
 
-    run = asyncio.run(loaded(name, place, lambda run: _with_long_texts(run, view)))
-    with trusted(name):
-        _write(run, output, view)
+    with paged(console_on(output), output, plain=view.plain) as write:
+        width = _width(output, view)
+        begun = _early(name, place) if view.is_overview else None
+        if begun is not None:
+            write(_text(beginning(story_of(begun), width)))
+            output.flush()
+        run = _loaded(name, place, view)
+        with trusted(name):
+            lines = _lines(run, view, width)
+            write(_text(lines if begun is None else rest(story_of(run), width)))
+            if view.is_overview and run.answer:
+                write(f"\nanswer:\n{_answer(run.answer, output, plain=view.plain)}")
     return 0
 
 
-def _write(run: WholeRun, output: TextIO, view: View) -> None:
-    if view.as_json:
-        output.write(f"{json.dumps(_record(run, view), default=str)}\n")
-    elif view.markdown:
-        from replan.cli.views.report import report
-        from replan.runs.story import story_of
+def _text(lines: Iterable[str]) -> str:
+    return harmless("".join(f"{line}\n" for line in lines))
 
-        output.write(report(story_of(run)))
-    else:
-        _write_lines(run, output, view)
+
+def _early(name: str, place: Place) -> WholeRun | None:
+    """What can be shown before the state of a run is read, if it is in a file here."""
+    from replan.cli.kept.early import early
+
+    if place.key or place.where == MEMORY or "://" in place.where or is_file(name):
+        return None
+    return early(None if name == LAST else name, Path(place.where).expanduser())
+
+
+def _loaded(name: str, place: Place, view: View) -> WholeRun:
+    from replan.cli.kept.whole import loaded
+
+    return asyncio.run(loaded(name, place, lambda run: _with_long_texts(run, view)))
+
+
+def _document(run: WholeRun, view: View) -> str:
+    if view.as_json:
+        return f"{json.dumps(_record(run, view), default=str)}\n"
+    from replan.cli.views.report import report
+    from replan.runs.story import story_of
+
+    return report(story_of(run))
 
 
 def _with_long_texts(run: WholeRun, view: View) -> Iterable[RunEvent]:
@@ -142,21 +183,6 @@ def _attempts(
     if not view.attempts:
         found = list({each.entry.specialist: each for each in found}.values())
     return found, [each for each in run.results if each.step_id == view.step]
-
-
-def _write_lines(run: WholeRun, output: TextIO, view: View) -> None:
-    from replan.cli.views.cells import harmless
-    from replan.cli.views.paged import write_paged
-    from replan.cli.views.rendered import console_on
-
-    console = console_on(output)
-    text = harmless("".join(f"{line}\n" for line in _lines(run, view, _width(output, view))))
-    if view.is_whole and not view.timeline and run.answer:
-        text += f"\nanswer:\n{_answer(run.answer, output, plain=view.plain)}"
-    if view.plain:
-        output.write(text)
-    else:
-        write_paged(text, console, output)
 
 
 def _width(output: TextIO, view: View) -> int:

@@ -117,8 +117,16 @@ class Story:
 
     @property
     def calls(self) -> Calls:
-        """All calls of models."""
-        return calls_of(self.run.events)
+        """All calls of models; of a run whose events tell of none, as its state has them."""
+        told = calls_of(self.run.events)
+        if told.number or not (usage := getattr(self.run, "usage", None)):
+            return told
+        return Calls(
+            number=usage.calls,
+            tokens=usage.total_tokens,
+            known_cost=usage.known_cost,
+            unpriced=usage.unpriced_calls,
+        )
 
     def count(self, status: StepStatus) -> int:
         """How many steps stand so."""

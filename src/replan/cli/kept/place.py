@@ -1,5 +1,7 @@
 """Where the terminal keeps its runs: a SQLite file of the user, unless something else is named."""
 
+from __future__ import annotations
+
 import re
 import shlex
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -7,17 +9,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 
-from replan.adapters.storage.opening import open_storage
+from replan.cli.kept.named import LAST, MEMORY
 from replan.errors import InputError, StorageError
-from replan.ports.run_book import RunBook, RunRecord
-from replan.ports.storage import Storage
 
-MEMORY = "memory"
-LAST = "last"
+if TYPE_CHECKING:
+    from replan.ports.run_book import RunBook, RunRecord
+    from replan.ports.storage import Storage
+
 _PASSWORD = re.compile(r"(?i)([?&])\w*password=[^&]*&?")
 _TOLD = 3
 SHORT = 8
@@ -63,6 +66,9 @@ def _days(given: str) -> float | None:
 @asynccontextmanager
 async def opened(place: Place) -> AsyncGenerator[Storage]:
     """Open the storage of a place."""
+    # It loads a framework, and who names a place need not.
+    from replan.adapters.storage.opening import open_storage  # noqa: PLC0415
+
     where = place.where if place.outlives else ":memory:"
     async with AsyncExitStack() as stack:
         try:

@@ -125,7 +125,9 @@ def answered(course: Course, key: str) -> Course:
     """The course after a person has answered the question with this key."""
     step, sign, _ = key.partition("/")
     row = course.rows.get(int(step)) if sign and step.isdecimal() else None
-    return course if row is None else _moved(course, replace(row, note="answered", asks=False))
+    if row is None or not row.asks:
+        return course
+    return _moved(course, replace(row, note="answered", asks=False))
 
 
 def _calling(row: Row, event: ModelCalled | ModelAnswered | ToolInvoked | ToolCompleted) -> Row:

@@ -25,18 +25,33 @@ _LOUD = ("failed", "in doubt", "cancelled")
 
 def overview(story: Story, width: int) -> list[str]:
     """The lines of a run but for its answer; the rows of its steps are cut to the width."""
+    return [*beginning(story, width), *rest(story, width)]
+
+
+def beginning(story: Story, width: int) -> list[str]:
+    """How the run ended, and its steps: what its rows tell without its state."""
+    steps = _section(_plan_title(story), _step_lines(story, width - 2))
+    return _folded([*_head(story), *steps], width)
+
+
+def rest(story: Story, width: int) -> list[str]:
+    """What follows the steps."""
     sections = {
-        _plan_title(story): _step_lines(story, width - 2),
         "waits for": _waiting(story),
         "history": moments(story),
         "host": _host_lines(story),
         "warnings": [one_line(each) for each in story.run.warnings],
         "files": [one_line(f"{made.path} {made.title}") for made in story.run.artifacts],
     }
-    lines = _head(story)
-    for title, content in sections.items():
-        if content:
-            lines += ["", f"{title}:", *(f"  {line}" for line in content)]
+    lines = [line for title, each in sections.items() for line in _section(title, each)]
+    return _folded(lines, width)
+
+
+def _section(title: str, content: list[str]) -> list[str]:
+    return ["", f"{title}:", *(f"  {line}" for line in content)] if content else []
+
+
+def _folded(lines: list[str], width: int) -> list[str]:
     return [part for line in lines for part in (folded(line, width) if line else [""])]
 
 
@@ -124,7 +139,7 @@ def _counts(story: Story) -> str:
 def _charged(story: Story) -> str:
     """What was charged in full, as the calls were cut off."""
     charged = story.run.spent.get("run")
-    if charged is None or charged.calls <= story.run.usage.calls:
+    if charged is None or charged.calls <= story.calls.number:
         return ""
     cost = f", {charged.cost:g} of money" if charged.cost else ""
     told = f"{counted(charged.calls, 'model call')}, {counted(charged.tokens, 'token')}{cost}"
