@@ -52,7 +52,7 @@ class Services:
     folders: Folders = HERE  # where the work of a step reads and writes
     clock: Callable[[], datetime]  # the time, with a zone
     new_id: Callable[[], str]  # a new unique id
-    retry_wait: float = 0.5  # seconds before the first retry; they double from try to try
+    retry_wait: float = 0.5  # seconds before the first retry; they double from attempt to attempt
     # What models cost, by name.
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     # For each configured model without a price, the field that it stands in.

@@ -71,7 +71,7 @@ class LangChainModels:
     # Seconds to wait for the next bytes of a reply that is streamed. One that comes as a whole is
     # bounded by whoever calls: a step's `timeout`, `Limits.step_timeout`.
     timeout: float = 120.0
-    # Further tries after busy or failing servers, as long after as a `Retry-After` says.
+    # Further attempts after busy or failing servers, as long after as a `Retry-After` says.
     max_retries: int = 2
     streaming: bool = True  # whether the server can stream; if not, replies come in one piece
 

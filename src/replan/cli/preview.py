@@ -106,7 +106,7 @@ def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
 
 
 def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int | None:
-    """Model calls of one try; none where nobody can know: of tools, graphs and functions."""
+    """Model calls of one attempt; None if unknown: for tools, graphs and functions."""
     if specialist.chat_model is not None and not specialist.tools:
         return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
     # A ready one, or a function, or the object that it belongs to, may say how many it makes.

@@ -20,19 +20,19 @@ from replan.events.types import (
 class MultiAgentCallback:
     """Called at eight moments of a run with the event of the moment, and with every event.
 
-    Override what you need; plain functions are allowed too, and run in threads, and so is an object
-    that merely has some of the methods. Each callback hears the events in their order, one at a
-    time. An exception in a hook, or one that takes longer than `hook_timeout`, is logged and
-    changes nothing.
+    Override the hooks that you need. Plain functions are allowed, too, and run in threads. An
+    object that has only some of the methods is also a callback. Each callback receives the events
+    in their order, one at a time. If a hook raises an exception or takes longer than
+    `hook_timeout`, this is logged and changes nothing.
 
     Attributes:
-        hears_tokens: Whether `on_event` hears tokens, too; if it does, replies are streamed.
+        hears_tokens: Whether `on_event` receives tokens, too; if so, replies are streamed.
     """
 
     hears_tokens: bool = True
 
     async def on_thinking_start(self, info: ThinkingStarted) -> None:
-        """The host begins to think."""
+        """The host begins to judge the request."""
 
     async def on_thinking_complete(self, info: ThinkingCompleted) -> None:
         """The host has judged the request."""
@@ -47,7 +47,7 @@ class MultiAgentCallback:
         """An attempt of a step starts; it does not wait for this."""
 
     async def on_specialist_complete(self, info: SpecialistCompleted) -> None:
-        """A step ended at a specialist, well or not."""
+        """A step ended at a specialist, with success or not."""
 
     async def on_feedback_generated(self, info: FeedbackGenerated) -> None:
         """A round was judged."""
@@ -56,7 +56,7 @@ class MultiAgentCallback:
         """The run is over."""
 
     async def on_event(self, event: BaseEvent) -> None:
-        """Something happened, whatever it is; after the hook of the same moment."""
+        """Any event, after the hook of the same moment."""
 
 
 Hook = Callable[[Any], Any]

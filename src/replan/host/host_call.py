@@ -47,7 +47,7 @@ class HostCall:
     services: Services  # the live things
     emitter: Emitter  # tells of events
     config: RunnableConfig  # the caller's configuration, for callbacks, tags and metadata
-    seconds: float  # how long one turn of a try may take
+    seconds: float  # how long one turn of an attempt may take
     run_id: str
     scope: Scope  # the run, and what of it is kept back for others
     tells_calls: bool = True  # whether each call is told of

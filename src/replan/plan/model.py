@@ -59,27 +59,27 @@ class PlanStep(Value):
 
     Attributes:
         id: The step's number in the document; stable forever.
-        description: The step's one line.
-        brief: Free Markdown under the line; what the specialist is told beside it.
+        description: The step's line.
+        brief: Free Markdown under the line: further instructions for the specialist.
         parameters: The content of the fenced `yaml` block under the step.
-        status: Where the step stands.
-        assigned_to: The specialist that runs the step; empty: chosen when it is dispatched.
-        joined_by: Further specialists that run the same step beside the first.
-        result: An excerpt of the result; the whole text stands in the state's results.
+        status: The status of the step.
+        assigned_to: The specialist that runs the step; if empty, it is chosen at dispatch.
+        joined_by: Further specialists that run the same step.
+        result: An excerpt of the result; the whole text is in the state's results.
         feedback: Why the step failed or was skipped.
         priority: A larger number starts earlier among steps that can run.
         dependencies: The ids of the steps that must be settled first.
         condition: Runs only if a named step completed or failed.
         optional: A failure of this step neither blocks its dependents nor the plan.
-        max_retries: Tries beside the first; none: as the run's limits say.
-        timeout: Seconds that one try may take; none: as the run's limits say.
+        max_retries: Attempts after the first; None means the limit of the run.
+        timeout: Seconds that one attempt may take; None means the limit of the run.
         writes: Files or other things that the step changes; two steps that can run at once should
             not both name one.
-        estimated_duration: Seconds that the step is thought to take.
+        estimated_duration: Seconds that the step is expected to take.
         actual_duration: Seconds that the step took.
-        retry_count: Tries beside the first that were used.
-        created_at: When the step came into the plan.
-        updated_at: When it changed last.
+        retry_count: Attempts after the first that were made.
+        created_at: When the step was added to the plan.
+        updated_at: When the step last changed.
     """
 
     id: int = Field(ge=1)
@@ -158,7 +158,7 @@ class TaskPlan(Value):
         version: 1 for a new plan, one more after each revision.
         allow_dynamic_update: Whether a revision may change more than statuses.
         created_at: When the plan was made.
-        updated_at: When it changed last.
+        updated_at: When the step last changed.
         update_history: Every revision. While a run goes on the state keeps them apart (in
             `plan_history`), so that a checkpoint does not repeat them; the final plan has all.
     """

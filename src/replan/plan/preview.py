@@ -13,10 +13,10 @@ USUAL_RETRIES = 2
 """Further calls of a reply whose server is busy, where nothing else is configured."""
 
 MOST_RETRIES = 20
-"""Tries of a step beside the first, whatever its plan says: a model may have written it."""
+"""Attempts of a step after the first, whatever its plan says: a model may have written it."""
 
 HOST_TRIES = 3
-"""Tries of one question of the host."""
+"""Attempts of one question of the host."""
 
 
 def calls_of_reply(retries: int) -> int:
@@ -29,12 +29,12 @@ CALLS_PER_REPLY = calls_of_reply(USUAL_RETRIES)
 
 
 def calls_of_try(per_reply: int) -> int:
-    """Calls of one try of a chat model at most: a reply, and a shorter one where it was cut off."""
+    """The most calls of one attempt of a chat model: a reply, and a shorter one if that is cut."""
     return 2 * per_reply - 1
 
 
 CALLS_PER_TRY = calls_of_try(CALLS_PER_REPLY)
-"""Calls of one try of a chat model."""
+"""Calls of one attempt of a chat model."""
 
 
 class StepBounds(Protocol):
@@ -42,7 +42,7 @@ class StepBounds(Protocol):
 
     @property
     def max_model_calls(self) -> int | None:
-        """Model calls of all tries of one step; none: no bound."""
+        """Model calls of all attempts of one step; none: no bound."""
         ...
 
 
@@ -161,7 +161,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
         revisable: Whether the run may revise the plan.
         typed: Whether the answer is of an `output_type`.
         summarised: Whether summaries of the conversation are written.
-        per_try: Model calls of one try by the specialist's name: 0 if it asks no model, none if
+        per_try: Model calls of one attempt by the specialist's name: 0 if it asks no model, none if
             nobody knows; a name that is missing is a chat model. A step without a specialist
             counts as the dearest one.
         per_reply: Model calls of one reply of the host; see `calls_of_reply`.
@@ -234,11 +234,11 @@ def _calls_of_try(specialist: str, per_try: Mapping[str, int | None] | None) -> 
 
 
 def worst_case_seconds(plan: TaskPlan, limits: Bounds, max_seconds: float | None = None) -> float:
-    """Bound the time that the open steps take if each uses up all its tries.
+    """Bound the time that the open steps take if each uses up all its attempts.
 
     That is the longest chain of steps that wait for each other; where there are fewer places than
     steps that could run at once, by Graham's bound also what has to wait for a place. The host's
-    calls, the pauses between tries and revisions come on top, but nothing goes beyond
+    calls, the pauses between attempts and revisions come on top, but nothing goes beyond
     `max_seconds`.
     """
     seconds = {step.id: _seconds(step, limits) for step in plan.steps}

@@ -1,4 +1,4 @@
-"""How a specialist asks a person: the answer that is there, else the step waits for it.
+"""How a specialist asks a person: it gets an answer that exists, or the step waits.
 
 A question is state: it is known by its step and its words, not by the moment in which it is asked.
 So a step that is done again up to its question gets the answer, wherever the answer was kept.
@@ -26,12 +26,12 @@ class Waiting(GraphBubbleUp):
 
 
 class Asker:
-    """What one try of a step knows of its questions, and which of them nobody has answered.
+    """The questions of one attempt of a step, and which of them are open.
 
-    What runs in it as a context can ask.
+    Code that runs inside this context manager can ask.
 
     Attributes:
-        asked: The questions that this try waits for.
+        asked: The questions that this attempt waits for.
         path: The step and the specialist; in a graph that a step runs, behind those of that step.
     """
 
@@ -43,11 +43,11 @@ class Asker:
         known: Iterable[Question] = (),
         new: Callable[[Question], Question],
     ) -> None:
-        """Begin a try.
+        """Begin an attempt.
 
         Args:
             step_id: The step.
-            specialist: Who tries.
+            specialist: The specialist of the attempt.
             known: The questions that the step asked before, in their order, with their answers.
             new: Takes a new question in, or raises if there may be no more.
         """
@@ -72,11 +72,11 @@ class Asker:
         self.close()
 
     def ask(self, text: str, kind: QuestionKind, details: JsonValue) -> JsonValue:
-        """Give the answer to a question.
+        """Return the answer to a question.
 
         Raises:
-            Waiting: There is none yet.
-            QuestionError: The question is empty, or there were too many, or the try is over.
+            Waiting: The question is not answered yet.
+            QuestionError: The question is empty, there were too many, or the attempt is over.
         """
         text, details = storable_text(text), storable(details)
         if not text.strip():
@@ -93,12 +93,12 @@ class Asker:
         raise Waiting(question)
 
     def close(self) -> None:
-        """Let nobody ask any more who was left behind by the try."""
+        """Refuse further questions of code that outlives the attempt."""
         with self._guard:
             self._is_over = True
 
     def _question(self, text: str, kind: QuestionKind, details: JsonValue) -> Question:
-        """Find the question among the known ones that were not asked in this try, or take it in."""
+        """Find the question among the known ones not yet asked in this attempt, or take it in."""
         wanted = (kind, text, None if kind == "question" else details)
         for question in self._known:
             if question.key not in self._taken and _identity(question) == wanted:

@@ -1,7 +1,7 @@
 """The journal: what must be known of a run even if a node never returns.
 
 LangGraph writes what a node returns, when it returns. What a kill in the middle of a step must not
-take away stands here first: what was spent, which tries were begun, what came of them, and every
+take away stands here first: what was spent, which attempts were begun, what came of them, and every
 value that may be worked out or asked for only once.
 """
 
@@ -32,14 +32,14 @@ DOUBTED = "doubted/"
 
 
 class Attempt(Value):
-    """One try of one step at one specialist.
+    """One attempt of one step at one specialist.
 
     Attributes:
         run_id: The run.
         step_id: The step.
-        specialist: Who tries.
-        number: The try, counted from 1 over all rounds and resumptions of the run.
-        key: What the try is of: the work with its inputs, in its generation, run in one way.
+        specialist: The specialist of the attempt.
+        number: The attempt, counted from 1 over all rounds and resumptions of the run.
+        key: What the attempt is of: the work with its inputs, in its generation, run in one way.
         started_at: When it began.
         idempotency_key: What the services that it calls are handed.
     """
@@ -64,14 +64,14 @@ def begun_already(where: str, attempt: Attempt) -> StorageError:
 
 
 AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "in doubt"]
-"""How a try ended; one that began and has no end on record is in doubt."""
+"""How an attempt ended; an attempt without a recorded end is in doubt."""
 
 UNKNOWN_ENDS: tuple[AttemptOutcome, ...] = ("in doubt", "cancelled")
 """Outcomes that say nothing of what was done; any other one is final."""
 
 
 class LedgerEntry(Attempt):
-    """A try, and what came of it.
+    """An attempt, and what came of it.
 
     Attributes:
         ended_at: When it ended; none for one that is in doubt.
@@ -193,21 +193,21 @@ class Journal(Protocol):
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
     ) -> None:
-        """Record how a try ended that brought no final result; what is final stays."""
+        """Record the end of an attempt without a final result; a final end stays."""
         ...
 
     async def finished(
         self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
     ) -> None:
-        """Record the final result of a step at a specialist, and its try's end, in one write.
+        """Record the final result of a step at a specialist, and its attempt's end, in one write.
 
         Other steps build on the result only after this; the first result of a key stays.
 
         Args:
-            attempt: The newest try.
+            attempt: The newest attempt.
             result: What came of the step.
             at: When it ended.
-            key: What the result answers for; empty: what the try is of.
+            key: What the result answers for; empty: what the attempt is of.
         """
         ...
 
@@ -216,7 +216,7 @@ class Journal(Protocol):
         ...
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
-        """Every try of a run, in the order in which they began."""
+        """Every attempt of a run, in the order in which they began."""
         ...
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:

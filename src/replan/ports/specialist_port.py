@@ -16,8 +16,8 @@ TEXT_SHOWN = "replan.specialist_text"
 async def show_text(text: str, config: RunnableConfig) -> None:
     """Show a piece of a specialist's text while it works.
 
-    It becomes a `specialist_token` event, unless a model has spoken in this try: what models say
-    is shown by itself, and would be shown twice.
+    It becomes a `specialist_token` event, unless a model has spoken in this attempt: its words
+    are shown anyway, and would be shown twice.
     """
     # Outside of a run there is nobody to show it to.
     if get_async_callback_manager_for_config(config).parent_run_id is not None:

@@ -1,4 +1,4 @@
-"""What outlives a process, in one place: state, journal and book of runs."""
+"""Everything that outlives a process: state, journal and book of runs."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -12,14 +12,14 @@ from replan.ports.run_book import RunBook
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """What `open_storage` gives and `build_graph` takes.
+    """A storage: `open_storage` returns it, and `build_graph` takes it.
 
     Attributes:
         checkpointer: A LangGraph saver with a strict serializer.
-        journal: What must be known of a run even if a node never returns.
-        runs: Which runs there were, and their events.
-        keep_days: Days for which prompts, replies and long texts of events are kept; None: as long
-            as their runs.
+        journal: What must be known about a run even if a node never returns.
+        runs: The list of runs, and their events.
+        keep_days: Days for which prompts, replies and long texts of events are kept; None means
+            as long as their runs.
     """
 
     checkpointer: BaseCheckpointSaver[Any]
@@ -29,5 +29,5 @@ class Storage:
 
     @property
     def holds(self) -> Holds:
-        """Who works on which thread."""
+        """Which run works on which thread."""
         return cast("Any", self.checkpointer).holds

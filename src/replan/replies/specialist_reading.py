@@ -35,7 +35,7 @@ class SpecialistReading(Value):
     status: ExecutionStatus = ExecutionStatus.SUCCESS
     confidence: float = Field(default=1.0, ge=0, le=1)
     replan_needed: bool = False  # asks the host to revise the plan
-    retry: bool = True  # whether another try can help
+    retry: bool = True  # whether another attempt can help
     body: str = ""  # the result
     has_front_matter: bool = False  # whether the text began with a front matter that was read
 

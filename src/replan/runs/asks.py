@@ -38,18 +38,18 @@ class Ask:
     """One thing that a run waits for.
 
     Attributes:
-        key: What an answer names it by.
-        kind: `question`, `approval` (of a tool's call), `in doubt`, or `plan`.
-        text: The question; of a plan, its document.
-        interrupt: The id of LangGraph's interrupt that takes the answer; empty where none does yet.
+        key: The name that an answer uses.
+        kind: `question`, `approval` (of a tool call), `in doubt`, or `plan`.
+        text: The question; for a plan, its document.
+        interrupt: The id of LangGraph's interrupt that takes the answer; empty if there is none.
         step_id: The step that asks; 0 if the host does.
         who: The step and the specialist that ask; empty if the host does.
-        details: Of a tool's call, the tool and its arguments.
-        remarks: Of a plan, why it is as it is, and what changed.
-        problem: Why the last answer could not be taken.
-        draft: Of a plan, the changed document that could not be taken.
-        is_keyed: Whether the interrupt takes answers by key, for it asks several things at once.
-        fingerprint: What an answer says by that it is about this; empty where none is told.
+        details: For a tool call, the tool and its arguments.
+        remarks: For a plan, its reason and its changes.
+        problem: Why the last answer could not be used.
+        draft: For a plan, the changed document that could not be used.
+        is_keyed: Whether the interrupt takes answers by key, because it asks several questions.
+        fingerprint: An answer may carry it to name exactly this; may be empty.
     """
 
     key: str

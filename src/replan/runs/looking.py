@@ -23,16 +23,16 @@ _SETTLED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 
 @dataclass(frozen=True, kw_only=True)
 class RunView:
-    """What is kept of a run.
+    """A stored run.
 
     Attributes:
-        record: Its entry in the book.
-        state: Its state; empty if it was killed before it had one.
-        plan: Its plan, with the marks of all that is finished, and its history.
-        results: Those of its plan that are on record, of a run that is not over.
+        record: Its entry in the list of runs.
+        state: Its state; empty if the run was killed before it had a state.
+        plan: Its plan, with the marks of finished steps, and its history.
+        results: The recorded results of its plan, if the run is not over.
         waiting: What it waits for.
-        is_held: Whether somebody works on it now.
-        at_work: Of the steps that somebody works on now, which are `running`, and which `waiting`.
+        is_held: Whether a process works on it now.
+        at_work: The steps in progress, each `running` or `waiting`.
     """
 
     record: RunRecord

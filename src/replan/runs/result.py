@@ -1,4 +1,4 @@
-"""What came of a run: one typed value over its state, for programs, people and notebooks."""
+"""The result of a run: one typed value over its state, for programs, people and notebooks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from replan.state.results import Outcome, SpecialistResult
 from replan.state.usage import Usage
 
 RestOutcome = Literal["waiting", "interrupted"] | Outcome
-"""How a run stands once nobody works on it: over, waiting for a person, or stopped."""
+"""The outcome of a run that no process works on: over, waiting for a person, or stopped."""
 
 _LONGEST = 60
 
@@ -23,8 +23,8 @@ _LONGEST = 60
 class StepResults(Mapping[str, SpecialistResult]):
     """The results of a run's steps: `results[3]`, or by key, `results["3/buyer"]`.
 
-    Where several specialists did a step, `results[3]` is refused and the keys are told; `of(3)`
-    gives all of them. To iterate gives the keys.
+    If several specialists did a step, `results[3]` raises a `KeyError` that names the keys, and
+    `of(3)` returns all of them. Iteration yields the keys.
     """
 
     def __init__(self, by_key: Mapping[str, SpecialistResult]) -> None:
@@ -32,7 +32,7 @@ class StepResults(Mapping[str, SpecialistResult]):
         self._by_key = by_key
 
     def of(self, step_id: int) -> tuple[SpecialistResult, ...]:
-        """All results of a step; none if it has none yet."""
+        """Return all results of a step; empty if it has none."""
         return tuple(each for each in self._by_key.values() if each.step_id == step_id)
 
     def __getitem__(self, step: int | str) -> SpecialistResult:
@@ -60,14 +60,14 @@ class StepResults(Mapping[str, SpecialistResult]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunResult:
-    """What came of a run, or how it stands if it waits or was stopped.
+    """The result of a run, or its status if it waits or was stopped.
 
     Attributes:
         state: The whole state, as LangGraph has it.
         outcome: How the run ended; `waiting` if it waits for a person, `interrupted` if it was
             stopped.
-        duration: Seconds that this call worked on it.
-        shapes: The types of results by specialist, and that of the answer under "".
+        duration: Seconds that this call worked on the run.
+        shapes: The types of results by specialist, and the type of the answer under "".
     """
 
     state: EnhancedState
@@ -77,12 +77,12 @@ class RunResult:
 
     @property
     def run_id(self) -> str:
-        """The run."""
+        """The id of the run."""
         return self.state.get("run_id", "")
 
     @property
     def origin(self) -> str:
-        """The run whose document this one began with, and whose results it kept; else empty."""
+        """The run whose document and results this run began with; otherwise empty."""
         return self.state.get("kept_from", "")
 
     @property
@@ -100,7 +100,7 @@ class RunResult:
         """The answer as a value of the host's `output_type`; None without one.
 
         Raises:
-            pydantic.ValidationError: It was kept with another version of the type.
+            pydantic.ValidationError: The value was stored with another version of the type.
         """
         return _typed(self.state.get("output"), self.shapes.get(""))
 
@@ -116,12 +116,12 @@ class RunResult:
 
     @property
     def limit_reached(self) -> str:
-        """The limit that ended the run, or that its answer is not whole for; else empty."""
+        """The limit that ended the run or cut off its answer; otherwise empty."""
         return self.state.get("limit_reached", "")
 
     @property
     def results(self) -> StepResults:
-        """What the steps brought: `results[3].text`, or `.output` where it is of a type."""
+        """The results of the steps: `results[3].text`, or `.output` for a typed result."""
         found = dict(self.state.get("current_specialist_results", {}))
         for key, each in found.items():
             output = _typed(each.output, self.shapes.get(each.specialist_name))
@@ -130,17 +130,17 @@ class RunResult:
 
     @property
     def usage(self) -> Usage:
-        """Model calls, tokens and money, in all and by whom."""
+        """Model calls, tokens and money, in all and by node or specialist."""
         return self.state.get("usage", Usage())
 
     @property
     def waiting(self) -> tuple[Ask, ...]:
-        """What the run waits for: questions, calls and plans to approve; empty if for nothing."""
+        """What the run waits for: questions, and calls and plans to approve; may be empty."""
         return asks_in(self.state)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the run told that one may not expect, a sentence each."""
+        """What was unexpected in the run, one sentence each."""
         return tuple(self.state.get("warnings", ()))
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class RunResult:
         return f"<RunResult {self.outcome}: {told!r}{steps}, run {self.run_id[:8]}>"
 
     def _repr_markdown_(self) -> str:
-        """The result as a notebook shows it: how it ended, the answer, what waits, the plan."""
+        """The result in a notebook: the outcome, the answer, open questions, the plan."""
         usage = f"{self.usage.calls} model calls, {self.usage.total_tokens} tokens"
         steps = f"{_steps_of(self.plan)}, " if self.plan else ""
         parts = [f"**{self.outcome}** ({steps}{usage}, {self.duration:.1f} s)", self.text]

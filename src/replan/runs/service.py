@@ -1,8 +1,8 @@
-"""Runs as things of the library: started, followed, answered, stopped and looked at by their ids.
+"""The run service: start, follow, answer, stop and look at runs by their ids.
 
-A terminal, a server and a worker are doors to this. What one process asks of a run that another one
-works on is a row, which the owner reads within a second; where nobody works on the run, who asks
-takes it up.
+A terminal, a server and a worker use it. If another process works on a run, a request to the run is
+a row, which the owner reads within a second. If no process works on the run, the asking process
+takes it.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 
 class Run:
-    """A run, wherever it is worked on; to await it is to wait until it rests.
+    """A run, in this process or another one. Awaiting it waits until no process works on it.
 
     Attributes:
         run_id: The run.
@@ -71,7 +71,7 @@ class Run:
         return self.result().__await__()
 
     async def result(self) -> RunResult:
-        """Wait until the run is over, waits for a person or was stopped, and give its result."""
+        """Wait until the run is over, waits for a person or was stopped, and return its result."""
         if self._task is None:
             return await self._runtime.rested(self.run_id)
         try:
@@ -82,24 +82,24 @@ class Run:
                 await self._runtime.handed_out(self.run_id)
 
     def events(self, *, after: int = 0, tokens: bool = False) -> AsyncGenerator[RunEvent]:
-        """Give what happened; see `Runtime.events`."""
+        """Yield the events of the run; see `Runtime.events`."""
         return self._runtime.events(self.run_id, after=after, tokens=tokens)
 
     async def stop(self, *, by: str = "") -> None:
-        """Stop it; see `Runtime.stop`."""
+        """Stop the run; see `Runtime.stop`."""
         await self._runtime.stop(self.run_id, by=by)
 
     async def answer(self, answers: object, *, by: str = "") -> "Run":
-        """Answer it; see `Runtime.answer`."""
+        """Answer questions of the run; see `Runtime.answer`."""
         return await self._runtime.answer(self.run_id, answers, by=by)
 
     async def look(self) -> RunView:
-        """Look at it; see `Runtime.look`."""
+        """Return the status of the run; see `Runtime.look`."""
         return await self._runtime.look(self.run_id)
 
 
 class StartOptions(Following, total=False):
-    """What a run can be told when it begins; see `Runtime.start`."""
+    """The options of a new run; see `Runtime.start`."""
 
     settings: RunSettings | None
     config: RunnableConfig | None
@@ -111,7 +111,7 @@ class StartOptions(Following, total=False):
 
 
 class CorrectionOptions(Following, total=False):
-    """What a run can be told when a person corrects it; see `Runtime.retry`."""
+    """The options of a correction of a run; see `Runtime.retry`."""
 
     settings: RunSettings | None
     config: RunnableConfig | None
@@ -121,7 +121,7 @@ class CorrectionOptions(Following, total=False):
 
 
 class Runtime:
-    """Runs of one team, in one storage; from `open_runtime`."""
+    """The runs of one team in one storage; `open_runtime` opens it."""
 
     def __init__(self, bench: Bench) -> None:
         """Prepare; `open_runtime` does it."""
@@ -136,7 +136,7 @@ class Runtime:
 
     @property
     def storage(self) -> Storage | None:
-        """Where runs are kept; None: nowhere."""
+        """The storage of the runs; None if they are not kept."""
         return self._bench.storage
 
     async def run(
@@ -144,7 +144,7 @@ class Runtime:
         input: Input,  # noqa: A002 - LangGraph calls it so
         **options: Unpack[StartOptions],
     ) -> RunResult:
-        """Do a request, until it is over, waits for a person or is stopped; see `start`."""
+        """Run a request until it is over, waits for a person or is stopped; see `start`."""
         return await (await self.start(input, **options))
 
     async def start(  # noqa: PLR0913 - what a run can be told
@@ -160,20 +160,20 @@ class Runtime:
         labels: Mapping[str, str] | None = None,
         **following: Unpack[Following],
     ) -> Run:
-        """Begin a run, and give it at once.
+        """Begin a run, and return it at once.
 
         Args:
             input: The request as a text, or a mapping with `messages` and optionally `plan`.
-            settings: What this run may do; fields left out are as the team has them.
+            settings: The settings of this run; fields that are not set keep the team's values.
             config: LangChain's configuration, for callbacks, tags and metadata.
-            run_id: The run's id; else it gets one. The same input under the same id goes on with
-                the run, and does nothing more if it is over.
-            thread_id: The conversation that it belongs to; else one of its own.
-            title: What it is about, for lists; else the beginning of the request.
-            order: What is needed to build the same graph again; JSON without secrets.
-            labels: What it is found by, such as `{"user": "eva"}`; no secrets, since storage keeps
-                them as plain as ids.
-            following: `tokens=True` tells texts piece by piece, `heard` is called with each event
+            run_id: The run's id; by default a new one. The same input under the same id continues
+                the run, and does nothing more if the run is over.
+            thread_id: The conversation of the run; by default a new one.
+            title: A title for lists; by default the beginning of the request.
+            order: The data that is needed to build the same graph again; JSON without secrets.
+            labels: Labels for finding the run, such as `{"user": "eva"}`; no secrets, because
+                storage does not encrypt labels.
+            following: `tokens=True` yields texts piece by piece, `heard` is called with each event
                 once it is on record, and `stop` is an `asyncio.Event` that stops the run.
 
         Raises:
@@ -215,20 +215,20 @@ class Runtime:
         by: str = "raise_limits",
         **following: Unpack[Following],
     ) -> RunResult:
-        """Go on with a run that was stopped or killed, or that a limit ended; what is done stays.
+        """Resume a run that was stopped or killed, or that a limit ended; finished work is kept.
 
-        A run that waits goes on waiting until it is answered; one that is over gives its result.
+        A waiting run keeps waiting until it is answered. A finished run returns its result.
 
         Args:
             run_id: The run.
-            settings: What is other now; a limit that ended the run must be raised.
+            settings: Changed settings; a limit that ended the run must be raised.
             config: LangChain's configuration, for callbacks, tags and metadata.
-            by: Who raises the limit.
-            following: How it is followed and stopped; see `start`.
+            by: The person who raises the limit.
+            following: How to follow and stop the run; see `start`.
 
         Raises:
-            InputError: There is no such run, or nothing is kept.
-            ThreadBusyError: Somebody works on it.
+            InputError: There is no such run, or runs are not kept.
+            ThreadBusyError: Another process works on the run.
         """
         record = await self._kept(run_id)
         snapshot = await snapshot_of(self._bench.graph, record)
@@ -263,18 +263,18 @@ class Runtime:
         by: str = "",
         **following: Unpack[Following],
     ) -> Run:
-        """Answer what a run asks; it goes on, here or where it is worked on.
+        """Answer questions of a run. The run continues, here or in the process that works on it.
 
         Args:
             run_id: The run.
-            answers: One answer, or a mapping from keys of `look(run_id).waiting` to answers. A plan
-                or a tool's call takes `approve`, `reject: WHY` or a `Decision`.
-            settings: What is other now, if the run goes on here.
-            by: Who answers.
-            following: How it is followed and stopped, if it goes on here; see `start`.
+            answers: One answer, or a mapping from keys of `look(run_id).waiting` to answers. For a
+                plan or a tool call, `approve`, `reject: WHY` or a `Decision`.
+            settings: Changed settings, if the run continues here.
+            by: The person who answers.
+            following: How to follow and stop the run, if it continues here; see `start`.
 
         Raises:
-            InputError: There is no such run, it asks nothing, or this fits nothing that it asks.
+            InputError: There is no such run, it asks nothing, or the answer fits no question.
         """
         record = await self._kept(run_id)
         asks = (await self.look(run_id)).waiting
@@ -294,19 +294,19 @@ class Runtime:
     async def retry(
         self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
     ) -> Run:
-        """Do a step again, with all that follows from it, and go on with the run.
+        """Repeat a step and its dependents, and continue the run.
 
-        A run that waits, was stopped or was ended by a limit goes on itself, and its plan's history
-        says so. One that is over is left as it is: a new run begins from its document, and keeps
-        what is done and does not follow from the step.
+        A run that waits, was stopped or was ended by a limit continues, and the plan's history
+        records this. A finished run is not changed: a new run begins from its document, and keeps
+        the finished steps that do not depend on this step.
 
         Args:
             run: The run.
             step: The step.
-            by: Who wants it.
-            options: `settings` says what is other now, and must raise a limit that leaves no room.
-                `repeat_effects=True` lets a new run do once more what must not happen twice
-                unasked. `run_id` and `order` are those of a new run. The rest is as in `start`.
+            by: The person who requests it.
+            options: `settings` are changed settings; they must raise a limit that leaves no room.
+                `repeat_effects=True` lets a new run repeat unsafe work without asking. `run_id` and
+                `order` belong to a new run. Other options are as in `start`.
 
         Raises:
             InputError: There is no such run or step, the step is not settled yet, a limit leaves
@@ -318,14 +318,14 @@ class Runtime:
     async def skip(
         self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
     ) -> Run:
-        """Leave a step out that is not done, and go on: what waits for it runs without it.
+        """Skip a step that is not done, and continue: its dependents run without it.
 
-        The answer names it under "Not done". Which run goes on is as in `retry`.
+        The answer lists the step under "Not done". As in `retry`, the run or a new run continues.
 
         Args:
             run: The run.
             step: The step.
-            by: Who wants it.
+            by: The person who requests it.
             options: As in `retry`.
 
         Raises:
@@ -404,14 +404,15 @@ class Runtime:
         )
 
     async def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
-        """Stop a run well: no new step starts, what runs gets its grace, and the run can go on.
+        """Stop a run gracefully: no new step starts, and running steps get the grace to end.
 
-        Whoever works on it hears of this within a second. Where nobody does, it is stopped already.
+        The run can be resumed. The process that works on it stops it within a second. If none does,
+        nothing is left to stop.
 
         Args:
             run_id: The run.
-            by: Who stops it.
-            at_once: Whether what runs here gets no grace.
+            by: The person who stops it.
+            at_once: Whether steps that run here get no grace.
 
         Raises:
             InputError: There is no such run.
@@ -434,15 +435,15 @@ class Runtime:
     async def events(
         self, run_id: str, *, after: int = 0, tokens: bool = False
     ) -> AsyncGenerator[RunEvent]:
-        """Give what happened in a run after a number, and what happens, until the run rests.
+        """Yield the events of a run after a number, past and new, until no process works on it.
 
-        Without storage the events of a run go when it is over and its result was handed out.
+        Without storage the events of a run are dropped when its result was returned.
 
         Args:
             run_id: The run.
-            after: The number of the last event that is known already.
-            tokens: Whether to give pieces of text, too, of a run that was started with `tokens` by
-                this runtime.
+            after: The number of the last known event.
+            tokens: Whether to yield pieces of text, too, if this runtime started the run with
+                `tokens`.
 
         Raises:
             InputError: There is no such run.
@@ -464,7 +465,7 @@ class Runtime:
                 await asyncio.sleep(BEAT)
 
     async def look(self, run_id: str) -> RunView:
-        """Look at a run: how it stands, its plan, what it waits for.
+        """Return the status of a run, its plan, and what it waits for.
 
         Raises:
             InputError: There is no such run.
@@ -472,9 +473,9 @@ class Runtime:
         return await self._seen(await self._record(run_id))
 
     async def text(self, run_id: str, ref: str) -> str | None:
-        """Give a long text of an event: what stands in its `details` under a `ref`.
+        """Return a long text of an event, to which a `ref` in its `details` points.
 
-        None if it is not kept: `keep_days` are over, or there is no such text.
+        None if the text is not kept any more (`keep_days`), or does not exist.
 
         Raises:
             InputError: There is no such run.
@@ -485,12 +486,12 @@ class Runtime:
     async def runs(
         self, most: int = 20, *, labels: Mapping[str, str] | None = None
     ) -> list[RunView]:
-        """The runs that began last, the newest first."""
+        """Return the latest runs, the newest first."""
         found = await self._bench.book.recent(most, checked_labels(labels))
         return [await self._seen(each) for each in found]
 
     async def rested(self, run_id: str) -> RunResult:
-        """Wait until nobody works on a run, and give its result.
+        """Wait until no process works on a run, and return its result.
 
         Raises:
             InputError: There is no such run.

@@ -1,4 +1,4 @@
-"""What a run asks a person: the questions of its steps, and whether its plan may run."""
+"""What a run asks a person: questions of its steps, and the approval of its plan."""
 
 import hashlib
 import json
@@ -17,8 +17,8 @@ from replan.texts.bounds import ANSWER
 from replan.texts.storable import unstorable
 
 QuestionKind = Literal["question", "approval", "in doubt"]
-"""A specialist wants to know something, a tool may not run unasked, or a try that
-was cut off, or has done its work already, may have its effect a second time."""
+"""A specialist's question, a tool call that needs approval, or work that may have its effect a
+second time because an attempt was cut off or is done."""
 
 Approving = Literal["never", "plan", "revisions", "always"]
 """Which plans a person is asked to approve: none, the first one, revised ones, or all."""
@@ -47,15 +47,15 @@ class Question(Value):
             the specialist, from 1.
         step_id: The step.
         specialist: Who asks.
-        text: The question; empty for one whose answer was there before it was asked.
-        kind: What it is about.
-        details: What goes with it, such as a tool and its arguments.
-        answer: The answer; none while the question is open.
+        text: The question; empty if the answer was given before the question.
+        kind: The kind of the question.
+        details: Further data, such as a tool and its arguments.
+        answer: The answer; None while the question is open.
         asked_at: When it was asked.
-        answered_at: When the answer came.
+        answered_at: When the answer arrived.
         round: The round that asked.
-        usage: What the try had used that asked; stands on the first question of a try.
-        fingerprint: What an answer may carry to say that it is for this very question.
+        usage: What the asking attempt had used; set on the first question of an attempt.
+        fingerprint: An answer may carry it to name exactly this question.
     """
 
     key: str
@@ -100,9 +100,9 @@ class Approval(Value):
         version: The plan's version.
         reason: Why the plan is as it is, or why it was revised.
         changes: What the revision changes, as a unified diff; empty for a first plan.
-        problem: Why the last decision could not be taken; empty at first.
-        draft: The changed document that could not be taken, to be fixed; empty at first.
-        fingerprint: What a decision may carry to say that it is about this very plan.
+        problem: Why the last decision could not be used; empty at first.
+        draft: The changed document that could not be used, to be fixed; empty at first.
+        fingerprint: A decision may carry it to name exactly this plan.
     """
 
     approve: str

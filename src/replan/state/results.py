@@ -90,21 +90,21 @@ class Artifact(Value):
 
 
 class ExecutionContext(Value):
-    """All that a specialist sees of a run.
+    """Everything that a specialist sees of a run.
 
     Attributes:
-        task_description: The step's one line.
+        task_description: The step's line.
         plan_step: A snapshot of the step; the plan itself is changed by id only.
-        messages: The conversation, bounded; the request is the last of it.
+        messages: The conversation, bounded, with the request last.
         parameters: The step's parameters.
-        expected_format: The form of the answer that is wished for.
-        inputs: The result text of each step that this one depends on, by step id.
-        workspace: The folder that the specialist may read and write, or none.
-        idempotency_key: The same whenever the very same work is tried again; other inputs make
-            other work, and so does a person who opens a completed step again.
+        expected_format: The requested format of the answer.
+        inputs: The result text of each dependency, by step id.
+        workspace: The folder that the specialist may read and write, or None.
+        idempotency_key: The same for each attempt of the same work. It changes with the inputs, and
+            when a person reopens a completed step.
         run_id: The run.
-        round: The round, counted from 1.
-        attempt: The try, counted from 1.
+        round: The number of the round, from 1.
+        attempt: The number of the attempt, from 1.
     """
 
     task_description: str
@@ -139,27 +139,27 @@ else:
 
 
 class SpecialistResult(Value):
-    """What came of one step at one specialist.
+    """The result of one step at one specialist.
 
     Attributes:
-        specialist_name: Who did it; filled in where an output processor leaves it out.
-        result: The answer, or none.
+        specialist_name: The specialist; filled in if an output processor leaves it out.
+        result: The answer, or None.
         status: success, failed or partial.
-        error: Why it failed.
-        duration: Seconds, waiting for dependencies not counted.
+        error: Why the step failed.
+        duration: Seconds, without the wait for dependencies.
         confidence: 0 to 1.
         step_id: The step.
-        round: The round it ran in.
-        retry_count: Tries beside the first that were used.
-        replan_needed: Asks the host to revise the plan before anything else starts.
-        retry: Whether another try can help; false ends the retries of a failed step.
+        round: The round in which the step ran.
+        retry_count: Attempts after the first that were made.
+        replan_needed: Whether the host must revise the plan before anything else starts.
+        retry: Whether another attempt can help; false ends the retries of a failed step.
         artifacts: Files left in the workspace.
         usage: What its model calls used.
         cut: Why the result is not whole: `reply_length`, `content_filter`, or the limit that
-            refused model calls of it; empty where it is whole.
-        output: The value that it gave where it has an `output_type`: in the state as JSON, in a
-            `RunResult` of the type.
-        made_of: What it was made of; filled in by the run, None where that is not known.
+            refused model calls of it; empty if the result is whole.
+        output: The value of a specialist with an `output_type`: in the state as JSON, in a
+            `RunResult` as a value of the type.
+        made_of: The inputs of the result; filled in by the run, None if unknown.
     """
 
     specialist_name: str = ""
@@ -212,12 +212,12 @@ def storable_result(result: SpecialistResult) -> SpecialistResult:
 
 
 class CollectedResults(Value):
-    """A digest of one round's results; the whole texts stand in `current_specialist_results`.
+    """A digest of one round's results. The whole texts are in `current_specialist_results`.
 
     Attributes:
         results: The round's results by key, each text cut to an excerpt.
-        successful_results: The keys of those with status success.
-        failed_results: The keys of all others, partial ones too.
+        successful_results: The keys of the results with status success.
+        failed_results: The keys of all other results, including partial ones.
         summary: One line a result, for people and for the host.
     """
 
@@ -231,16 +231,16 @@ class FeedbackResult(Value):
     """The host's judgement of a round.
 
     Attributes:
-        feedback: What the host says of the results.
-        should_continue: Whether another round follows; the rules have the last word.
+        feedback: What the host says about the results.
+        should_continue: Whether another round follows; rules can overrule it.
         suggested_action: What the host would do next.
         plan_update_suggestion: What should change in the plan.
         plan_update_type: The kind of change, if the host named one.
         revised_plan: The whole revised document, or empty.
-        is_partial: Whether that document says itself that it leaves steps out.
+        is_partial: Whether the revised document itself says that it leaves out steps.
         final_answer: The answer, only if the work is done.
         collected_results: What was judged.
-        contradiction: What in the reply does not go together, or empty; the verdict decided.
+        contradiction: A contradiction in the reply, or empty; the verdict decided.
         by: Whether a model, a rule or a person gave this judgement.
     """
 

@@ -1,4 +1,4 @@
-"""What a run has used: model calls, tokens and money, in all and by whom."""
+"""What a run has used: model calls, tokens and money, in all and by node or specialist."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -12,14 +12,14 @@ CUT_OFF = "(cut off)"
 
 
 class TokenCount(Value):
-    """Model calls, their tokens as the servers reported them (0 where none did), and their cost.
+    """Model calls, their tokens as the servers reported them (else 0), and their cost.
 
     Attributes:
         calls: Model calls.
-        input_tokens: What the models read.
-        output_tokens: What the models wrote.
-        known_cost: What was charged for the calls whose model has a price.
-        unpriced_calls: The calls whose cost nobody knows.
+        input_tokens: Tokens that the models read.
+        output_tokens: Tokens that the models wrote.
+        known_cost: The cost of the calls whose model has a price.
+        unpriced_calls: The number of calls with an unknown cost.
     """
 
     calls: int = 0
@@ -31,7 +31,7 @@ class TokenCount(Value):
     @computed_field
     @property
     def cost(self) -> float | None:
-        """The money that was charged; None where the cost of a call is not known."""
+        """The cost of all calls; None if the cost of a call is unknown."""
         return None if self.unpriced_calls else self.known_cost
 
     @model_validator(mode="before")

@@ -34,7 +34,7 @@ LAST_SECONDS = 3.0
 
 _log = logging.getLogger(__name__)
 
-# Those of OpenTelemetry that log each try to send a batch.
+# The loggers of OpenTelemetry that log each attempt to send a batch.
 _TALKATIVE = (
     OTLPSpanExporter.__module__,
     OTLPMetricExporter.__module__,

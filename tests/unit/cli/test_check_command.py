@@ -59,7 +59,7 @@ def test_a_plan_is_previewed(files):
         "model calls, separate: 6 if all goes well, at most 200 (max_model_calls=200)",
         "tokens: no bound (max_tokens is not set)",
         "cost: no bound (max_cost is not set)",
-        "time of the steps: 1800 s if every try takes all of its time",
+        "time of the steps: 1800 s if every attempt takes all of its time",
         "blocked by a failed step, never started: step 2",
         "not checked without --team: whether a team has @oracle, @calculator, @editor",
     ]

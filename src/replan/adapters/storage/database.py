@@ -38,7 +38,7 @@ class Begin(Protocol):
 
 
 class Patience:
-    """Does work whole, and tries again what can pass, for a while; then says what is wrong."""
+    """Does work completely, and repeats it for a while if that can help; then raises an error."""
 
     def __init__(self, where: str, seconds: float, check: Callable[[], None] | None = None) -> None:
         self.where = where
@@ -51,7 +51,7 @@ class Patience:
         self._at_work: set[asyncio.Future[None]] = set()
 
     async def insist(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do something until it succeeds, cannot be helped, or takes long; no try is cut off."""
+        """Repeat work until it succeeds, cannot succeed, or takes too long; cut off no attempt."""
         loop = AsyncRetrying(
             retry=retry_if_exception(_can_pass),
             # A database that was waited for in vain is not waited for by each write that is left.

@@ -60,18 +60,18 @@ async def open_storage(
     allow: Sequence[type] = (),
     keep_days: float | None = None,
 ) -> AsyncGenerator[Storage]:
-    """Open the storage of runs; leaving the block closes it.
+    """Open the storage of runs. Leaving the block closes it.
 
     Args:
         where: The path of a SQLite file, or `sqlite:///path`; `postgresql://...`; or `:memory:`.
-            A file that is not there is made, for this user alone.
-        key: Encrypts what people, models and tools said. Storage is opened with the key that it
-            was made with, or, made without one, without one.
-        patience: Seconds for which a database that is away, locked or full is asked again.
-        allow: Classes beside Replan's that the state of a graph holds, for specialists that are
-            compiled graphs with a state of their own.
+            A missing file is created, for this user alone.
+        key: Encrypts what people, models and tools said. Encrypted storage needs the key that it
+            was created with. Storage that was created without a key must be opened without one.
+        patience: Seconds for which work is repeated on an unreachable, locked or full database.
+        allow: Further classes in the states of graphs, for specialists that are compiled graphs
+            with a state of their own.
         keep_days: Days for which prompts, replies and other long texts of events are kept; older
-            ones are removed whenever a run begins. None: as long as their runs.
+            texts are removed whenever a run begins. None means as long as their runs.
 
     Raises:
         StorageError: It cannot be opened; says why, and what to do. Nothing was changed.

@@ -33,7 +33,7 @@ class KnownTeam:
     """What an outlook needs to know of a team."""
 
     limits: Limits  # the bounds of its runs
-    # Model calls of one try by the specialist's name; none where nobody knows.
+    # Model calls of one attempt by the specialist's name; None if unknown.
     per_try: Mapping[str, int | None] | None = None
     per_reply: int = CALLS_PER_REPLY  # model calls of one reply of the host
     # Whether one call of its host does the work of two; none where only some do.
@@ -215,7 +215,7 @@ def _spending_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
     ]
     if any(plan.open_steps()):
         seconds = worst_case_seconds(plan, limits)
-        lines.append(f"time of the steps: {seconds:g} s if every try takes all of its time")
+        lines.append(f"time of the steps: {seconds:g} s if every attempt takes all of its time")
     if limits.max_seconds is not None:
         lines.append(f"time of the run: at most {limits.max_seconds:g} s")
     return lines

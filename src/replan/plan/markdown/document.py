@@ -1,4 +1,4 @@
-"""The plan document: a Markdown text and the typed plan that it holds."""
+"""The plan document: a Markdown text and the typed plan in it."""
 
 import re
 from collections.abc import Collection
@@ -26,7 +26,7 @@ class PlanDocument:
 
     Attributes:
         text: The document.
-        mistakes: What is wrong with it; `parse` gives only documents without mistakes.
+        mistakes: What is wrong with it; `parse` returns only documents without mistakes.
     """
 
     text: str
@@ -39,11 +39,11 @@ class PlanDocument:
 
         Args:
             text: The document.
-            known: Ids of steps outside it that its steps may wait for, as in a revision that
-                leaves finished steps out. Steps without a number get none of them.
+            known: Ids of steps outside the document that its steps may wait for, as in a revision
+                that leaves out finished steps. Steps without a number get other numbers.
 
         Raises:
-            PlanDocumentError: It has mistakes; the error tells all of them with their fixes.
+            PlanDocumentError: The document has mistakes; the error lists them with their fixes.
         """
         document = cls.recover(text, known=known)
         if document.mistakes:
@@ -52,11 +52,11 @@ class PlanDocument:
 
     @classmethod
     def recover(cls, text: str, *, known: Collection[int] = ()) -> Self:
-        """Read whatever can be read; never an error.
+        """Read everything that can be read. Never raises an error.
 
         Mistakes are dropped or fixed in the plan, not in the text: dependencies on unknown steps
-        go, repeated numbers become fresh ones, cycles lose the dependencies that close them. Of a
-        text beyond the bounds of a plan document nothing is read.
+        are removed, repeated numbers are replaced, cycles lose the dependencies that close them. A
+        text beyond the bounds of a plan document is not read.
         """
         clean = _SURROGATE.sub("\ufffd", text)
         ids = frozenset(known)

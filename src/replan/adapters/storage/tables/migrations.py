@@ -23,7 +23,7 @@ def _name_the_release(connection: Connection) -> None:
 
 
 def _tell_keys_apart(connection: Connection) -> None:
-    """Note what services were handed beside what a try is of, which was one key."""
+    """Note what services were handed beside what an attempt is of, which was one key."""
     added = "ALTER TABLE replan_attempts ADD COLUMN idempotency_key TEXT DEFAULT '' NOT NULL"
     connection.execute(text(added))
     connection.execute(text("UPDATE replan_attempts SET idempotency_key = key"))

@@ -224,7 +224,7 @@ class SqlJournal:
         at: datetime,
         error: str,
     ) -> None:
-        """Write the end of a try; its beginning stays, and so does an end that is final."""
+        """Write the end of an attempt; its beginning stays, and so does an end that is final."""
         end = {
             "ended_at": at,
             "outcome": outcome,
