@@ -140,13 +140,14 @@ async def test_what_ended_before_a_run_was_stopped_in_a_round_is_done_again(offi
 
 async def test_a_step_that_was_stopped_in_its_middle_can_be_skipped(office, where):
     office.held = {2}
+    alone = PLAN.replace("- [ ] 4. Aside @a\n", "")  # what is cut off beside it would ask, too
     async with open_runtime(office.team("unsafe"), storage=where, grace=0) as runtime:
-        run = await runtime.start({"plan": PLAN})
+        run = await runtime.start({"plan": alone})
         await office.at_work.wait()
         await run.stop()
         await run
         done = await (await runtime.skip(run.run_id, 2, by="bo"))
-        assert (done.outcome, sorted(office.did)) == ("completed", [1, 2, 3, 4])
+        assert (done.outcome, sorted(office.did)) == ("completed", [1, 2, 3])
 
 
 async def test_a_run_that_a_limit_ended_goes_on_where_the_limit_leaves_room(office, where):
