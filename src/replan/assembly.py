@@ -41,6 +41,7 @@ from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
 from replan.team.team import Team
+from replan.team.tool_server import built_servers
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -88,6 +89,7 @@ def build_graph(
         clock=services.clock,
         editable=EDITABLE | opened if served else None,
         shapes=services.shapes,
+        tool_servers=services.tool_servers,
     )
     compiled.channels[START] = entrance
     entrance.key = START
@@ -96,7 +98,9 @@ def build_graph(
 
 def services_of(team: Team, provider: ModelProvider, journal: Journal | None = None) -> Services:
     """Bind a team to live models, specialists, journal, clock and ids."""
-    host, chats = team.host, Chats(provider)
+    servers, missing = built_servers(team.tool_servers, os.environ)
+    host, chats = team.host, Chats(provider, servers)
+    chats.mistakes += missing
     built = chats.built(team.chat_models)
     specialists: dict[str, SpecialistPort] = {}
     for index, specialist in enumerate(team.specialists):
@@ -107,6 +111,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
             "host.tools",
             chats.of(host.model, "host.model"),
             host.tools,
+            servers=servers,
             max_rounds=host.max_tool_rounds,
             checker=team.stream_tool_call_checker,
             seconds=team.limits.step_timeout,
@@ -144,6 +149,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         journal=journal or MemoryJournal(),
         settings=team.settings,
         output=host.shape,
+        tool_servers=servers,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
         folders=Folders(workspace, Path(team.out) if team.out else workspace),

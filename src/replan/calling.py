@@ -31,6 +31,7 @@ from replan.host.new_settings import resumed_with
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import completed
 from replan.ports.ownership import Owner, as_owner, owner_in
+from replan.ports.tool_provider import ToolProvider
 from replan.replies.shape import Shape
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
@@ -168,6 +169,11 @@ def shapes_of(graph: Graph) -> Mapping[str, Shape]:
     """The types of results by specialist, and that of the answer under ""."""
     # A graph that somebody compiled on his own has no such entrance.
     return getattr(cast("Any", graph).channels[START], "shapes", {})
+
+
+def tool_servers_of(graph: Graph) -> Mapping[str, ToolProvider]:
+    """The tool servers of a graph's team, by their names."""
+    return getattr(cast("Any", graph).channels[START], "tool_servers", {})
 
 
 def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:

@@ -9,7 +9,6 @@ from pydantic import Field
 from replan.state.team import Effects
 from replan.values import Value
 
-
 SERVER_NAME = r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*"
 """The name of a tool server: models see its tools as `name__tool`, which must be read one way."""
 
@@ -63,9 +62,7 @@ class ToolProvider(Protocol):
         """
         ...
 
-    async def execute(
-        self, name: str, arguments: Mapping[str, Any]
-    ) -> str | list[dict[str, Any]]:
+    async def execute(self, name: str, arguments: Mapping[str, Any]) -> str | list[dict[str, Any]]:
         """Call a tool, and give its result: text, or LangChain's blocks of content.
 
         It may ask a person (`ask_user`): it is called again once the answer is there.

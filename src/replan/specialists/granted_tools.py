@@ -5,6 +5,7 @@ pattern, `files/read_file` or `git/*`, and is looked up whenever a loop begins.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from replan.specialists.effects import with_hidden_key
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 4_000
 _LONGEST_SCHEMA = 50_000
+_LONGEST_PROBLEM = 500
 
 
 class ServerTool(BaseTool):
@@ -80,13 +82,15 @@ class GrantedTools:
             metadata={} if tool.effects is None else {"effects": tool.effects},
         )
         try:
-            if len(str(schema)) > _LONGEST_SCHEMA:
-                raise ValueError(f"it is longer than {_LONGEST_SCHEMA:,} characters")
-            convert_to_openai_tool(made)
-            return with_hidden_key(made)
+            size = len(json.dumps(convert_to_openai_tool(made)))
+            made = with_hidden_key(made)
         except Exception as error:
             problem = f"the schema of its tool {tool.name} cannot be used: {error}"
-            raise ToolServerError(server, within_budget(problem, 500)) from error
+            raise ToolServerError(server, within_budget(problem, _LONGEST_PROBLEM)) from error
+        if size > _LONGEST_SCHEMA:
+            problem = f"the schema of its tool {tool.name} has {size} characters"
+            raise ToolServerError(server, f"{problem}; at most {_LONGEST_SCHEMA} can be used")
+        return made
 
 
 def shown_name(path: str) -> str:
@@ -94,7 +98,7 @@ def shown_name(path: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", path.replace("/", "__", 1))
     if plain == path.replace("/", "__", 1) and len(plain) <= _LONGEST_NAME:
         return plain
-    return f"{plain[:_LONGEST_NAME - 9]}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+    return f"{plain[: _LONGEST_NAME - 9]}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
 
 
 def _fitting(grant: str, known: Mapping[str, object]) -> list[str]:
@@ -105,5 +109,5 @@ def _fitting(grant: str, known: Mapping[str, object]) -> list[str]:
     server = server_in(grant)
     near = get_close_matches(grant, known, 1)
     has = ", ".join(sorted(path.partition("/")[2] for path in known)) or "none"
-    fix = f"Did you mean {near[0]}?" if near else f"It has: {within_budget(has, 500)}."
+    fix = f"Did you mean {near[0]}?" if near else f"It has: {within_budget(has, _LONGEST_PROBLEM)}."
     raise ToolServerError(server, f"it has no tool {grant}. {fix}")

@@ -164,7 +164,9 @@ def _cut(content: Content, remark: str) -> Content:
             text_room -= len(text)
         else:
             other_room -= len(json.dumps(block, default=str))
-            kept.append(block if other_room >= 0 else f"[{_kind(block)} is too large, and left out]")
+            kept.append(
+                block if other_room >= 0 else f"[{_kind(block)} is too large, and left out]"
+            )
         left = len(content) - index - 1
         if left and min(text_room, other_room) <= 0:
             return [*kept, f"[… {left} more parts of the result cut]"]

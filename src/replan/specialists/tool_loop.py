@@ -23,7 +23,7 @@ from replan.state.team import Effects
 class ToolLoop(Chat):
     """Answers like a `Chat`, and lets the model call tools on the way."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a loop can be told
         self,
         chat: Chat,
         toolset: Toolset,
@@ -62,7 +62,6 @@ class ToolLoop(Chat):
         state = await agent.ainvoke({"messages": list(messages)}, bound)
         last: BaseMessage = state["messages"][-1]
         return last if isinstance(last, AIMessage) else AIMessage(last.text, id=last.id)
-
 
     async def _with_granted(self, toolset: Toolset) -> tuple[Toolset, frozenset[str]]:
         """Add what tool servers have now of what is granted."""

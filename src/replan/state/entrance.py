@@ -22,7 +22,7 @@ Check = Callable[[Any], None]
 class Entrance(EphemeralValue[Any]):
     """The newest input, checked; what it leaves out takes the place of what an earlier one said."""
 
-    __slots__ = ("check", "clock", "editable", "shapes")
+    __slots__ = ("check", "clock", "editable", "shapes", "tool_servers")
 
     def __init__(
         self,
@@ -31,12 +31,14 @@ class Entrance(EphemeralValue[Any]):
         clock: Callable[[], datetime],
         editable: Collection[str] | None = None,
         shapes: Mapping[str, Any] | None = None,
+        tool_servers: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(GraphInput)
         self.check = check
         self.clock = clock
         self.editable = editable
         self.shapes = shapes or {}
+        self.tool_servers = tool_servers or {}
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
         """Refuse an edit of the state that is not a client's to make."""

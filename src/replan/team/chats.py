@@ -11,16 +11,21 @@ if TYPE_CHECKING:
 
     from replan.models.chat import Chat
     from replan.ports.model_provider import ModelProvider
+    from replan.ports.tool_provider import ToolProvider
 
 
 class Chats:
     """One `Chat` a model, so that a model given twice is known to be the same.
 
     Attributes:
+        servers: The tool servers of the team, by their names.
         mistakes: What was told meanwhile, in the order of the team.
     """
 
-    def __init__(self, provider: "ModelProvider") -> None:
+    def __init__(
+        self, provider: "ModelProvider", servers: "Mapping[str, ToolProvider] | None" = None
+    ) -> None:
+        self.servers = servers or {}
         self.mistakes: list[ConfigurationError] = []
         self._provider = provider
         self._chats: dict[str | int, Chat] = {}

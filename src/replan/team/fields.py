@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from replan.ports.built_in import built_in_models, comes_with_replan, is_built_in
+from replan.ports.tool_provider import server_in
 from replan.state.team import SpecialistCard
 from replan.state.tightening import CAN_BE_OPENED
 from replan.team.keys import FIX as KEY_FIX
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REFERENCE = {"type": "string", "pattern": r"^[^\s:]+:[^\s:]+$", "examples": ["team_tools:search"]}
-_TOOL = {"anyOf": [_REFERENCE, {"type": "object", "required": ["type"]}]}
+_GRANT = {"type": "string", "pattern": r"^[A-Za-z0-9_-]+/\S+$", "examples": ["git/*"]}
+_TOOL = {"anyOf": [_REFERENCE, _GRANT, {"type": "object", "required": ["type"]}]}
 _PROMPT = {
     "anyOf": [
         {"type": "string"},
@@ -146,7 +148,9 @@ def work(given: object, info: ValidationInfo) -> object:
 
 
 def tool(given: object, info: ValidationInfo) -> object:
-    """Take a function or a LangChain tool, or what a provider's own tool is called by."""
+    """Take a function or a LangChain tool, a tool of a server, or a provider's own tool."""
+    if server_in(given):
+        return given
     # A mapping such as {type: web_search}.
     found = cast("object", given) if isinstance(given, dict) else _named(given, info)
     if not isinstance(found, dict) and not callable(found) and not hasattr(found, "ainvoke"):
@@ -338,7 +342,7 @@ if TYPE_CHECKING:
     InputProcessor = Callable[[ExecutionContext], Any]
     OutputProcessor = Callable[[BaseMessage], Any]
     Work = Any
-    Tool = BaseTool | Callable[..., Any] | dict[str, Any]
+    Tool = BaseTool | Callable[..., Any] | dict[str, Any] | str
     Callback = object
     OutputType = Any
     ReadySpecialist = SpecialistPort

@@ -1,19 +1,32 @@
 """A team, and what its runs may do."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, overload
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
 from replan.errors import ConfigurationError, TeamError, UsageError
+from replan.ports.tool_provider import server_in
 from replan.state.limits import HOOK_SECONDS, Price, RunSettings
-from replan.team.fields import Callback, Function, Model, OpenField, Out, Prompt, Row, Workspace
+from replan.team.fields import (
+    Callback,
+    Function,
+    Model,
+    OpenField,
+    Out,
+    Prompt,
+    Row,
+    Workspace,
+    meant,
+)
 from replan.team.host import Host
 from replan.team.mistakes import told_of
 from replan.team.part import Part, broken
 from replan.team.references import name_in
 from replan.team.specialist import Specialist
+from replan.team.tool_server import AnyToolServer, ServerName
 
 if TYPE_CHECKING:
     from replan.models.chat import ToolCallChecker
@@ -63,6 +76,8 @@ class Team(Part, RunSettings):
             many pieces as it needs; what it has not decided is not shown.
         callbacks: Objects with some of the hooks of a MultiAgentCallback.
         hook_timeout: Seconds after which a hook of a callback is left alone.
+        tool_servers: Servers whose tools may be granted, by names of your own: a ToolServer, or in
+            Python any ToolProvider. tools: [files/read_file, git/*] grants some.
         workspace: The folder that specialists may read and write; in a file relative to it, and
             the file's own folder where none is given.
         out: The folder for the files that they make; else the workspace. In a file relative to it.
@@ -86,6 +101,7 @@ class Team(Part, RunSettings):
     stream_tool_call_checker: ToolCallChecker = Field(default_factory=_tool_call_checker)
     callbacks: Row[Callback] = ()
     hook_timeout: float = Field(default=HOOK_SECONDS, gt=0, allow_inf_nan=False)
+    tool_servers: Mapping[ServerName, AnyToolServer] = Field(default_factory=dict[str, Any])
     workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
     out: Out = Field(default=None, validate_default=True, examples=["reports"])
     prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])
@@ -114,12 +130,11 @@ class Team(Part, RunSettings):
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Each specialist must have a name of its own."""
+        """Each specialist must have a name of its own, and each tool server must be there."""
+        yield from _unknown_servers(given)
         seen: dict[str, int] = {}
-        members = given.get("specialists")
-        listed = cast("Sequence[Any]", members if isinstance(members, list | tuple) else ())
-        for index, each in enumerate(listed):
-            fields = cast("Any", each if isinstance(each, dict) else getattr(each, "__dict__", {}))
+        for index, each in enumerate(_listed(given.get("specialists"))):
+            fields = _fields(each)
             field = "name" if "name" in fields else "use"
             name = fields.get(field)
             name = name_in(name) if field == "use" and isinstance(name, str) else name
@@ -130,3 +145,25 @@ class Team(Part, RunSettings):
                 yield broken(
                     ("specialists", index, field), name, "duplicate_specialist", reason, fix
                 )
+
+
+def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    known = [*_fields(given.get("tool_servers"))]
+    parts: dict[tuple[str | int, ...], Any] = {("host",): given.get("host")}
+    for index, each in enumerate(_listed(given.get("specialists"))):
+        parts["specialists", index] = each
+    for (where, part), field in product(parts.items(), ("tools", "approve")):
+        for index, grant in enumerate(_listed(_fields(part).get(field))):
+            server = server_in(grant)
+            if server and server not in known:
+                reason = f"There is no tool server '{server}'."
+                fix = meant(server, known, "Describe it under tool_servers.")
+                yield broken((*where, field, index), grant, "unknown_server", reason, fix)
+
+
+def _listed(given: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", given if isinstance(given, list | tuple) else ())
+
+
+def _fields(part: object) -> Mapping[str, Any]:
+    return cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))

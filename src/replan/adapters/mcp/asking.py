@@ -49,7 +49,7 @@ def _answered(server: str, params: ElicitRequestParams) -> ElicitResult:
         if _word(answer) in _NO and not _takes_no(schema):
             return ElicitResult(action="decline")
         content = _content(answer, schema)
-        wrong = next(iter(Draft202012Validator(schema).iter_errors(content)), None)
+        wrong = next(cast("Any", Draft202012Validator(schema)).iter_errors(content), None)
         if wrong is None:
             return ElicitResult(action="accept", content=content)
         # In other words, since it is another question.
@@ -74,15 +74,15 @@ def _field(name: str, schema: Any) -> str:
     return f"{name} ({kind}{f', {about}' if about else ''})"
 
 
-def _content(answer: JsonValue, schema: dict[str, Any]) -> Any:
+def _content(answer: Any, schema: dict[str, Any]) -> Any:
     """Read an answer: the one field that there is, or a JSON object."""
     fields = _fields(schema)
     if isinstance(answer, str) and (read := _json(answer)) is not None:
-        answer = read if not _is_text_field(fields) or isinstance(read, dict) else answer
-    if isinstance(answer, dict) or not fields:
-        return answer if isinstance(answer, dict) else {}
-    if len(fields) > 1:
+        answer = read if isinstance(read, dict) or not _is_text_field(fields) else answer
+    if isinstance(answer, dict) or len(fields) > 1:
         return answer
+    if not fields:
+        return {}
     (name, field_schema), *_ = fields.items()
     if field_schema.get("type") == "boolean":
         word = _word(answer)

@@ -8,11 +8,10 @@ import asyncio
 import contextlib
 import os
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Self, cast
 
 import httpx2
 from mcp.client.client import Client
@@ -30,6 +29,7 @@ _SILENCE = httpx2.Timeout(30, read=None)
 """Of one request; how long a call may take is bounded where it is made."""
 
 _LAST_WORDS = 500
+_MOST_UNREAD = 20
 
 _call_at_work: ContextVar[Call | None] = ContextVar("replan_mcp_call", default=None)
 
@@ -116,12 +116,13 @@ class Connection:
         return ElicitResult(action="decline") if call is None else call.asked(self._server, params)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Messages:
     """What a server says; it tells when there is nothing more."""
 
     stream: Any
     ended: asyncio.Event
+    unread: int = 0  # lines that were no messages
 
     async def __aenter__(self) -> Self:
         await self.stream.__aenter__()
@@ -135,10 +136,16 @@ class _Messages:
 
     async def __anext__(self) -> Any:
         try:
-            return await anext(self.stream)
+            message = await anext(self.stream)
         except BaseException:
             self.ended.set()
             raise
+        # Some servers greet before they begin; one that only talks would talk forever.
+        self.unread += isinstance(message, Exception)
+        if self.unread > _MOST_UNREAD:
+            self.ended.set()
+            raise StopAsyncIteration
+        return message
 
     async def receive(self) -> Any:
         return await self.stream.receive()
@@ -170,7 +177,7 @@ async def _over_http(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Any
 
 def _told(way: Way, error: BaseException, seconds: float) -> str:
     while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, TimeoutError):
         return f"{way} did not answer within {seconds:g} s as an MCP server does"
     return f"{way} cannot be used ({describe(error)})"

@@ -1,8 +1,8 @@
 """The tools of an MCP server; connected when first needed, and again after it died."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from replan.adapters.mcp.ways import Way
@@ -12,10 +12,11 @@ from replan.ports.tool_provider import ToolDefinition
 from replan.state.team import Effects
 
 if TYPE_CHECKING:
-    from mcp.client.client import Client
     from mcp_types import Tool
 
     from replan.adapters.mcp.connection import Connection
+
+T = TypeVar("T")
 
 _MOST_PAGES = 100
 _MOST_TOOLS = 2_000
@@ -54,9 +55,9 @@ class McpServer:
         call = Call()
         try:
             with connection.calling(call):
-                result = await self._answer(
-                    connection, name, lambda client: client.call_tool(name, dict(arguments))
-                )
+                client = await connection.client()
+                work = client.call_tool(name, dict(arguments))
+                result = await self._answer(connection, name, work)
         finally:
             if call.waiting is not None:
                 raise call.waiting
@@ -83,27 +84,25 @@ class McpServer:
 
     async def _listed(self) -> "list[Tool]":
         connection = await self._connection()
+        client = await connection.client()
         tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
-            page = await self._answer(
-                connection, "tools/list", lambda client, at=cursor: client.list_tools(cursor=at)
-            )
+            page = await self._answer(connection, "tools/list", client.list_tools(cursor=cursor))
             tools += page.tools
             cursor = page.next_cursor
             if not cursor or len(tools) > _MOST_TOOLS:
                 break
         return tools
 
-    async def _answer(self, connection: "Connection", name: str, ask: Any) -> Any:
+    async def _answer(self, connection: "Connection", name: str, work: Coroutine[Any, Any, T]) -> T:
         """Ask within the time of one call; a connection that broke is not used again."""
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415
         from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415
 
-        client: Client = await connection.client()
         try:
             async with asyncio.timeout(self._seconds):
-                return await ask(client)
+                return await work
         except TimeoutError as error:
             problem = f"{name} gave no answer within {self._seconds:g} s"
             raise ToolCallLostError(self._name, problem) from error
