@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         TeamFileError,
         ThreadBusyError,
         ThreadLostError,
+        ToolCallLostError,
+        ToolServerError,
         UnknownStepError,
         UnpricedModelError,
         UsageError,
@@ -35,13 +37,14 @@ if TYPE_CHECKING:
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.ask_user import ask_user
     from replan.ports.storage import Storage
+    from replan.ports.tool_provider import ToolDefinition, ToolProvider
     from replan.runs.asks import Ask
     from replan.runs.event_log import RunEvent
     from replan.runs.looking import RunView
     from replan.runs.result import RunResult
     from replan.runs.running import raise_limits
     from replan.runs.service import Run, Runtime
-    from replan.runtime import SyncRuntime, open_runtime, run, run_sync, stream
+    from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.questions import Approval, Decision, Question
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
     from replan.team.host import Host
     from replan.team.specialist import Specialist
     from replan.team.team import Team
+    from replan.team.tool_server import ToolServer
 
     MultiAgentConfig = Team
 
@@ -83,6 +87,8 @@ _PLACES = {
         "TeamFileError",
         "ThreadBusyError",
         "ThreadLostError",
+        "ToolCallLostError",
+        "ToolServerError",
         "UnknownStepError",
         "UnpricedModelError",
         "UsageError",
@@ -92,12 +98,13 @@ _PLACES = {
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.storage": ("Storage",),
     "replan.ports.ask_user": ("ask_user",),
+    "replan.ports.tool_provider": ("ToolDefinition", "ToolProvider"),
     "replan.runs.asks": ("Ask",),
     "replan.runs.event_log": ("RunEvent",),
     "replan.runs.looking": ("RunView",),
     "replan.runs.result": ("RunResult",),
     "replan.runs.service": ("Run", "Runtime"),
-    "replan.runtime": ("SyncRuntime", "open_runtime", "run", "run_sync", "stream"),
+    "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
     "replan.state.questions": ("Approval", "Decision", "Question"),
@@ -118,6 +125,7 @@ _PLACES = {
     "replan.team.host": ("Host",),
     "replan.team.specialist": ("Specialist",),
     "replan.team.team": ("Team",),
+    "replan.team.tool_server": ("ToolServer",),
     "replan.runs.running": ("raise_limits",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
@@ -173,6 +181,11 @@ __all__ = [
     "ThinkingResult",
     "ThreadBusyError",
     "ThreadLostError",
+    "ToolCallLostError",
+    "ToolDefinition",
+    "ToolProvider",
+    "ToolServer",
+    "ToolServerError",
     "UnknownStepError",
     "UnpricedModelError",
     "Usage",
@@ -181,6 +194,7 @@ __all__ = [
     "build_graph",
     "open_runtime",
     "open_storage",
+    "open_tools",
     "raise_limits",
     "run",
     "run_sync",

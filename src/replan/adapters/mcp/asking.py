@@ -74,28 +74,23 @@ def _field(name: str, schema: Any) -> str:
     return f"{name} ({kind}{f', {about}' if about else ''})"
 
 
-def _content(answer: Any, schema: dict[str, Any]) -> Any:
+def _content(answer: JsonValue, schema: dict[str, Any]) -> Any:
     """Read an answer: the one field that there is, or a JSON object."""
     fields = _fields(schema)
-    if isinstance(answer, str) and (read := _json(answer)) is not None:
-        answer = read if isinstance(read, dict) or not _is_text_field(fields) else answer
-    if isinstance(answer, dict) or len(fields) > 1:
-        return answer
+    read: Any = _json(answer) if isinstance(answer, str) else answer
+    if isinstance(read, dict) or len(fields) > 1:
+        return cast("Any", read)
     if not fields:
         return {}
     (name, field_schema), *_ = fields.items()
-    if field_schema.get("type") == "boolean":
-        word = _word(answer)
-        answer = True if word in _YES else False if word in _NO else answer
-    return {name: answer}
+    kind, word = field_schema.get("type"), _word(answer)
+    if kind == "boolean" and word in _YES | _NO:
+        return {name: word in _YES}
+    return {name: answer if kind == "string" or read is None else read}
 
 
 def _fields(schema: dict[str, Any]) -> dict[str, Any]:
     return cast("dict[str, Any]", schema.get("properties", {}))
-
-
-def _is_text_field(fields: dict[str, Any]) -> bool:
-    return len(fields) == 1 and all(each.get("type") == "string" for each in fields.values())
 
 
 def _takes_no(schema: dict[str, Any]) -> bool:
