@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 
 import mcp_servers
 import pytest
@@ -116,7 +115,7 @@ async def test_a_server_over_http_gets_the_token_that_a_variable_names(tmp_path,
             (calling("t__add", a=1, b=2), "Three."), {"t": server}
         )
         assert (result.text, answers) == ("Three.", ["3"])
-        nobody, *_ = await outcome_of(("Never.",), {"t": ToolServer(url=address)})
+        nobody, *_ = await outcome_of((), {"t": ToolServer(url=address)})
     assert nobody.is_failed
     assert nobody.error.startswith("ToolServerError: tool server t: the address http")
 
@@ -164,12 +163,12 @@ async def test_a_call_of_a_trusted_server_has_a_time_of_its_own(address):
     ],
 )
 async def test_a_server_that_is_missing_fails_the_step_that_needs_it_first(server, problem):
-    result, *_ = await outcome_of(("Never.",), {"t": server})
+    result, *_ = await outcome_of((), {"t": server})
     assert result.error.startswith(f"ToolServerError: tool server t: {problem}")
 
 
 async def test_a_tool_that_a_server_does_not_have_is_told_with_those_that_it_has(address):
-    result, *_ = await outcome_of(("Never.",), {"t": ToolServer(url=address)}, tools=["t/ad"])
+    result, *_ = await outcome_of((), {"t": ToolServer(url=address)}, tools=["t/ad"])
     assert "tool server t: it has no tool t/ad. Did you mean t/add?" in result.error
 
 
@@ -288,7 +287,7 @@ async def test_a_run_that_is_killed_in_a_paying_call_asks_when_it_goes_on(tmp_pa
     here = mcp_servers.PROGRAM.parent
     with OpenAIServer(script(calling("t__pay_slowly", amount=3), "Paid.")) as model:
         words = ["-c", RUNS, model.base_url, tmp_path, here, here / "e2e"]
-        with warm.Process(words, stdout=subprocess.DEVNULL) as process:
+        with warm.Process(words) as process:
             while not mcp_servers.calls(tmp_path):
                 assert process.poll() is None
                 await asyncio.sleep(0.02)
