@@ -4,11 +4,11 @@ import asyncio
 import json
 import os
 
-import mcp_servers
 import pytest
-import warm
 from langchain_core.messages import AIMessage, ToolMessage
 
+import mcp_servers
+import warm
 from replan import (
     Host,
     Limits,
@@ -132,7 +132,11 @@ async def test_two_servers_with_a_tool_of_one_name_are_kept_apart(tmp_path, addr
 @pytest.mark.parametrize(
     ("tool", "arguments", "answer"),
     [
-        ("fail", {}, "Error: ToolServerError: tool server t: fail failed: Error executing tool fail"),
+        (
+            "fail",
+            {},
+            "Error: ToolServerError: tool server t: fail failed: Error executing tool fail",
+        ),
         ("add", {"a": "no"}, "Error: ToolServerError: tool server t: add failed: "),
         ("lie", {}, "Error: ToolServerError: tool server t: lie failed: "),
         ("megabyte", {}, "xxx"),
@@ -258,7 +262,9 @@ async def test_a_person_approves_the_calls_of_a_servers_tools(tmp_path):
         with OpenAIServer(script(*replies)) as model:
             servers = {"t": mcp_servers.over_streams(tmp_path)}
             graph = graph_on(model, servers, storage=storage, approve=["t/pay*"])
-            asks, _ = await asked_of(graph, storage, [{"action": "edit", "arguments": {"amount": 2}}])
+            asks, _ = await asked_of(
+                graph, storage, [{"action": "edit", "arguments": {"amount": 2}}]
+            )
     assert [(each.kind, each.details["tool"]) for each in asks] == [("approval", "t__pay")]
     assert mcp_servers.calls(tmp_path) == ["pay 2"]
 
