@@ -4,9 +4,9 @@
     python examples/mcp_tools.py --model openai:NAME --base-url http://127.0.0.1:8000/v1
 
 The server is `examples/teams/shop_server.py`; it is started when the first step needs it, and ends
-with the run. Without `--model` or REPLAN_MODEL=openai:NAME the model is a `ScriptedModel` that plays
-the script below: the tools are really called, but what the model says is written down here. It
-needs the extra `mcp`.
+with the run. Without `--model` or REPLAN_MODEL=openai:NAME the model is a `ScriptedModel` that
+plays the script below: the tools are really called, but what the model says is written down here.
+It needs the extra `mcp`.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from replan.testing import ScriptedModel
 SERVER = Path(__file__).parent / "teams" / "shop_server.py"
 
 
-def calling(tool, /, **arguments):
+def calling(tool: str, /, **arguments: object) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": tool}])
 
 
@@ -56,7 +56,7 @@ buyer = Specialist(
 team = Team(Host(model), [buyer], tool_servers={"shop": shop})
 
 
-async def main():
+async def main() -> None:
     with TemporaryDirectory() as folder:
         async with open_storage(Path(folder) / "runs.db") as storage:
             graph = build_graph(team, storage=storage, base_url=given.base_url)

@@ -172,10 +172,11 @@ class WithToken:
 
 def serve():
     """Serve over HTTP, and print the port."""
-    import uvicorn  # only this way needs it
+    import uvicorn  # noqa: PLC0415 - only this way needs it
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        print(listener.getsockname()[1], flush=True)
+        sys.stdout.write(f"{listener.getsockname()[1]}\n")
+        sys.stdout.flush()
         app = WithToken(server.streamable_http_app())
         uvicorn.Server(uvicorn.Config(app, log_level="error")).run([listener])
 

@@ -32,11 +32,13 @@ for line in sys.stdin:
             {"name": "odd.name", "inputSchema": {"type": "object",
              "properties": {"a": {"$ref": "#/nowhere"}}}}]})
     elif method == "tools/call":
-        send(id=1000 + number, method="elicitation/create", params={"message": "For whom, and when?",
+        send(id=1000 + number, method="elicitation/create", params={
+             "message": "For whom, and when?",
              "requestedSchema": {"type": "object", "required": ["who"], "properties": {
                  "who": {"type": "string"}, "day": {"type": "integer"}}}})
     elif number is not None and number >= 1000:
-        send(id=number - 1000, result={"content": [{"type": "text", "text": json.dumps(message["result"])}]})
+        send(id=number - 1000, result={
+             "content": [{"type": "text", "text": json.dumps(message["result"])}]})
     elif number is not None:
         send(id=number, error={"code": -32601, "message": "Method not found"})
 """
@@ -200,6 +202,6 @@ def test_a_tool_of_a_server_that_nobody_describes_is_told():
 
 
 def test_a_variable_that_is_not_set_is_told_when_the_server_is_built():
-    server = ToolServer(url="http://a", token_env="MISSING_TOKEN")
-    with pytest.raises(ConfigurationError, match="tool_servers.t.token_env: the environment"):
+    server = ToolServer(url="http://a", token_env="MISSING_TOKEN")  # noqa: S106 - its name
+    with pytest.raises(ConfigurationError, match=r"tool_servers\.t\.token_env: the environment"):
         server.built("t", {})
