@@ -28,7 +28,7 @@ from replan.testing import OpenAIServer
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker"
 COMPLETE = "---\nverdict: complete\n---\nIt is done."
-TOKEN = "a-token-of-tests"
+TOKEN = "a-token-of-tests"  # noqa: S105 - it opens nothing
 ONCE = RunSettings(limits=Limits(step_retries=0))
 
 
@@ -110,7 +110,7 @@ def test_a_synchronous_run_leaves_no_program_behind(tmp_path):
 
 async def test_a_server_over_http_gets_the_token_that_a_variable_names(tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLS_TOKEN", TOKEN)
-    with mcp_servers.served(tmp_path, **{"WANTED_TOKEN": TOKEN}) as address:
+    with mcp_servers.served(tmp_path, WANTED_TOKEN=TOKEN) as address:
         server = ToolServer(url=address, token_env="TOOLS_TOKEN")  # noqa: S106 - its name
         result, answers, _ = await outcome_of(
             (calling("t__add", a=1, b=2), "Three."), {"t": server}
