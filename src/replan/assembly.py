@@ -157,9 +157,10 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         new_id=partial(token_hex, 16),
         prices=dict(team.prices),
         unpriced={
-            field: chat.names[0]
+            field: one.names[0]
             for field, chat in built.items()
-            if price_of(chat.names, team.prices) is None
+            for one in chat.chain
+            if price_of(one.names, team.prices) is None
         },
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )

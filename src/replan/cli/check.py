@@ -161,11 +161,13 @@ def _team_in(
 
 
 def _check_models(team: TeamFile) -> None:
-    """Build each model that a team asks."""
+    """Build each model that a team asks, and what it names of tool servers; nothing is started."""
     from replan.team.chats import Chats
+    from replan.team.tool_server import built_servers
 
     chats = Chats(team.models)
     chats.built(team.config.chat_models)
+    chats.mistakes += built_servers(team.config.tool_servers, os.environ)[1]
     if chats.mistakes:
         raise team.config.refusal(chats.mistakes)
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from replan.events.types import (
     ToolCompleted,
     ToolEnd,
     ToolInvoked,
+    WarningGiven,
 )
 from replan.failures import describe
 from replan.langgraph_inside.tasks import inherited_config
@@ -119,6 +120,27 @@ class ToolTold:
         failed = any(getattr(each, "status", "") == "error" for each in messages)
         text = "\n".join(said(each).text for each in messages)
         self.ends("failed" if failed else "success", text)
+
+
+def _nobody(_: str) -> None:
+    """Outside of a run there is nobody to warn."""
+
+
+warn_at_work: ContextVar[Callable[[str], None]] = ContextVar("replan_warn", default=_nobody)
+"""Tells what a person may not expect of what is done here."""
+
+
+def warner(emitter: Emitter, config: RunnableConfig) -> Callable[[str], None]:
+    """Give what tells of warnings in the place of a node, whatever runs in it."""
+
+    def warn(text: str) -> None:
+        token = inherited_config.set(config)
+        try:
+            emitter.stream(WarningGiven, text=text)
+        finally:
+            inherited_config.reset(token)
+
+    return warn
 
 
 calls_at_work: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)

@@ -31,10 +31,11 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     """Put tools into a model's hands; without tools, the model is given back as it is."""
     if not tools:
         return chat
-    if not can_call_tools(chat.model):
-        name = type(chat.model).__name__
-        fix = "Take a chat model that can, or leave the tools out."
-        raise ConfigurationError(place, name, "this chat model cannot call tools", fix)
+    for each in chat.chain:
+        if not can_call_tools(each.model):
+            name = type(each.model).__name__
+            fix = "Take a chat model that can, or leave the tools out."
+            raise ConfigurationError(place, name, "this chat model cannot call tools", fix)
     try:
         # LangChain's agent is an extra, and slow to import.
         from replan.specialists.granted_tools import GrantedTools  # noqa: PLC0415

@@ -26,6 +26,7 @@ from replan.ports.built_in import built_in_models, comes_with_replan, is_built_i
 from replan.ports.tool_provider import server_in
 from replan.state.team import SpecialistCard
 from replan.state.tightening import CAN_BE_OPENED
+from replan.team.fallback import Fallback, in_order
 from replan.team.keys import FIX as KEY_FIX
 from replan.team.part import broken
 from replan.team.prompt_files import prompt_text
@@ -111,6 +112,21 @@ def row(given: object, info: ValidationInfo) -> object:
 
 
 def model(given: object, info: ValidationInfo) -> object:
+    """Take a chat model, a name or a `Fallback`; in a file, a name that is known."""
+    around = _around(info)
+    if isinstance(given, Fallback) and around is None:
+        if len(given.models) == 1:
+            fix = "Name another model behind it, or give it alone."
+            raise refused("no_fallback", "There is no other model in its place.", fix)
+        return Fallback(*(one_model(each, info) for each in given.models))
+    found = one_model(given, info)
+    if around is None or not isinstance(found, str):
+        return found
+    names = in_order(found, around.fallbacks)
+    return Fallback(*names) if len(names) > 1 else found
+
+
+def one_model(given: object, info: ValidationInfo) -> Any:
     """Take a chat model or a name; in a file, a name that is known."""
     around = _around(info)
     if not isinstance(given, str):
@@ -335,7 +351,8 @@ VariableName = Annotated[
 
 # A type checker sees what Python gives; at run time no framework is imported for it.
 if TYPE_CHECKING:
-    Model = BaseChatModel | str
+    Model = BaseChatModel | Fallback | str
+    ModelName = str
     Prompt = str
     Function = Callable[..., Any]
     StepFunction = Callable[Concatenate[ExecutionContext, ...], Any]
@@ -350,6 +367,7 @@ if TYPE_CHECKING:
     Row = Sequence
 else:
     Model = Annotated[Any, PlainValidator(model), WithJsonSchema({"type": "string"})]
+    ModelName = Annotated[str, PlainValidator(one_model), WithJsonSchema({"type": "string"})]
     Prompt = Annotated[str, BeforeValidator(prompt), WithJsonSchema(_PROMPT)]
     Function = Annotated[Any, PlainValidator(function), WithJsonSchema(_REFERENCE)]
     InputProcessor = OutputProcessor = StepFunction = Function
