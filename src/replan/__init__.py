@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     )
     from replan.state.usage import Usage
     from replan.state.waiting import waiting_for
+    from replan.team.fallback import Fallback
     from replan.team.host import Host
     from replan.team.specialist import Specialist
     from replan.team.team import Team
@@ -122,6 +123,7 @@ _PLACES = {
     ),
     "replan.state.usage": ("Usage",),
     "replan.state.waiting": ("waiting_for",),
+    "replan.team.fallback": ("Fallback",),
     "replan.team.host": ("Host",),
     "replan.team.specialist": ("Specialist",),
     "replan.team.team": ("Team",),
@@ -143,6 +145,7 @@ __all__ = [
     "ExecutionContext",
     "ExecutionRecord",
     "ExecutionStatus",
+    "Fallback",
     "FeedbackResult",
     "Host",
     "InputError",

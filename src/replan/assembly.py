@@ -46,7 +46,7 @@ from replan.team.tool_server import built_servers
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
-def build_graph(
+def build_graph(  # noqa: PLR0913 - what a team leaves open
     team: Team,
     *,
     storage: Storage | None = None,
@@ -54,6 +54,7 @@ def build_graph(
     base_url: str | None = None,
     models: ModelProvider | None = None,
     served: bool = False,
+    tenant: str = "",
 ) -> Graph:
     """Compile the host graph of a team.
 
@@ -66,13 +67,14 @@ def build_graph(
         models: Builds models from names, in the place of the server and the environment.
         served: Whether settings come from outside of the process, as on LangGraph's server: they
             may tighten what the team has, its defaults included, and loosen nothing.
+        tenant: For whom it is built: `models` is told so for each name.
 
     Raises:
         ConfigurationError: Names the field, the value and the fix of each mistake.
     """
     learn_environment(os.environ)
     provider = models or models_from_environment(base_url)
-    services = services_of(team, provider, storage and storage.journal)
+    services = services_of(team, provider, storage and storage.journal, tenant)
     opened = frozenset(team.open_to_clients)
     services = replace(services, is_served=served, open_to_clients=opened)
     check_prices(team.limits, services)
@@ -96,10 +98,12 @@ def build_graph(
     return compiled
 
 
-def services_of(team: Team, provider: ModelProvider, journal: Journal | None = None) -> Services:
+def services_of(
+    team: Team, provider: ModelProvider, journal: Journal | None = None, tenant: str = ""
+) -> Services:
     """Bind a team to live models, specialists, journal, clock and ids."""
     servers, missing = built_servers(team.tool_servers, os.environ)
-    host, chats = team.host, Chats(provider, servers)
+    host, chats = team.host, Chats(provider, servers, tenant)
     chats.mistakes += missing
     built = chats.built(team.chat_models)
     specialists: dict[str, SpecialistPort] = {}

@@ -22,6 +22,7 @@ NAMES = [
     "ExecutionContext",
     "ExecutionRecord",
     "ExecutionStatus",
+    "Fallback",
     "FeedbackResult",
     "Host",
     "InputError",

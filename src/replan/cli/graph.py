@@ -64,7 +64,7 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
     class ForDrawing:
         """Gives a model for every name: a drawing needs no keys."""
 
-        def chat_model(self, name: str) -> BaseChatModel:
+        def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
             return Drawn(responses=[])
 
     config = read_team_file(team or DEFAULT_TEAM, environment, imports=False).config

@@ -24,11 +24,16 @@ class Chats:
     """
 
     def __init__(
-        self, provider: "ModelProvider", servers: "Mapping[str, ToolProvider] | None" = None
+        self,
+        provider: "ModelProvider",
+        servers: "Mapping[str, ToolProvider] | None" = None,
+        tenant: str = "",
     ) -> None:
         self.servers = servers or {}
         self.mistakes: list[ConfigurationError] = []
         self._provider = provider
+        # One that knows no tenants is only asked for nobody's.
+        self._whose = {"tenant": tenant} if tenant else {}
         self._chats: dict[tuple[str | int, ...], Chat] = {}
 
     def of(self, model: Any, field: str = "model") -> "Chat":
@@ -65,7 +70,7 @@ class Chats:
 
         name = model if isinstance(model, str) else ""
         try:
-            built = self._provider.chat_model(name) if name else model
+            built = self._provider.chat_model(name, **self._whose) if name else model
         except ConfigurationError as error:
             whose = error.field if error.field.startswith("models.") else field
             raise ConfigurationError(
