@@ -44,9 +44,11 @@ if TYPE_CHECKING:
     from replan.runs.result import RunResult
     from replan.runs.running import raise_limits
     from replan.runs.service import Run, Runtime
+    from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
     from replan.state.limits import Budget, Limits, Price, RunSettings
+    from replan.state.memory import MemoryOptions, Summary
     from replan.state.questions import Approval, Decision, Question
     from replan.state.results import (
         ActionType,
@@ -67,6 +69,8 @@ if TYPE_CHECKING:
     from replan.team.specialist import Specialist
     from replan.team.team import Team
     from replan.team.tool_server import ToolServer
+    from replan.traces.option import Traces
+    from replan.traces.otlp import open_traces
 
     MultiAgentConfig = Team
 
@@ -107,6 +111,7 @@ _PLACES = {
     "replan.runs.service": ("Run", "Runtime"),
     "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
     "replan.state.enhanced": ("EnhancedState",),
+    "replan.state.memory": ("MemoryOptions", "Summary"),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
     "replan.state.questions": ("Approval", "Decision", "Question"),
     "replan.state.results": (
@@ -128,7 +133,10 @@ _PLACES = {
     "replan.team.specialist": ("Specialist",),
     "replan.team.team": ("Team",),
     "replan.team.tool_server": ("ToolServer",),
+    "replan.traces.option": ("Traces",),
+    "replan.traces.otlp": ("open_traces",),
     "replan.runs.running": ("raise_limits",),
+    "replan.runs.summaries": ("read_summary", "reset_summary", "summarise"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -151,6 +159,7 @@ __all__ = [
     "InputError",
     "LimitReachedError",
     "Limits",
+    "MemoryOptions",
     "ModelCallError",
     "MultiAgentCallback",
     "PlanChangeError",
@@ -175,6 +184,7 @@ __all__ = [
     "StepStatus",
     "Storage",
     "StorageError",
+    "Summary",
     "SyncRuntime",
     "TaskComplexity",
     "TaskPlan",
@@ -189,6 +199,7 @@ __all__ = [
     "ToolProvider",
     "ToolServer",
     "ToolServerError",
+    "Traces",
     "UnknownStepError",
     "UnpricedModelError",
     "Usage",
@@ -198,10 +209,14 @@ __all__ = [
     "open_runtime",
     "open_storage",
     "open_tools",
+    "open_traces",
     "raise_limits",
+    "read_summary",
+    "reset_summary",
     "run",
     "run_sync",
     "stream",
+    "summarise",
     "waiting_for",
 ]
 

@@ -21,6 +21,7 @@ from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.calling import TeamGraph
 from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
+from replan.events.trace import Tracing
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
@@ -35,13 +36,16 @@ from replan.secrets.sources import learn_environment
 from replan.services import HostModels, Services
 from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
-from replan.spending.scopes import check_prices, price_of
+from replan.spending.scopes import check_prices, price_of, with_free_ones
 from replan.state.entrance import Entrance
+from replan.state.memory import joined, log_unused
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
 from replan.team.team import Team
 from replan.team.tool_server import built_servers
+from replan.traces.option import Traces
+from replan.traces.otlp import not_installed
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -60,14 +64,15 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
 
     Args:
         team: The team.
-        storage: From `open_storage`: keeps threads and journal, so that a run outlives its process.
-        checkpointer: A LangGraph saver in the place of the storage's; the journal is the storage's
-            then, or lives in memory. None on a server, which brings its own.
+        storage: A storage from `open_storage`. It keeps threads and journal, so that a run outlives
+            its process.
+        checkpointer: A LangGraph saver instead of the storage's. The journal is then the storage's,
+            or lives in memory. None on a server, which brings a saver of its own.
         base_url: The OpenAI-compatible server of models that are given by name.
-        models: Builds models from names, in the place of the server and the environment.
-        served: Whether settings come from outside of the process, as on LangGraph's server: they
-            may tighten what the team has, its defaults included, and loosen nothing.
-        tenant: For whom it is built: `models` is told so for each name.
+        models: Builds models from names, instead of the server and the environment.
+        served: Whether settings come from outside the process, as on LangGraph's server. Such
+            settings may tighten those of the team, including its defaults, and loosen nothing.
+        tenant: The tenant that the graph is built for; `models` receives it with each name.
 
     Raises:
         ConfigurationError: Names the field, the value and the fix of each mistake.
@@ -91,11 +96,20 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
         clock=services.clock,
         editable=EDITABLE | opened if served else None,
         shapes=services.shapes,
-        tool_servers=services.tool_servers,
+        services=services,
+        tracing=team.traces and _tracing(team.traces),
     )
     compiled.channels[START] = entrance
     entrance.key = START
     return compiled
+
+
+def _tracing(traces: Traces) -> Tracing:
+    try:
+        from replan.traces.tracing import tracing_of  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise not_installed(traces) from error
+    return tracing_of(traces)
 
 
 def services_of(
@@ -127,6 +141,8 @@ def services_of(
     planning = built.get("host.planning_model", thinking)
     feedback = built.get("host.feedback_model", thinking)
     merged = team.calls == "merged"
+    memory = joined(team.memory, host.memory)
+    log_unused(memory)
     workspace = Path(team.workspace or "")
     return Services(
         models=HostModels(
@@ -149,9 +165,16 @@ def services_of(
             merged_answer=merged and direct is thinking,
             merged_final_answer=merged and answering is feedback,
             output="" if host.shape is None else host.shape.asked,
+            memory=memory,
         ),
         journal=journal or MemoryJournal(),
-        settings=team.settings,
+        settings=team.settings.replace(memory=memory),
+        memory={
+            each.name: own
+            for each in team.specialists
+            if (own := joined(team.memory, each.memory)) != memory
+        },
+        model_of=partial(chats.of, field="memory.summary_model_id"),
         output=host.shape,
         tool_servers=servers,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
@@ -159,7 +182,7 @@ def services_of(
         folders=Folders(workspace, Path(team.out) if team.out else workspace),
         clock=partial(datetime.now, UTC),
         new_id=partial(token_hex, 16),
-        prices=dict(team.prices),
+        prices=with_free_ones(team.prices),
         unpriced={
             field: one.names[0]
             for field, chat in built.items()

@@ -13,7 +13,15 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Self, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+)
 
 T = TypeVar("T")
 
@@ -22,10 +30,29 @@ _ATTRIBUTE = re.compile(r"^ {4}(?P<name>\w+): (?P<text>.+(?:\n {8}.+)*)", re.MUL
 _log = logging.getLogger(__name__)
 
 
+def described(schema: dict[str, Any], kind: type[Any]) -> None:
+    """Give a JSON schema the texts of its class's docstring, for forms and editors."""
+    schema["description"] = (inspect.getdoc(kind) or "").partition("\n")[0]
+    properties = schema.get("properties", {})
+    for name, text in texts_of(kind).items():
+        if name in properties:
+            properties[name]["description"] = text
+
+
+def texts_of(kind: type[Any]) -> dict[str, str]:
+    """What the docstrings of a class and of those above it say of its fields."""
+    return {
+        found["name"]: " ".join(found["text"].split())
+        for each in reversed(kind.__mro__)
+        for found in _ATTRIBUTE.finditer(inspect.cleandoc(each.__doc__ or ""))
+        if found["name"] in getattr(kind, "model_fields", kind.__annotations__)
+    }
+
+
 class Value(BaseModel):
     """A frozen value that knows only its declared fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=described)
 
     def replace(self, **changes: Any) -> Self:
         """Give a copy with some fields changed, validated like a new value.
@@ -61,21 +88,17 @@ class Value(BaseModel):
         return restored(cls, values)
 
 
-def described(schema: dict[str, Any], kind: type[BaseModel]) -> None:
-    """Give a JSON schema the texts of its class's docstring, for forms and editors."""
-    schema["description"] = (inspect.getdoc(kind) or "").partition("\n")[0]
-    for name, text in texts_of(kind).items():
-        schema["properties"][name]["description"] = text
+class Asked(Value):
+    """What a run asks for: as JSON it says what was set, so that it asks for the same again."""
 
-
-def texts_of(kind: type[BaseModel]) -> dict[str, str]:
-    """What the docstrings of a class and of those above it say of its fields."""
-    return {
-        found["name"]: " ".join(found["text"].split())
-        for each in reversed(kind.__mro__)
-        for found in _ATTRIBUTE.finditer(inspect.cleandoc(each.__doc__ or ""))
-        if found["name"] in kind.model_fields
-    }
+    @model_serializer(mode="wrap")
+    def _what_was_set(  # noqa: ANN202 - what it gives would stand in the schema for the fields
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ):
+        written: dict[str, Any] = handler(self)
+        if info.mode != "json":
+            return written
+        return {name: value for name, value in written.items() if name in self.model_fields_set}
 
 
 def restored(kind: type[T], stored: object) -> T:

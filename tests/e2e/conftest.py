@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,11 @@ def studio(folder: Path, variables: dict[str, str]) -> Generator[str]:
         # The rest of what it says must not fill the pipe.
         drain = threading.Thread(target=lambda: said.extend(server.stdout))
         drain.start()
-        yield f"http://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{port}"
+        # It listens a moment after it has said so.
+        with httpx.Client(transport=httpx.HTTPTransport(retries=8)) as client:
+            client.get(f"{url}/ok").raise_for_status()
+        yield url
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(timeout=20)

@@ -7,6 +7,8 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 
+from forms import unnamed_in
+
 ROOT = Path(__file__).parents[2]
 TASK = (
     "total revenue by region from sales.csv; total refund by region from returns.csv; write report"
@@ -28,6 +30,9 @@ async def test_the_drawing_shows_every_node_and_specialist(url):
         drawing = await client.assistants.get_graph(assistant["assistant_id"])
         names = {node["id"] for node in drawing["nodes"]}
         assert {"think", "plan_execution", "result_collector", "feedback", "plan_update"} <= names
+        edges = {(edge["source"], edge["target"]) for edge in drawing["edges"]}
+        assert {("direct_answer", "summarise"), ("final_answer", "summarise")} <= edges
+        assert {("direct_answer", "__end__"), ("summarise", "__end__")} <= edges
         assert {"specialist_data_analyst", "specialist_librarian", "specialist_writer"} <= names
 
 
@@ -49,7 +54,11 @@ async def test_the_schemas_are_the_states_and_the_settings_are_a_form(url):
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
         assert set(schemas["input_schema"]["properties"]) == {"messages", "plan", "answers"}
         assert "current_plan" in schemas["state_schema"]["properties"]
-        assert {"limits", "round_scope", "approval"} <= set(schemas["context_schema"]["properties"])
+        assert {"limits", "round_scope", "approval", "memory"} <= set(
+            schemas["context_schema"]["properties"]
+        )
+        forms = ["input_schema", "output_schema", "state_schema", "context_schema", "config_schema"]
+        assert [unnamed_in(schemas[form]) for form in forms] == [[]] * len(forms)
 
 
 async def test_a_run_streams_its_state_can_be_edited_and_the_thread_goes_on(url):

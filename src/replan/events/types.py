@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.model import Author, TaskPlan, Value
 from replan.plan.rerun import Rerun
+from replan.state.memory import Mode
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
 from replan.state.team import Effects
@@ -80,10 +81,38 @@ class StepsReopened(BaseEvent):
 
 
 class ThinkingStarted(BaseEvent):
-    """The host begins to think of `request`."""
+    """The host begins to judge `request`."""
 
     type: Literal["thinking_started"] = "thinking_started"
     request: str = ""
+
+
+class MemoryApplied(BaseEvent):
+    """Of a long conversation, not all is seen as it was said.
+
+    `think` tells it for the host and for all specialists that see the same; a specialist that sees
+    something else, for each of its steps.
+
+    Attributes:
+        node: `think` or `specialist`.
+        mode: The mode of the memory.
+        shown: Messages that are seen.
+        summarised: Messages that a summary stands for.
+        left_out: Messages that nothing stands for.
+        cut: Messages among those that are seen of which only the beginning is.
+        step_id: The step; None for the host.
+        specialist: Who does it; empty for the host.
+    """
+
+    type: Literal["memory_applied"] = "memory_applied"
+    node: str
+    mode: Mode
+    shown: int
+    summarised: int = 0
+    left_out: int = 0
+    cut: int = 0
+    step_id: int | None = None
+    specialist: str = ""
 
 
 class ThinkingCompleted(BaseEvent):
@@ -102,7 +131,7 @@ class PlanCreated(BaseEvent):
 
 
 class PlanDoubtful(BaseEvent):
-    """A plan has what was read as something else than it looks like, or what does not count."""
+    """A plan contains text that was read as something else than it looks like, or was ignored."""
 
     type: Literal["plan_doubtful"] = "plan_doubtful"
     overlooked: tuple[Overlooked, ...]
@@ -119,14 +148,14 @@ class PlanUpdated(BaseEvent):
 
 
 class StepsRouted(BaseEvent):
-    """Steps that name nobody go to the specialists whose cards fit them; who, by step."""
+    """Steps without a specialist go to the specialists whose cards fit; `chosen` is by step."""
 
     type: Literal["steps_routed"] = "steps_routed"
     chosen: dict[int, str]
 
 
 class SpecialistInvoked(StepEvent):
-    """A try of a step really starts: its dependencies are done and there is a free place."""
+    """An attempt of a step starts: its dependencies are done and there is a free place."""
 
     type: Literal["specialist_invoked"] = "specialist_invoked"
     task: str
@@ -140,7 +169,7 @@ class SpecialistToken(StepEvent):
 
 
 class SpecialistRetried(StepEvent):
-    """A try failed, and another one follows."""
+    """An attempt failed, and another attempt follows."""
 
     type: Literal["specialist_retried"] = "specialist_retried"
     error: str
@@ -154,7 +183,7 @@ class SpecialistParked(StepEvent):
 
 
 class SpecialistCompleted(StepEvent):
-    """A step ended at a specialist, well or not.
+    """A step ended at a specialist, with success or not.
 
     `step_seconds` is the time since its first attempt, where a log of events takes it.
     """
@@ -165,7 +194,7 @@ class SpecialistCompleted(StepEvent):
 
 
 class InputRequested(StepEvent):
-    """A step asks a person and waits for the answer; each question is told of once."""
+    """A step asks a person and waits for the answer. Each question is one event."""
 
     type: Literal["input_requested"] = "input_requested"
     question: Question
@@ -181,12 +210,14 @@ class ApprovalRequested(BaseEvent):
 class ModelCalled(CallEvent):
     """A model is called; each retry is a call of its own.
 
-    `prompt` is what it is sent. It is no part of the event as JSON: what is kept of it is read by
-    reference. It is empty where prompts are not kept.
+    `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
+    is sent. It is no part of the event as JSON: what is kept of it is read by reference. It is
+    empty where prompts are not kept, or nobody hears them.
     """
 
     type: Literal["model_called"] = "model_called"
     model: str
+    provider: str = ""
     prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
 
 
@@ -247,12 +278,13 @@ class FeedbackGenerated(BaseEvent):
 
 
 class LimitReached(BaseEvent):
-    """A limit is reached: one of the run, which ends with what it has, or a narrower one.
+    """A limit is reached.
 
-    Or the answer is not whole: `limit` is `reply_length` or `content_filter`, `value` its tokens.
+    `scope` is the owner of the limit: `run`, `specialist/<name>` or `step/<id>`. At a limit of the
+    run, the run ends with what it has. At another limit the step fails, and other steps continue.
 
-    `scope` says whose it is: `run`, `specialist/<name>` or `step/<id>`. A step that meets one that
-    is not the run's has failed, and others go on.
+    If the answer is not whole, `limit` is `reply_length` or `content_filter`, and `value` is the
+    number of its tokens.
     """
 
     type: Literal["limit_reached"] = "limit_reached"
@@ -269,7 +301,7 @@ class AnswerToken(BaseEvent):
 
 
 class AnswerRestarted(BaseEvent):
-    """The answer tokens so far do not count; the answer begins again."""
+    """The answer tokens so far are void; the answer begins again."""
 
     type: Literal["answer_restarted"] = "answer_restarted"
 
@@ -284,17 +316,17 @@ class ReplyUnreadable(BaseEvent):
 
 
 class WarningGiven(BaseEvent):
-    """Something that a person may not expect, and that no other event tells."""
+    """Something unexpected that no other event reports."""
 
     type: Literal["warning"] = "warning"
     text: str
 
 
 class RunStopped(BaseEvent):
-    """Nobody works on the run any more, and it is not over.
+    """The run is not over, and no process works on it any more.
 
-    `why` is `waiting` for a person, `interrupted` by a wish to stop, or `failed`, with the `error`.
-    `by` says who wished it, `seconds` how long it was worked on.
+    `why` is `waiting` for a person, `interrupted` by a request to stop, or `failed`, with the
+    `error`. `by` says who requested it, `seconds` how long the run was at work.
     """
 
     type: Literal["run_stopped"] = "run_stopped"
@@ -305,16 +337,29 @@ class RunStopped(BaseEvent):
 
 
 class RunResumed(BaseEvent):
-    """Somebody works on the run again; `by` says whose answers it goes on with."""
+    """A process works on the run again; `by` says whose answers it continues with."""
 
     type: Literal["run_resumed"] = "run_resumed"
     by: str = ""
 
 
-class TaskCompleted(BaseEvent):
-    """The run is over; `warnings` has all that it told and a person may not expect.
+class RunCorrected(BaseEvent):
+    """A person has a step repeated or skipped; `by` says who.
 
-    `run_seconds` is the time since it began or was gone on with, where a log of events takes it.
+    `origin` is the finished run whose document this run continues from; otherwise empty.
+    """
+
+    type: Literal["run_corrected"] = "run_corrected"
+    action: Literal["retry", "skip"]
+    step_id: int
+    by: str = ""
+    origin: str = ""
+
+
+class TaskCompleted(BaseEvent):
+    """The run is over; `warnings` lists everything unexpected that it reported.
+
+    `run_seconds` is the time since it began or was resumed, where a log of events takes it.
     """
 
     type: Literal["task_completed"] = "task_completed"
@@ -326,10 +371,42 @@ class TaskCompleted(BaseEvent):
     run_seconds: float | None = None
 
 
+class MemorySummary(BaseEvent):
+    """A summary of the conversation was written after the answer, or could not be.
+
+    Attributes:
+        node: Who asked, as in `usage`; `task_completed` does not have what it took.
+        covered: Messages that the summary covers now.
+        model: The model that was asked.
+        calls: The calls that it took.
+        input_tokens: What the servers counted of the requests; None where they did not.
+        output_tokens: What they counted of the replies.
+        cost: What is charged for the calls; None for a model without a price.
+        seconds: How long they took.
+        error: Why there is no new summary; empty where there is one.
+        prompt: What the model was sent, kept as that of other calls is.
+        reply: What it said.
+    """
+
+    type: Literal["memory_summary"] = "memory_summary"
+    node: Literal["memory_summary"] = "memory_summary"
+    covered: int
+    model: str = ""
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    seconds: float = 0.0
+    error: str = ""
+    prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
+    reply: Said | None = Field(default=None, exclude=True, repr=False)
+
+
 Event = Annotated[
     RunStarted
     | StepsReopened
     | ThinkingStarted
+    | MemoryApplied
     | ThinkingCompleted
     | PlanCreated
     | PlanDoubtful
@@ -354,7 +431,9 @@ Event = Annotated[
     | WarningGiven
     | RunStopped
     | RunResumed
-    | TaskCompleted,
+    | RunCorrected
+    | TaskCompleted
+    | MemorySummary,
     Field(discriminator="type"),
 ]
 """Any event of a run."""

@@ -9,6 +9,7 @@ from replan.events.types import (
     Event,
     FeedbackGenerated,
     InputRequested,
+    MemorySummary,
     ModelAnswered,
     ModelCalled,
     PlanCreated,
@@ -19,6 +20,7 @@ from replan.events.types import (
     ToolEvent,
 )
 from replan.runs.event_texts import EventTexts
+from replan.runs.outline import outlined
 
 # The state and the journal hold these in full; a second copy would grow with the square of a plan.
 _KEPT_ELSEWHERE = {
@@ -53,6 +55,9 @@ def _said(event: Event, at: datetime, texts: EventTexts) -> dict[str, JsonValue]
             return {"prompt": [texts.said(each, at) for each in prompt]}
         case ModelAnswered(reply=reply) if reply is not None:
             return {"reply": texts.said(reply, at)}
+        case MemorySummary(prompt=prompt, reply=reply):
+            kept: dict[str, JsonValue] = {"prompt": [texts.said(each, at) for each in prompt]}
+            return kept if reply is None else kept | {"reply": texts.said(reply, at)}
         case _:
             return {}
 
@@ -62,7 +67,8 @@ def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for e
         case ThinkingCompleted(thinking=thought):
             return {"complexity": thought.complexity.value, "reasoning": thought.reasoning}
         case PlanCreated(plan=plan) | PlanUpdated(plan=plan):
-            return {"version": plan.version, "steps": plan.total_steps}
+            outline = outlined(plan) if isinstance(event, PlanCreated) else {}
+            return {"version": plan.version, "steps": plan.total_steps, **outline}
         case StepsReopened(reruns=reruns):
             return {"reruns": [str(rerun) for rerun in reruns]}
         case InputRequested(question=question):

@@ -16,6 +16,7 @@ from replan.calling import Call, Graph, alone, is_served, loosened, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
 from replan.ports.ownership import as_owner
+from replan.runs.asks import state_at_rest
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
@@ -45,8 +46,7 @@ async def run_graph(
             with _logged(asked), owner.at_work() if owner else nullcontext():
                 state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
         except RunStopped:
-            state = await _saved(graph, asked.config)
-            state["outcome"] = "interrupted"
+            state = _stopped(await _saved(graph, asked.config))
     if "__interrupt__" in state:
         state["outcome"] = "waiting"
     return cast("EnhancedState", state)
@@ -103,14 +103,12 @@ async def followed(
         try:
             state = await stoppable(work, stop, grace, at_once)
         except RunStopped:
-            return cast(
-                "EnhancedState", {**await _saved(graph, asked.config), "outcome": "interrupted"}
-            )
+            return cast("EnhancedState", _stopped(await _saved(graph, asked.config)))
     if graph.checkpointer:
         snapshot: StateSnapshot = await graph.aget_state(asked.config)
-        state = dict(snapshot.values)
+        state = state_at_rest(snapshot)
         if snapshot.interrupts:
-            state |= {"__interrupt__": list(snapshot.interrupts), "outcome": "waiting"}
+            state["outcome"] = "waiting"
     return cast("EnhancedState", state)
 
 
@@ -166,6 +164,11 @@ async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
     return dict((await graph.aget_state(config)).values)
 
 
+def _stopped(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a run that was stopped; one whose answer was told lacks only its summary."""
+    return state if state.get("is_completed") else {**state, "outcome": "interrupted"}
+
+
 def _options(graph: Graph, call: Call) -> dict[str, Any]:
     options: dict[str, Any] = {"context": call.settings}
     if graph.checkpointer:
@@ -196,7 +199,8 @@ async def raise_limits(
     snapshot = await graph.aget_state(config)
     state = cast("EnhancedState", snapshot.values)
     limit = state.get("limit_reached", "")
-    if snapshot.tasks or not state.get("is_completed") or limit in ("", *CUTS):
+    is_under_way = set(snapshot.next) - {"summarise"} or not state.get("is_completed")
+    if is_under_way or limit in ("", *CUTS):
         raise InputError("No limit ended this run, so larger ones change nothing.")
     new = settings_of(state).overridden_by(settings)
     value, before = getattr(new.limits, limit), limit_value(state, limit)
@@ -211,9 +215,19 @@ async def raise_limits(
             "`served`, raise the limit there, and go on with the run there."
         )
     update: EnhancedState = {
-        "settings": new,
+        **revived(state, new),
         "warnings": loosened(graph, settings_of(state), new, storable_text(by)),
-        "max_rounds": max(new.limits.max_rounds, rounds_of(state)),
+    }
+    # The run goes on behind the node that comes before the work.
+    before_work = "think" if state.get("current_plan") is None else "plan_update"
+    await graph.aupdate_state(config, cast("Any", update), as_node=before_work)
+
+
+def revived(state: EnhancedState, settings: RunSettings) -> EnhancedState:
+    """What lets a run that a limit ended go on: in a new round, with all that it has."""
+    return {
+        "settings": settings,
+        "max_rounds": max(settings.limits.max_rounds, rounds_of(state)),
         "current_round": state.get("current_round", 0) + 1,
         "stalls": 0,
         "is_completed": False,
@@ -222,6 +236,3 @@ async def raise_limits(
         "final_answer": None,
         "current_feedback_result": None,
     }
-    # The run goes on behind the node that comes before the work.
-    before_work = "think" if state.get("current_plan") is None else "plan_update"
-    await graph.aupdate_state(config, cast("Any", update), as_node=before_work)

@@ -6,12 +6,12 @@ from typing import Annotated, Any, get_type_hints
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Overwrite
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, JsonValue
 
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
-from replan.plan.model import PlanUpdate, TaskPlan
+from replan.plan.model import Author, PlanUpdate, TaskPlan
 from replan.state.channels import (
     Checked,
     CheckedDelta,
@@ -23,6 +23,7 @@ from replan.state.channels import (
 )
 from replan.state.generations import Generation
 from replan.state.limits import LimitHit, RunSettings
+from replan.state.memory import Summary
 from replan.state.patches import PlanChannel, patched
 from replan.state.questions import Approval, Decision, Question
 from replan.state.results import (
@@ -37,6 +38,7 @@ from replan.state.results import (
     UnreadableReply,
 )
 from replan.state.usage import Usage
+from replan.values import described
 
 
 @dataclass(frozen=True)
@@ -47,25 +49,19 @@ class PerRun:
 
 
 class GraphInput(TypedDict, total=False):
-    """What a caller hands to the graph."""
+    """What a caller hands to the graph.
 
-    messages: Annotated[
-        list[AnyMessage],
-        Conversation(conversation),
-        Field(description="The conversation; the request is the last message."),
-    ]
-    plan: Annotated[
-        str | None,
-        Checked,
-        Field(description="A plan document (Markdown) to run as it is."),
-        PerRun(None),
-    ]
-    answers: Annotated[
-        dict[str, JsonValue] | None,
-        Checked,
-        Field(description="Answers to questions that the run will ask, by the questions' keys."),
-        PerRun(None),
-    ]
+    Keys:
+        messages: The conversation; the request is the last message.
+        plan: A plan document (Markdown) to run as it is.
+        answers: Answers to questions that the run will ask, by the questions' keys.
+    """
+
+    __pydantic_config__ = ConfigDict(json_schema_extra=described)  # type: ignore[misc] - pydantic's way
+
+    messages: Annotated[list[AnyMessage], Conversation(conversation)]
+    plan: Annotated[str | None, Checked, PerRun(None)]
+    answers: Annotated[dict[str, JsonValue] | None, Checked, PerRun(None)]
 
 
 class EnhancedState(GraphInput, total=False):
@@ -73,9 +69,12 @@ class EnhancedState(GraphInput, total=False):
 
     Keys:
         messages: The conversation of the thread, answers included.
+        plan: The plan document that was handed in.
+        answers: Answers that were handed in, by the keys of the questions that they are for.
         thinking_history: What the host thought, one entry a run.
         execution_history: The rounds of all runs.
         unreadable_replies: Replies that could not be read, and what was done instead.
+        memory_summary: What stands for the beginning of the conversation, where one was written.
         left_open: The plan that an earlier run of the thread did not finish, until `think` is over.
         run_id: The run.
         settings: What the run may do, resolved once.
@@ -93,6 +92,7 @@ class EnhancedState(GraphInput, total=False):
         output: The answer's value, where the host has an `output_type`.
         current_thinking_result: The newest thinking.
         current_plan: The plan; nodes write what changed of it.
+        plan_author: Who wrote the plan, before it was revised.
         plan_history: The revisions of the plan.
         approval: The plan that waits for a person's decision, and why.
         decision: What a person decided about a plan last.
@@ -105,12 +105,15 @@ class EnhancedState(GraphInput, total=False):
         questions: What the steps asked, and the answers, by `"<step id>/<specialist>/<ordinal>"`.
         current_collected_results: The digest of the newest round.
         current_feedback_result: The judgement of the newest round.
-        usage: Model calls and tokens of the run.
+        usage: Model calls, tokens and money of the run.
     """
+
+    __pydantic_config__ = ConfigDict(json_schema_extra=described)  # type: ignore[misc] - pydantic's way
 
     thinking_history: Annotated[list[ThinkingResult], CheckedDelta(appended)]
     execution_history: Annotated[list[ExecutionRecord], CheckedDelta(appended)]
     unreadable_replies: Annotated[list[UnreadableReply], CheckedDelta(appended)]
+    memory_summary: Annotated[Summary | None, CheckedDelta(latest)]
     left_open: Annotated[str, Checked, PerRun("")]
     run_id: Annotated[str, Checked, PerRun("")]
     settings: Annotated[RunSettings, Checked, PerRun(RunSettings())]
@@ -127,6 +130,7 @@ class EnhancedState(GraphInput, total=False):
     output: Annotated[JsonValue, CheckedDelta(latest), PerRun(None)]
     current_thinking_result: Annotated[ThinkingResult | None, CheckedDelta(latest), PerRun(None)]
     current_plan: Annotated[TaskPlan | None, PlanChannel(patched), PerRun(None)]
+    plan_author: Annotated[Author, Checked, PerRun("model")]
     plan_history: Annotated[list[PlanUpdate], CheckedDelta(appended), PerRun([])]
     approval: Annotated[Approval | None, CheckedDelta(latest), PerRun(None)]
     decision: Annotated[Decision | None, CheckedDelta(latest), PerRun(None)]

@@ -22,7 +22,7 @@ Check = Callable[[Any], None]
 class Entrance(EphemeralValue[Any]):
     """The newest input, checked; what it leaves out takes the place of what an earlier one said."""
 
-    __slots__ = ("check", "clock", "editable", "shapes", "tool_servers")
+    __slots__ = ("check", "clock", "editable", "services", "shapes", "tracing")
 
     def __init__(
         self,
@@ -31,14 +31,16 @@ class Entrance(EphemeralValue[Any]):
         clock: Callable[[], datetime],
         editable: Collection[str] | None = None,
         shapes: Mapping[str, Any] | None = None,
-        tool_servers: Mapping[str, Any] | None = None,
+        services: Any = None,
+        tracing: Any = None,
     ) -> None:
         super().__init__(GraphInput)
         self.check = check
         self.clock = clock
         self.editable = editable
         self.shapes = shapes or {}
-        self.tool_servers = tool_servers or {}
+        self.services = services  # the live things of the graph, for what is done outside of runs
+        self.tracing = tracing
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
         """Refuse an edit of the state that is not a client's to make."""
@@ -62,7 +64,14 @@ class Entrance(EphemeralValue[Any]):
             raise InvalidUpdateError("A client may not say where a run goes on (goto).")
 
     def copy(self) -> Self:
-        twin = type(self)(self.check, clock=self.clock, editable=self.editable, shapes=self.shapes)
+        twin = type(self)(
+            self.check,
+            clock=self.clock,
+            editable=self.editable,
+            shapes=self.shapes,
+            services=self.services,
+            tracing=self.tracing,
+        )
         twin.key, twin.value = self.key, self.value
         return twin
 

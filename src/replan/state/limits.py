@@ -2,20 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    SerializationInfo,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+from pydantic import Field
 
 from replan.plan.model import Value
+from replan.state.memory import MemoryOptions
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
-from replan.values import described
+from replan.values import Asked
 
 V = TypeVar("V", bound=Value)
 
@@ -63,19 +58,6 @@ class Price(Value):
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
-class Asked(Value):
-    """What a run asks for: as JSON it says what was set, so that it asks for the same again."""
-
-    @model_serializer(mode="wrap")
-    def _what_was_set(  # noqa: ANN202 - what it gives would stand in the schema for the fields
-        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
-    ):
-        written: dict[str, Any] = handler(self)
-        if info.mode != "json":
-            return written
-        return {name: value for name, value in written.items() if name in self.model_fields_set}
-
-
 class Budget(Asked):
     """What a part of a run may spend; what is left out is not bounded.
 
@@ -85,8 +67,6 @@ class Budget(Asked):
         max_cost: Money, in the currency of the prices.
         max_seconds: Seconds at work.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     max_model_calls: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
@@ -105,7 +85,7 @@ class ClosingReserve:
 
 
 class Limits(Asked):
-    """The bounds of a run; reaching one ends the run with the best partial answer.
+    """The limits of a run. Reaching one ends the run with the best partial answer.
 
     Attributes:
         max_rounds: Rounds of dispatch, feedback and revision.
@@ -117,12 +97,10 @@ class Limits(Asked):
         max_parallel_steps: Steps that run at the same time.
         max_stalls: Rounds in a row that finish no step.
         max_questions: Questions of all steps to a person; one more is refused, and its step fails.
-        step_timeout: Seconds that one try of a step may take.
-        step_retries: Tries of a step beside the first, where the step does not say.
-        per_step: What each step may spend in one run, all its tries together.
+        step_timeout: Seconds that one attempt of a step may take.
+        step_retries: Attempts of a step after the first, if the step does not say.
+        per_step: What each step may use in one run, all its attempts together.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     max_rounds: int = Field(default=10, ge=1)
     max_steps: int = Field(default=100, ge=1)
@@ -190,9 +168,8 @@ class RunSettings(Asked):
         allow_dynamic_update: Whether the plan may be revised.
         approval: Which plans a person must approve before they run.
         keep_prompts: Whether what models are told and what they say is kept beside the events.
+        memory: What models see of what was said before.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     limits: Limits = Field(default_factory=Limits)
     round_scope: RoundScope = "plan"
@@ -202,6 +179,7 @@ class RunSettings(Asked):
     allow_dynamic_update: bool = True
     approval: Approving = "never"
     keep_prompts: bool = True
+    memory: MemoryOptions = Field(default_factory=MemoryOptions)
 
     def overridden_by(self, request: "RunSettings | None") -> "RunSettings":
         """Take the fields that a request set, one by one, also inside `limits`."""

@@ -193,8 +193,8 @@ class Attempts:
         except (asyncio.CancelledError, GraphDrained):
             await self.record.ended("cancelled")
             raise
-        except GraphBubbleUp:
-            await self.record.ended("waiting")
+        except GraphBubbleUp as signal:
+            await self.record.interrupted(signal)
             raise
         except StorageError:
             raise
@@ -221,7 +221,9 @@ class Attempts:
             new_id=self._services.new_id,
             prices=self._services.prices,
             on_token=tell if is_heard else None,
-            calls=Calls(emitter=self._emitter, config=self.config, about=about)
+            calls=Calls(
+                emitter=self._emitter, config=self.config, about=about, effects=self._card.effects
+            )
             if self._emitter.is_heard
             else None,
         )
@@ -242,7 +244,7 @@ class Attempts:
         if context.attempt != self.record.number:
             context = context.replace(attempt=self.record.number)
         key = {"idempotency_key": context.idempotency_key}
-        metered = with_handlers(self.config, [meter.handler], metadata=key)
+        metered = with_handlers(self.config, meter.handlers, metadata=key)
         config = config_inside(metered, RunSettings)
         # What runs without being handed the configuration finds it here.
         inherited_config.set(config)

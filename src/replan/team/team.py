@@ -27,6 +27,7 @@ from replan.team.part import Part, broken
 from replan.team.references import name_in
 from replan.team.specialist import Specialist
 from replan.team.tool_server import AnyToolServer, ServerName
+from replan.traces.option import Traces
 
 if TYPE_CHECKING:
     from replan.models.chat import ToolCallChecker
@@ -61,31 +62,33 @@ def _tool_call_checker() -> "ToolCallChecker":
 class Team(Part, RunSettings):
     """A team of specialists with a host that plans for them, and what its runs may do.
 
-    All that is wrong with it and its parts is told at once, when it is made.
+    All mistakes of a team and its parts are reported together when the team is created.
 
     Attributes:
-        host: Who thinks, plans, judges and answers; a model alone is a host of that model.
+        host: Thinks, plans, judges and answers. A model alone is a host with this model.
         specialists: The members of the team; at least one.
         name: The name of the system.
-        calls: merged lets one call of the host do the work of two; separate never.
+        calls: merged lets one call of the host do the work of two; separate does not.
         plan_template: The shape of a plan in the prompts.
-        thinking_prompt_template: The thinking prompt, where the host has none of its own.
-        reflection_prompt_template: The feedback prompt, where the host has none of its own.
-        stream_tool_call_checker: Gets the pieces of an answer of a host with tools, and says
-            whether they hold a tool call, so that their text is no answer yet. It may wait for as
-            many pieces as it needs; what it has not decided is not shown.
+        thinking_prompt_template: The thinking prompt, if the host has none of its own.
+        reflection_prompt_template: The feedback prompt, if the host has none of its own.
+        stream_tool_call_checker: Receives the pieces of a reply of a host with tools, and returns
+            whether they contain a tool call, so that their text is not the answer. It may wait for
+            as many pieces as it needs; pieces are shown only after its decision.
         callbacks: Objects with some of the hooks of a MultiAgentCallback.
-        hook_timeout: Seconds after which a hook of a callback is left alone.
+        hook_timeout: Seconds after which a hook of a callback is abandoned.
+        traces: How its runs are traced by OpenTelemetry; without it they are not.
         tool_servers: Servers whose tools may be granted, by names of your own: a ToolServer, or in
-            Python any ToolProvider. tools: [files/read_file, git/*] grants some.
-        workspace: The folder that specialists may read and write; in a file relative to it, and
-            the file's own folder where none is given.
-        out: The folder for the files that they make; else the workspace. In a file relative to it.
-        prices: What models cost for each million tokens, by the name that they are configured
-            with or that their provider gives them.
+            Python any ToolProvider. tools: [files/read_file, git/*] grants some of their tools.
+        workspace: The folder that specialists may read and write. In a team file the path is
+            relative to the file, and the default is the folder of the file.
+        out: The folder for the files that specialists make; by default the workspace. In a team
+            file the path is relative to the file.
+        prices: What models cost for each million tokens, by their configured name or by their
+            provider's name.
         open_to_clients: Settings (approval), limits (max_seconds) and keys of the state
-            (current_specialist_results) that clients of a server may loosen or edit; of all
-            others they can only tighten settings, and edit the conversation and the plan.
+            (current_specialist_results) that clients of a server may loosen or edit. Otherwise
+            clients can only tighten settings, and edit the conversation and the plan.
 
     Raises:
         TeamError: Names the field, the value and the fix of each mistake.
@@ -102,6 +105,7 @@ class Team(Part, RunSettings):
     callbacks: Row[Callback] = ()
     hook_timeout: float = Field(default=HOOK_SECONDS, gt=0, allow_inf_nan=False)
     tool_servers: Mapping[ServerName, AnyToolServer] = Field(default_factory=dict[str, Any])
+    traces: Traces | None = None
     workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
     out: Out = Field(default=None, validate_default=True, examples=["reports"])
     prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])
@@ -120,6 +124,9 @@ class Team(Part, RunSettings):
     def chat_models(self) -> Mapping[str, Any]:
         """The models that its parts are given, by their fields."""
         found = {f"host.{name}": model for name, model in self.host.chat_models.items()}
+        for place, level in (("memory", self.memory), ("host.memory", self.host.memory)):
+            if level.summary_model_id:
+                found[f"{place}.summary_model_id"] = level.summary_model_id
         for index, each in enumerate(self.specialists):
             found |= {f"specialists[{index}].{name}": one for name, one in each.chat_models.items()}
         return found
@@ -130,8 +137,9 @@ class Team(Part, RunSettings):
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Each specialist must have a name of its own, and each tool server must be there."""
+        """Each specialist has a name of its own, and what it sees and uses exists."""
         yield from _unknown_servers(given)
+        yield from _unwritten_summaries(given)
         seen: dict[str, int] = {}
         for index, each in enumerate(_listed(given.get("specialists"))):
             fields = _fields(each)
@@ -140,8 +148,8 @@ class Team(Part, RunSettings):
             name = name_in(name) if field == "use" and isinstance(name, str) else name
             first = seen.setdefault(name.casefold(), index) if isinstance(name, str) else index
             if first != index:
-                reason = f"specialists[{first}] has this name already."
-                fix = "Give each a name of its own."
+                reason = f"specialists[{first}] already has this name."
+                fix = "Give each specialist a name of its own."
                 yield broken(
                     ("specialists", index, field), name, "duplicate_specialist", reason, fix
                 )
@@ -161,8 +169,26 @@ def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
                 yield broken((*where, field, index), grant, "unknown_server", reason, fix)
 
 
-def _listed(given: object) -> Sequence[Any]:
-    return cast("Sequence[Any]", given if isinstance(given, list | tuple) else ())
+def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    """Find specialists that want to see a summary where the host writes none."""
+    if (_mode_of(given.get("host")) or _mode_of(given)) == "summary":
+        return
+    for index, each in enumerate(_listed(given.get("specialists"))):
+        if _mode_of(each) == "summary":
+            where, fix = (
+                ("specialists", index, "memory", "mode"),
+                "Give the team mode summary, too.",
+            )
+            reason = "The host writes the summary, and its memory has another mode."
+            yield broken(where, "summary", "no_summary", reason, fix)
+
+
+def _listed(members: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", members if isinstance(members, list | tuple) else ())
+
+
+def _mode_of(part: Any) -> Any:
+    return _fields(_fields(part).get("memory")).get("mode")
 
 
 def _fields(part: object) -> Mapping[str, Any]:

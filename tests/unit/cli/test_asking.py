@@ -237,7 +237,9 @@ class Talk:
 
     def __init__(self, desk, give=None):
         self.given, self.turns = {}, []
-        self.interview = Interview(desk, give=give or self.give, talking=self.turns.append)
+        self.interview = Interview(
+            desk, give=give or self.give, talking=lambda ask: self.turns.append(ask is not None)
+        )
 
     async def give(self, asked, given):
         self.given[asked.key] = given

@@ -221,12 +221,12 @@ def start_at_once(places):
 
 
 def test_many_processes_start_on_one_fresh_file(tmp_path):
-    start_at_once(str(tmp_path / f"{number}.sqlite") for number in range(8))
+    start_at_once(str(tmp_path / f"{number}.sqlite") for number in range(3))
 
 
 def test_many_processes_start_on_one_fresh_database(postgres_dsn):
     with ExitStack() as stack:
-        start_at_once([stack.enter_context(fresh_database(postgres_dsn)) for _ in range(3)])
+        start_at_once([stack.enter_context(fresh_database(postgres_dsn)) for _ in range(2)])
 
 
 async def test_a_file_that_was_killed_in_its_first_commit_can_be_made_anew(tmp_path):
