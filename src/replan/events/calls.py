@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -132,25 +132,23 @@ class ToolTold:
         return True
 
 
-def _nobody(_: str) -> None:
-    """Outside of a run there is nobody to warn."""
+emitter_at_work: ContextVar[tuple[Emitter, RunnableConfig] | None] = ContextVar(
+    "replan_emitter", default=None
+)
+"""The emitter of the node that works here, with its configuration; None outside of a run."""
 
 
-warn_at_work: ContextVar[Callable[[str], None]] = ContextVar("replan_warn", default=_nobody)
-"""Tells what a person may not expect of what is done here."""
-
-
-def warner(emitter: Emitter, config: RunnableConfig) -> Callable[[str], None]:
-    """Give what tells of warnings in the place of a node, whatever runs in it."""
-
-    def warn(text: str) -> None:
-        token = inherited_config.set(config)
-        try:
-            emitter.stream(WarningGiven, text=text)
-        finally:
-            inherited_config.reset(token)
-
-    return warn
+def warn_here(text: str) -> None:
+    """Tell what a person may not expect of the node that works here, whatever runs in it."""
+    at_work = emitter_at_work.get()
+    if at_work is None:
+        return
+    emitter, config = at_work
+    token = inherited_config.set(config)
+    try:
+        emitter.stream(WarningGiven, text=text)
+    finally:
+        inherited_config.reset(token)
 
 
 calls_at_work: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)

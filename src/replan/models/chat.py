@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import ConfigurationError, ReplanError, ReplyTooLongError
-from replan.events.calls import warn_at_work
+from replan.events.calls import warn_here
 from replan.failures import broke_off, describe, is_busy
 from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
@@ -143,7 +143,7 @@ class Chat:
             if self.other is None or asked.chunks or isinstance(error, _OURS):
                 raise
             why = describe(error)
-        warn_at_work.get()(
+        warn_here(
             f"The model {self.names[0]} gave no reply, so {self.other.names[0]} was asked: {why}"
         )
         return await self.other.reply(messages, config, on_text, toolset)
