@@ -246,13 +246,23 @@ class Talk:
 
 
 async def test_questions_are_asked_in_their_order_each_once(desk, seen):
-    talk = Talk(desk)
     first, second = ask(), ask(key="2/writer/1", text="When?")
+    is_awaited = asyncio.Event()
+
+    async def give(asked, given):
+        if asked is second:
+            await is_awaited.wait()
+        talk.given[asked.key] = given
+
+    talk = Talk(desk, give=give)
     talk.interview.add(first)
     seen.answers = ["Because.", "Now."]
     assert await talk.interview.answered([first, second])
     assert talk.given == {"1/writer/1": "Because."}
-    assert await talk.interview.answered([second])
+    waiting = asyncio.create_task(talk.interview.answered([second]))
+    await asyncio.sleep(0)  # let it wait
+    is_awaited.set()
+    assert await waiting
     await talk.interview.close()
     assert talk.given == {"1/writer/1": "Because.", "2/writer/1": "Now."}
     assert talk.turns == [True, False, True, False]

@@ -134,7 +134,9 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "limit_reached": lambda said: (
         f"limit reached: {said['limit']}={said['value']:g} ({one_line(said['scope'])})"
     ),
-    "run_corrected": lambda said: corrected(**said),
+    "run_corrected": lambda said: corrected(
+        said["action"], said["step_id"], said.get("by", ""), said.get("origin", "")
+    ),
     "run_stopped": _stopped,
     "task_completed": lambda said: f"over: {said['outcome']}",
     "memory_summary": lambda said: (
