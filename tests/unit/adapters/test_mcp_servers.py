@@ -143,6 +143,17 @@ async def test_a_server_that_died_is_started_again(tmp_path):
     await server.aclose()
 
 
+async def test_a_server_that_forgot_its_session_is_connected_anew():
+    once = OLD.replace('method == "tools/list"', 'method == "tools/list" and not listed')
+    code = once.replace(
+        'send(id=number, result={"tools"', 'listed = 1; send(id=number, result={"tools"'
+    )
+    server = python(f"listed = 0\n{code}")
+    first = await server.list_tools()
+    assert await server.list_tools() == first
+    await server.aclose()
+
+
 def test_one_server_works_in_one_loop_after_another():
     server = python(OLD)
 

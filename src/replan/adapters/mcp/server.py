@@ -34,11 +34,13 @@ class McpServer:
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, Connection] = WeakKeyDictionary()
 
     async def list_tools(self) -> list[ToolDefinition]:
+        connection = await self._connection()
         try:
-            listed = await self._listed()
-        except ToolCallLostError:
-            # It died since it was asked last.
-            listed = await self._listed()
+            listed = await self._listed(connection)
+        except ToolServerError:
+            # Since it was asked last, it died, or forgot its session.
+            connection.end()
+            listed = await self._listed(await self._connection())
         return [self._defined(tool) for tool in listed]
 
     async def get_tool(self, name: str) -> ToolDefinition:
@@ -82,8 +84,7 @@ class McpServer:
         await held.client()
         return held
 
-    async def _listed(self) -> "list[Tool]":
-        connection = await self._connection()
+    async def _listed(self, connection: "Connection") -> "list[Tool]":
         client = await connection.client()
         tools: list[Tool] = []
         cursor: str | None = None
