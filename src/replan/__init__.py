@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         TeamFileError,
         ThreadBusyError,
         ThreadLostError,
+        ToolCallLostError,
+        ToolServerError,
         UnknownStepError,
         UnpricedModelError,
         UsageError,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.ask_user import ask_user
     from replan.ports.storage import Storage
+    from replan.ports.tool_provider import ToolDefinition, ToolProvider
     from replan.runs.asks import Ask
     from replan.runs.event_log import RunEvent
     from replan.runs.looking import RunView
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from replan.runs.running import raise_limits
     from replan.runs.service import Run, Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
-    from replan.runtime import SyncRuntime, open_runtime, run, run_sync, stream
+    from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.memory import MemoryOptions, Summary
@@ -61,9 +64,11 @@ if TYPE_CHECKING:
     )
     from replan.state.usage import Usage
     from replan.state.waiting import waiting_for
+    from replan.team.fallback import Fallback
     from replan.team.host import Host
     from replan.team.specialist import Specialist
     from replan.team.team import Team
+    from replan.team.tool_server import ToolServer
     from replan.traces.option import Traces
     from replan.traces.otlp import open_traces
 
@@ -87,6 +92,8 @@ _PLACES = {
         "TeamFileError",
         "ThreadBusyError",
         "ThreadLostError",
+        "ToolCallLostError",
+        "ToolServerError",
         "UnknownStepError",
         "UnpricedModelError",
         "UsageError",
@@ -96,12 +103,13 @@ _PLACES = {
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.storage": ("Storage",),
     "replan.ports.ask_user": ("ask_user",),
+    "replan.ports.tool_provider": ("ToolDefinition", "ToolProvider"),
     "replan.runs.asks": ("Ask",),
     "replan.runs.event_log": ("RunEvent",),
     "replan.runs.looking": ("RunView",),
     "replan.runs.result": ("RunResult",),
     "replan.runs.service": ("Run", "Runtime"),
-    "replan.runtime": ("SyncRuntime", "open_runtime", "run", "run_sync", "stream"),
+    "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.state.memory": ("MemoryOptions", "Summary"),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
@@ -120,9 +128,11 @@ _PLACES = {
     ),
     "replan.state.usage": ("Usage",),
     "replan.state.waiting": ("waiting_for",),
+    "replan.team.fallback": ("Fallback",),
     "replan.team.host": ("Host",),
     "replan.team.specialist": ("Specialist",),
     "replan.team.team": ("Team",),
+    "replan.team.tool_server": ("ToolServer",),
     "replan.traces.option": ("Traces",),
     "replan.traces.otlp": ("open_traces",),
     "replan.runs.running": ("raise_limits",),
@@ -143,6 +153,7 @@ __all__ = [
     "ExecutionContext",
     "ExecutionRecord",
     "ExecutionStatus",
+    "Fallback",
     "FeedbackResult",
     "Host",
     "InputError",
@@ -183,6 +194,11 @@ __all__ = [
     "ThinkingResult",
     "ThreadBusyError",
     "ThreadLostError",
+    "ToolCallLostError",
+    "ToolDefinition",
+    "ToolProvider",
+    "ToolServer",
+    "ToolServerError",
     "Traces",
     "UnknownStepError",
     "UnpricedModelError",
@@ -192,6 +208,7 @@ __all__ = [
     "build_graph",
     "open_runtime",
     "open_storage",
+    "open_tools",
     "open_traces",
     "raise_limits",
     "read_summary",

@@ -43,13 +43,14 @@ from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
 from replan.team.team import Team
+from replan.team.tool_server import built_servers
 from replan.traces.option import Traces
 from replan.traces.otlp import not_installed
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
-def build_graph(
+def build_graph(  # noqa: PLR0913 - what a team leaves open
     team: Team,
     *,
     storage: Storage | None = None,
@@ -57,6 +58,7 @@ def build_graph(
     base_url: str | None = None,
     models: ModelProvider | None = None,
     served: bool = False,
+    tenant: str = "",
 ) -> Graph:
     """Compile the host graph of a team.
 
@@ -70,13 +72,14 @@ def build_graph(
         models: Builds models from names, instead of the server and the environment.
         served: Whether settings come from outside the process, as on LangGraph's server. Such
             settings may tighten those of the team, including its defaults, and loosen nothing.
+        tenant: The tenant that the graph is built for; `models` receives it with each name.
 
     Raises:
         ConfigurationError: Names the field, the value and the fix of each mistake.
     """
     learn_environment(os.environ)
     provider = models or models_from_environment(base_url)
-    services = services_of(team, provider, storage and storage.journal)
+    services = services_of(team, provider, storage and storage.journal, tenant)
     opened = frozenset(team.open_to_clients)
     services = replace(services, is_served=served, open_to_clients=opened)
     check_prices(team.limits, services)
@@ -109,9 +112,13 @@ def _tracing(traces: Traces) -> Tracing:
     return tracing_of(traces)
 
 
-def services_of(team: Team, provider: ModelProvider, journal: Journal | None = None) -> Services:
+def services_of(
+    team: Team, provider: ModelProvider, journal: Journal | None = None, tenant: str = ""
+) -> Services:
     """Bind a team to live models, specialists, journal, clock and ids."""
-    host, chats = team.host, Chats(provider)
+    servers, missing = built_servers(team.tool_servers, os.environ)
+    host, chats = team.host, Chats(provider, servers, tenant)
+    chats.mistakes += missing
     built = chats.built(team.chat_models)
     specialists: dict[str, SpecialistPort] = {}
     for index, specialist in enumerate(team.specialists):
@@ -122,6 +129,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
             "host.tools",
             chats.of(host.model, "host.model"),
             host.tools,
+            servers=servers,
             max_rounds=host.max_tool_rounds,
             checker=team.stream_tool_call_checker,
             seconds=team.limits.step_timeout,
@@ -168,6 +176,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         },
         model_of=partial(chats.of, field="memory.summary_model_id"),
         output=host.shape,
+        tool_servers=servers,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
         folders=Folders(workspace, Path(team.out) if team.out else workspace),
@@ -175,9 +184,10 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         new_id=partial(token_hex, 16),
         prices=with_free_ones(team.prices),
         unpriced={
-            field: chat.names[0]
+            field: one.names[0]
             for field, chat in built.items()
-            if price_of(chat.names, team.prices) is None
+            for one in chat.chain
+            if price_of(one.names, team.prices) is None
         },
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )

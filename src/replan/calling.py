@@ -32,6 +32,7 @@ from replan.host.new_settings import resumed_with
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import completed
 from replan.ports.ownership import Owner, as_owner, owner_in
+from replan.ports.tool_provider import ToolProvider
 from replan.replies.shape import Shape
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
@@ -199,6 +200,12 @@ def shapes_of(graph: Graph) -> Mapping[str, Shape]:
 def services_in(graph: Graph) -> Any:
     """The live things of a graph that `build_graph` made; None for any other."""
     return getattr(cast("Any", graph).channels[START], "services", None)
+
+
+def tool_servers_of(graph: Graph) -> Mapping[str, ToolProvider]:
+    """The tool servers of a graph's team, by their names."""
+    services = services_in(graph)
+    return {} if services is None else services.tool_servers
 
 
 def team_of(graph: Graph) -> Sequence[SpecialistCard]:

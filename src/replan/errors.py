@@ -18,6 +18,8 @@ ReplanError
 │   └── ThreadLostError          another run has taken the thread
 ├── ModelCallError               a model could not be reached or refused the call
 ├── ReplyTooLongError            a model's reply does not end
+├── ToolServerError              a tool server cannot be used, or a call of its tools failed
+│   └── ToolCallLostError        a call was sent, and nobody knows what came of it
 ├── LimitReachedError            a limit of the run leaves no room for another call
 └── InDoubtError                 it is unknown whether work that must not happen twice took effect
 ```
@@ -281,6 +283,24 @@ class ReplyTooLongError(ReplanError):
 
     def __init__(self, longest: int, unit: str = "characters") -> None:
         super().__init__(f"the reply of the model is longer than {longest:,} {unit}")
+
+
+class ToolServerError(ReplanError):
+    """A tool server cannot be used, or a call of one of its tools failed.
+
+    Attributes:
+        server: The name of the server.
+        problem: What is wrong.
+    """
+
+    def __init__(self, server: str, problem: str) -> None:
+        self.server = server
+        self.problem = problem
+        super().__init__(f"tool server {server}: {problem}")
+
+
+class ToolCallLostError(ToolServerError):
+    """A call of a tool was sent, and nobody knows what came of it."""
 
 
 class LimitReachedError(ReplanError):

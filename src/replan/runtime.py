@@ -5,11 +5,17 @@ import os
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    nullcontext,
+)
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
@@ -19,12 +25,13 @@ from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.opening import open_storage
 from replan.assembly import Graph, build_graph, team_graph
-from replan.calling import Call, Input, shapes_of
+from replan.calling import Call, Input, shapes_of, tool_servers_of
 from replan.errors import ConfigurationError
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.own_loop import Portal, completed
 from replan.ports.storage import Storage
+from replan.ports.tool_provider import ToolProvider
 from replan.runs.event_log import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult, result_of
@@ -118,9 +125,30 @@ async def _opened(
             new_id=new_id,
             grace=grace,
         )
+        await stack.enter_async_context(open_tools(bench.graph))
         runtime = Runtime(bench)
         stack.push_async_callback(runtime.close)
         yield runtime
+
+
+@asynccontextmanager
+async def open_tools(graph: Graph) -> AsyncGenerator[Mapping[str, ToolProvider]]:
+    """Close the tool servers of a graph at the end; each is opened when it is first needed.
+
+    For those who call a graph from `build_graph` by its own methods; `run` with a team, and
+    `open_runtime`, do it themselves. It gives the servers by their names.
+
+    Args:
+        graph: The graph of a team.
+    """
+    servers = tool_servers_of(graph)
+    try:
+        yield servers
+    finally:
+        for server in servers.values():
+            close = getattr(server, "aclose", None)
+            if close is not None:
+                await close()
 
 
 def graph_of(
@@ -186,7 +214,9 @@ async def run(  # noqa: PLR0913 - what a run can be told
     began = time.monotonic()
     asked = Call(input, settings, config or {}, run_id or "")
     graph = graph_of(team, output_type=output_type)
-    state = await run_graph(graph, asked, stop=stop, grace=grace)
+    # Other calls of a graph that was given may need its servers.
+    async with nullcontext() if graph is team else open_tools(graph):
+        state = await run_graph(graph, asked, stop=stop, grace=grace)
     return result_of(state, time.monotonic() - began, shapes_of(graph))
 
 
@@ -210,8 +240,15 @@ def run_sync(
         pass
     else:
         raise RuntimeError("An event loop is running: use `await replan.run(...)` here.")
-    options: Any = {"run_id": run_id, "output_type": output_type}
-    return completed(lambda: run(team, input, settings=settings, config=config, **options))
+    options: Any = {"run_id": run_id, "settings": settings, "config": config}
+
+    async def work() -> RunResult:
+        graph = graph_of(team, output_type=output_type)
+        # The loop ends with the run, and with it what was opened in it.
+        async with open_tools(graph):
+            return await run(graph, input, **options)
+
+    return completed(work)
 
 
 def stream(  # noqa: PLR0913 - what a run can be told
@@ -236,7 +273,15 @@ def stream(  # noqa: PLR0913 - what a run can be told
     """
     config = (config or {}) if tokens else without_tokens(config or {})
     asked = Call(input, settings, config, run_id or "")
-    return stream_graph(graph_of(team), asked, stop=stop, grace=grace)
+    graph = graph_of(team)
+    events = stream_graph(graph, asked, stop=stop, grace=grace)
+    return events if graph is team else _closing(graph, events)
+
+
+async def _closing(graph: Graph, events: AsyncIterator[Event]) -> AsyncGenerator[Event]:
+    async with open_tools(graph), aclosing(cast("AsyncGenerator[Event]", events)):
+        async for event in events:
+            yield event
 
 
 async def _nothing(_: str) -> None:

@@ -10,6 +10,7 @@ from replan.models.chat import Chat
 from replan.ports.folders import HERE, Folders
 from replan.ports.journal import Journal
 from replan.ports.specialist_port import SpecialistPort
+from replan.ports.tool_provider import ToolProvider
 from replan.prompts.host import HostPrompts
 from replan.replies.shape import Shape
 from replan.spending.account import Accounts
@@ -47,6 +48,8 @@ class Services:
     is_served: bool = False
     # The settings and limits that they may loosen all the same.
     open_to_clients: frozenset[str] = frozenset()
+    # Where tools come from that are not the team's own, by the names of the servers.
+    tool_servers: Mapping[str, ToolProvider] = field(default_factory=dict[str, ToolProvider])
     hooks: Hooks = field(default_factory=Hooks)
     workspace: Path | None = None  # the folder that specialists may use, or none
     folders: Folders = HERE  # where the work of a step reads and writes

@@ -86,6 +86,11 @@ SHOWN = {
         "From 2026-03-02 to 2026-04-10 there are **30** working days.\n",
         "line 2: specialists[0].use: The module 'replan_local' has no 'anlyst'.",
     ],
+    "mcp_tools.py": [
+        "May the tool shop__order be called? {'article': 'pencils', 'amount': 470}\n",
+        "There were 3 pencils, and 47 are ordered.",
+        "The pencils are on their way.\n",
+    ],
     "tools.py": [
         "the tool is asked for Ulm\nthe tool is asked for Bonn\n",
         "Take an umbrella: it rains in Bonn.\nmodel calls: 5\n",

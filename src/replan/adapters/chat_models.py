@@ -80,7 +80,7 @@ class LangChainModels:
         url = without_secrets(self.base_url or "") or None
         return f"{type(self).__name__}(base_url={url!r}, timeout={self.timeout:g})"
 
-    def chat_model(self, name: str) -> BaseChatModel:
+    def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
         if built_in := built_in_models().get(name):
             return _built_in_model(built_in.model)
         provider, colon, model = name.partition(":")

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from replan.cli.views.outlook import KnownTeam
+    from replan.cli.views.tool_servers import KnownServer
     from replan.team.team_file import TeamFile
 
 _TEAM = re.compile(r"(?m)^specialists[ \t]*:")
@@ -51,6 +52,12 @@ def check(
             "--import", help="Import what the team file names, as a run does: its code runs."
         ),
     ] = False,
+    servers: Annotated[
+        bool,
+        typer.Option(
+            "--servers", help="Start the team's tool servers, and list the tools that they have."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Tell the mistakes of a plan or a team file; or what a run does, and takes at worst.
@@ -69,7 +76,7 @@ def check(
         if refused is not None:
             report = report.with_mistakes(refused)
         elif plan is None and own is not None and found is not None:
-            report = _of_team(own, found)
+            report = _of_team(own, found).with_tools(_servers_of(own, starts=servers))
         typer.echo(report.json() if as_json else report.text(), nl=False)
         if refused is not None and not as_json:
             raise refused
@@ -94,6 +101,19 @@ class _Report:
         of_team = [{"file": str(error.path), **asdict(each)} for each in error.mistakes]
         record: dict[str, JsonValue] = {"mistakes": [*of_plan, *of_team]}
         return _Report(mistakes=self.mistakes, record=record, is_good=False)
+
+    def with_tools(self, servers: Sequence[KnownServer]) -> _Report:
+        """Add the tool servers of a team, with their tools where they were asked."""
+        if not servers:
+            return self
+        lines = [line for each in servers for line in each.lines]
+        told: list[JsonValue] = [each.record for each in servers]
+        return replace(
+            self,
+            lines=[*self.lines, f"tool servers: {len(servers)}", *lines],
+            record={**self.record, "tool_servers": told},
+            is_good=all(not each.problem for each in servers),
+        )
 
     def json(self) -> str:
         return json.dumps(self.record) + "\n"
@@ -141,13 +161,22 @@ def _team_in(
 
 
 def _check_models(team: TeamFile) -> None:
-    """Build each model that a team asks."""
+    """Build each model that a team asks, and what it names of tool servers; nothing is started."""
     from replan.team.chats import Chats
+    from replan.team.tool_server import built_servers
 
     chats = Chats(team.models)
     chats.built(team.config.chat_models)
+    chats.mistakes += built_servers(team.config.tool_servers, os.environ)[1]
     if chats.mistakes:
         raise team.config.refusal(chats.mistakes)
+
+
+def _servers_of(path: Path, *, starts: bool) -> Sequence[KnownServer]:
+    from replan.cli.views.tool_servers import known_servers
+    from replan.team.team_file import read_team_file
+
+    return known_servers(read_team_file(path, os.environ, imports=False).config, starts=starts)
 
 
 def _of_plan(path: Path, team: KnownTeam | None) -> _Report:

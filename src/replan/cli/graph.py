@@ -115,9 +115,11 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
     class ForDrawing:
         """Gives a model for every name: a drawing needs no keys."""
 
-        def chat_model(self, name: str) -> BaseChatModel:
+        def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
             return Drawn(responses=[])
 
     config = read_team_file(team or DEFAULT_TEAM, environment, imports=False).config
+    # Nor does it need tokens of tool servers.
+    config = config.model_copy(update={"tool_servers": {}})
     drawing = build_graph(config, models=ForDrawing()).get_graph()
     return drawing.draw_ascii() if ascii_art else drawing.draw_mermaid()

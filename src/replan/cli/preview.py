@@ -14,6 +14,7 @@ from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions
+from replan.team.fallback import Fallback, each_model
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
 
@@ -87,7 +88,7 @@ def dearest_token(config: "Team") -> float | None:
     from replan.spending.scopes import price_of  # noqa: PLC0415 - the check without a team is light
 
     dearest = 0.0
-    for model in config.chat_models.values():
+    for _, model in each_model(config.chat_models):
         name = model if isinstance(model, str) else ""
         price = price_of((name, name.partition(":")[2]), config.prices) if name else None
         if model is not None and price is None:
@@ -98,6 +99,8 @@ def dearest_token(config: "Team") -> float | None:
 
 
 def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
+    if isinstance(model, Fallback):
+        return sum(_calls_of_reply(each, retries) for each in model.models)
     if is_built_in([model]):
         return calls_of_reply(0)
     return calls_of_reply(

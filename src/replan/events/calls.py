@@ -23,6 +23,7 @@ from replan.events.types import (
     ToolCompleted,
     ToolEnd,
     ToolInvoked,
+    WarningGiven,
 )
 from replan.failures import describe
 from replan.langgraph_inside.tasks import inherited_config
@@ -129,6 +130,25 @@ class ToolTold:
             return False
         self.awaited = None
         return True
+
+
+emitter_at_work: ContextVar[tuple[Emitter, RunnableConfig] | None] = ContextVar(
+    "replan_emitter", default=None
+)
+"""The emitter of the node that works here, with its configuration; None outside of a run."""
+
+
+def warn_here(text: str) -> None:
+    """Tell what a person may not expect of the node that works here, whatever runs in it."""
+    at_work = emitter_at_work.get()
+    if at_work is None:
+        return
+    emitter, config = at_work
+    token = inherited_config.set(config)
+    try:
+        emitter.stream(WarningGiven, text=text)
+    finally:
+        inherited_config.reset(token)
 
 
 calls_at_work: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)

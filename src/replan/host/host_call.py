@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
-from replan.events.calls import Calls, calls_at_work
+from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached
 from replan.failures import can_pass, describe
@@ -182,6 +182,7 @@ class HostCall:
             calls = Calls(emitter=self.emitter, config=self.config, about=about)
         # Those of its tools are told, too. Each node is a task, and its context ends with it.
         calls_at_work.set(calls)
+        emitter_at_work.set((self.emitter, self.config))
         return Meter(
             self._account,
             [self.scope],

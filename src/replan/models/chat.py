@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from copy import copy
 from dataclasses import dataclass, field
@@ -19,10 +19,12 @@ from langchain_core.messages.tool import (
 )
 from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
-from replan.errors import ConfigurationError, ReplyTooLongError
+from replan.errors import ConfigurationError, ReplanError, ReplyTooLongError
+from replan.events.calls import warn_here
 from replan.failures import broke_off, describe, is_busy
 from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
@@ -58,6 +60,9 @@ _REFUSALS = frozenset({400, 404, 405, 406, 415, 422, 501})
 # faults of the program.
 _UNREAD = (TypeError, AttributeError, LookupError)
 
+# Errors by which a run is bounded, stopped or found wrong: another model changes nothing.
+_OURS = (ReplanError, GraphBubbleUp)
+
 _pause = pause_if_busy(error_raised, first=0.5, longest=8)
 
 
@@ -87,8 +92,15 @@ class Chat:
 
     turns = 1
 
-    def __init__(self, model: BaseChatModel, name: str = "", retries: int = 0) -> None:
+    def __init__(
+        self,
+        model: BaseChatModel,
+        name: str = "",
+        retries: int = 0,
+        other: "Chat | None" = None,
+    ) -> None:
         self.model = model
+        self.other = other  # who is asked where this model gives no reply
         # What it is called: by the one who configured it, by its provider, and by its class.
         self.names = names_of(model, name)
         self.provider_name = names_of(model)[0]  # what its provider calls it
@@ -124,7 +136,25 @@ class Chat:
         asked = _Asked(
             self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
         )
-        return await with_retries(asked.attempt, asked.retrying)
+        try:
+            return await with_retries(asked.attempt, asked.retrying)
+        except Exception as error:
+            # Of a reply that has begun, nobody may see another beginning.
+            if self.other is None or asked.chunks or isinstance(error, _OURS):
+                raise
+            why = describe(error)
+        warn_here(
+            f"The model {self.names[0]} gave no reply, so {self.other.names[0]} was asked: {why}"
+        )
+        return await self.other.reply(messages, config, on_text, toolset)
+
+    @property
+    def chain(self) -> "Iterator[Chat]":
+        """This one, and those that are asked in its place."""
+        chat: Chat | None = self
+        while chat is not None:
+            yield chat
+            chat = chat.other
 
 
 @dataclass(slots=True)

@@ -8,8 +8,12 @@ from langchain_core.language_models import BaseChatModel
 class ModelProvider(Protocol):
     """Builds the chat model that a name stands for."""
 
-    def chat_model(self, name: str) -> BaseChatModel:
-        """Give the model for a name such as `openai:gpt-...` or `offline`.
+    def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
+        """Give the model for a name such as `openai:gpt-...` or `offline`, once for each graph.
+
+        Args:
+            name: The name, as it stands in the team.
+            tenant: For whom the graph is built, as `build_graph` was told; empty for nobody.
 
         Raises:
             replan.errors.ConfigurationError: The name is unknown, or its key is missing.

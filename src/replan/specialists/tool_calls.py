@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 from pydantic import JsonValue
 
-from replan.errors import InDoubtError, LimitReachedError, StorageError
+from replan.errors import InDoubtError, LimitReachedError, StorageError, ToolCallLostError
 from replan.events.calls import telling_of
 from replan.events.types import Approved
 from replan.failures import describe
@@ -33,6 +34,10 @@ from replan.state.verdicts import ask_what_became_of
 LONGEST_TOOL_RESULT = 50_000
 """Characters of one tool's result that the model gets to see."""
 
+LONGEST_OTHER_BLOCKS = 5_000_000
+"""Characters of its blocks that are no text, such as pictures."""
+
+Content = str | list[str | dict[str, Any]]
 ToolAnswer = ToolMessage | Command[Any]
 Handler = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
 
@@ -99,8 +104,8 @@ class ToolCalls:
         effects = tool_effects(request.tool, self.effects)
         with telling_of(place, called, effects, approval) as told:
             answer = await self._on_record(request, called, place, handler)
-            if isinstance(answer, ToolMessage) and isinstance(answer.content, str):
-                answer.content = within_budget(remark + answer.content, LONGEST_TOOL_RESULT)
+            if isinstance(answer, ToolMessage):
+                answer.content = _cut(answer.content, remark)
             if answer is not None:
                 told.answered(_messages_of(answer))
         return answer
@@ -139,9 +144,37 @@ class ToolCalls:
             raise
         # A tool that asks the process to end has failed, no more.
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
-            if clock.expired() and run.effects == "unsafe":
+            is_lost = clock.expired() or isinstance(error, ToolCallLostError)
+            if is_lost and run.effects == "unsafe":
                 return None
             return answer_of_failure(called, describe(error))
+
+
+def _cut(content: Content, remark: str) -> Content:
+    """Keep of a result what the model gets to see; the blocks of one share its room."""
+    if isinstance(content, str):
+        return within_budget(remark + content, LONGEST_TOOL_RESULT)
+    kept: list[str | dict[str, Any]] = [remark] if remark else []
+    text_room, other_room = LONGEST_TOOL_RESULT, LONGEST_OTHER_BLOCKS
+    for index, block in enumerate(content):
+        text = block if isinstance(block, str) else block.get("text")
+        if isinstance(text, str):
+            cut = within_budget(text, max(0, text_room))
+            kept.append(cut if isinstance(block, str) else {**block, "text": cut})
+            text_room -= len(text)
+        else:
+            other_room -= len(json.dumps(block, default=str))
+            kept.append(
+                block if other_room >= 0 else f"[{_kind(block)} is too large, and left out]"
+            )
+        left = len(content) - index - 1
+        if left and min(text_room, other_room) <= 0:
+            return [*kept, f"[… {left} more parts of the result cut]"]
+    return kept
+
+
+def _kind(block: str | dict[str, Any]) -> str:
+    return str(block.get("type", "a block"))[:40] if isinstance(block, dict) else "text"
 
 
 def _asked(called: ToolCall, place: str) -> JsonValue:

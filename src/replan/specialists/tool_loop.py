@@ -3,6 +3,7 @@
 # pyright: reportUnknownVariableType=false
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain.agents import create_agent
@@ -14,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from replan.errors import ConfigurationError
 from replan.models.chat import Chat, OnText, Toolset
 from replan.models.transcript import transcript_at_work
+from replan.specialists.granted_tools import GrantedTools
 from replan.specialists.tool_calls import ToolAnswer, ToolCalls, answer_of_failure
 from replan.state.team import Effects
 
@@ -21,7 +23,7 @@ from replan.state.team import Effects
 class ToolLoop(Chat):
     """Answers like a `Chat`, and lets the model call tools on the way."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a loop can be told
         self,
         chat: Chat,
         toolset: Toolset,
@@ -30,6 +32,7 @@ class ToolLoop(Chat):
         seconds: float | None = None,
         effects: Effects = "unsafe",
         approve: frozenset[str] = frozenset(),
+        granted: GrantedTools | None = None,
     ) -> None:
         """Put tools into a model's hands."""
         super().__init__(chat.model)
@@ -39,6 +42,7 @@ class ToolLoop(Chat):
         self.seconds = seconds
         self.effects: Effects = effects
         self.approve = approve
+        self._granted = granted
         self._toolset = toolset
 
     async def reply(
@@ -50,8 +54,8 @@ class ToolLoop(Chat):
     ) -> AIMessage:
         """Ask the model until it calls no tool; `on_text` gets the pieces of the answer."""
         # What the record of this work has of it already is neither asked nor done again.
-        toolset = toolset or self._toolset
-        turns = _Turns(self, toolset, on_text, begun_with=len(messages))
+        toolset, approve = await self._with_granted(toolset or self._toolset)
+        turns = _Turns(self, toolset, on_text, approve=approve, begun_with=len(messages))
         agent: Any = create_agent(self.model, toolset.tools, middleware=[turns])
         # A round is a step of the model and one of the tools; the answer and the end are two more.
         bound: RunnableConfig = {**config, "recursion_limit": 2 * self.max_rounds + 2}
@@ -59,12 +63,25 @@ class ToolLoop(Chat):
         last: BaseMessage = state["messages"][-1]
         return last if isinstance(last, AIMessage) else AIMessage(last.text, id=last.id)
 
+    async def _with_granted(self, toolset: Toolset) -> tuple[Toolset, frozenset[str]]:
+        """Add what tool servers have now of what is granted."""
+        if self._granted is None or not self._granted.grants:
+            return toolset, self.approve
+        tools, approve = await self._granted.now()
+        return replace(toolset, tools=[*toolset.tools, *tools]), self.approve | approve
+
 
 class _Turns(AgentMiddleware[Any, Any, Any]):
     """How one loop asks its model and calls its tools."""
 
     def __init__(
-        self, loop: ToolLoop, toolset: Toolset, on_text: OnText | None, *, begun_with: int
+        self,
+        loop: ToolLoop,
+        toolset: Toolset,
+        on_text: OnText | None,
+        *,
+        approve: frozenset[str],
+        begun_with: int,
     ) -> None:
         super().__init__()
         self.tools = []
@@ -77,7 +94,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         self._seen: set[int] = set()
         self._record = transcript_at_work.get()()
         self._calls = ToolCalls(
-            self._record, seconds=loop.seconds, effects=loop.effects, approve=loop.approve
+            self._record, seconds=loop.seconds, effects=loop.effects, approve=approve
         )
 
     async def awrap_model_call(

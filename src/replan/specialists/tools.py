@@ -1,7 +1,7 @@
 """What stands in `tools`, made into tools that a chat model can call."""
 
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
@@ -9,6 +9,7 @@ from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 from replan.errors import ConfigurationError
 from replan.langgraph_inside.models import can_call_tools
 from replan.models.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
+from replan.ports.tool_provider import ToolProvider, server_in
 from replan.specialists.effects import with_hidden_key
 from replan.state.team import Effects
 
@@ -21,6 +22,7 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     tools: Sequence[Any],
     *,
     max_rounds: int,
+    servers: Mapping[str, ToolProvider],
     checker: ToolCallChecker = holds_tool_call,
     seconds: float | None = None,
     effects: Effects = "unsafe",
@@ -29,22 +31,24 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     """Put tools into a model's hands; without tools, the model is given back as it is."""
     if not tools:
         return chat
-    if not can_call_tools(chat.model):
-        name = type(chat.model).__name__
-        fix = "Take a chat model that can, or leave the tools out."
-        raise ConfigurationError(place, name, "this chat model cannot call tools", fix)
+    for each in chat.chain:
+        if not can_call_tools(each.model):
+            name = type(each.model).__name__
+            fix = "Take a chat model that can, or leave the tools out."
+            raise ConfigurationError(place, name, "this chat model cannot call tools", fix)
     try:
         # LangChain's agent is an extra, and slow to import.
+        from replan.specialists.granted_tools import GrantedTools  # noqa: PLC0415
         from replan.specialists.tool_loop import ToolLoop  # noqa: PLC0415
     except ImportError as error:
         if (error.name or "").split(".")[0] != "langchain":
             raise
         problem = "tools need the package langchain"
         raise ConfigurationError(place, len(tools), problem, _MISSING) from error
-    toolset = Toolset(_tools_of(place, tools), checker)
+    toolset = Toolset(_tools_of(place, [one for one in tools if not server_in(one)]), checker)
     names = [tool.name for tool in toolset.tools if isinstance(tool, BaseTool)]
     for name in approve:
-        if name not in names:
+        if name not in names and not server_in(name):
             fix = f"Use one of: {', '.join(names)}."
             field = f"{place.removesuffix('tools')}approve"
             raise ConfigurationError(field, name, "no tool of it has this name", fix)
@@ -55,6 +59,11 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
         seconds=seconds,
         effects=effects,
         approve=frozenset(approve),
+        granted=GrantedTools(
+            servers,
+            grants=[one for one in tools if server_in(one)],
+            approve=[name for name in approve if server_in(name)],
+        ),
     )
 
 

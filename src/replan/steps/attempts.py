@@ -12,7 +12,7 @@ from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
 from replan.errors import LimitReachedError, StorageError
-from replan.events.calls import Calls, calls_at_work
+from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.types import LimitReached, SpecialistToken
 from replan.failures import can_pass, describe
 from replan.langgraph_inside.tasks import (
@@ -251,6 +251,7 @@ class Attempts:
         folders_at_work.set(self._services.folders)
         transcript_at_work.set(self.record.transcript)
         calls_at_work.set(meter.calls)
+        emitter_at_work.set((self._emitter, self.config))
         try:
             given = await self.specialist.run(context, config)
             return storable_result(SpecialistResult.model_validate(given))

@@ -5,30 +5,45 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from replan.errors import ConfigurationError
+from replan.team.fallback import models_in
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from replan.models.chat import Chat
     from replan.ports.model_provider import ModelProvider
+    from replan.ports.tool_provider import ToolProvider
 
 
 class Chats:
     """One `Chat` a model, so that a model given twice is known to be the same.
 
     Attributes:
+        servers: The tool servers of the team, by their names.
         mistakes: What was told meanwhile, in the order of the team.
     """
 
-    def __init__(self, provider: "ModelProvider") -> None:
+    def __init__(
+        self,
+        provider: "ModelProvider",
+        servers: "Mapping[str, ToolProvider] | None" = None,
+        tenant: str = "",
+    ) -> None:
+        self.servers = servers or {}
         self.mistakes: list[ConfigurationError] = []
         self._provider = provider
-        self._chats: dict[str | int, Chat] = {}
+        # One that knows no tenants is only asked for nobody's.
+        self._whose = {"tenant": tenant} if tenant else {}
+        self._chats: dict[tuple[str | int, ...], Chat] = {}
 
     def of(self, model: Any, field: str = "model") -> "Chat":
-        key = model if isinstance(model, str) else id(model)
+        models = models_in(model)
+        key = tuple(one if isinstance(one, str) else id(one) for one in models)
         if key not in self._chats:
-            self._chats[key] = self._chat(model, field)
+            chat = None
+            for one in reversed(models):
+                chat = self._chat(one, field, chat)
+            self._chats[key] = cast("Chat", chat)
         return self._chats[key]
 
     def built(self, models: Mapping[str, Any]) -> "dict[str, Chat]":
@@ -48,14 +63,14 @@ class Chats:
             if error.field not in [each.field for each in self.mistakes]:
                 self.mistakes.append(error)
 
-    def _chat(self, model: Any, field: str) -> "Chat":
+    def _chat(self, model: Any, field: str, other: "Chat | None") -> "Chat":
         from replan.langgraph_inside.models import without_own_retries  # noqa: PLC0415 - it is LangChain's
         from replan.models.chat import Chat  # noqa: PLC0415
         from replan.secrets.sources import learn_model  # noqa: PLC0415
 
         name = model if isinstance(model, str) else ""
         try:
-            built = self._provider.chat_model(name) if name else model
+            built = self._provider.chat_model(name, **self._whose) if name else model
         except ConfigurationError as error:
             whose = error.field if error.field.startswith("models.") else field
             raise ConfigurationError(
@@ -63,4 +78,4 @@ class Chats:
             ) from error
         learn_model(built)
         built, retries = without_own_retries(cast("BaseChatModel", built))
-        return Chat(built, name, retries)
+        return Chat(built, name, retries, other)

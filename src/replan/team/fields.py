@@ -23,8 +23,10 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from replan.ports.built_in import built_in_models, comes_with_replan, is_built_in
+from replan.ports.tool_provider import server_in
 from replan.state.team import SpecialistCard
 from replan.state.tightening import CAN_BE_OPENED
+from replan.team.fallback import Fallback, in_order
 from replan.team.keys import FIX as KEY_FIX
 from replan.team.part import broken
 from replan.team.prompt_files import prompt_text
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REFERENCE = {"type": "string", "pattern": r"^[^\s:]+:[^\s:]+$", "examples": ["team_tools:search"]}
-_TOOL = {"anyOf": [_REFERENCE, {"type": "object", "required": ["type"]}]}
+_GRANT = {"type": "string", "pattern": r"^[A-Za-z0-9_-]+/\S+$", "examples": ["git/*"]}
+_TOOL = {"anyOf": [_REFERENCE, _GRANT, {"type": "object", "required": ["type"]}]}
 _PROMPT = {
     "anyOf": [
         {"type": "string"},
@@ -109,6 +112,21 @@ def row(given: object, info: ValidationInfo) -> object:
 
 
 def model(given: object, info: ValidationInfo) -> object:
+    """Take a chat model, a name or a `Fallback`; in a file, a name that is known."""
+    around = _around(info)
+    if isinstance(given, Fallback) and around is None:
+        if len(given.models) == 1:
+            fix = "Name another model behind it, or give it alone."
+            raise refused("no_fallback", "There is no other model in its place.", fix)
+        return Fallback(*(one_model(each, info) for each in given.models))
+    found = one_model(given, info)
+    if around is None or not isinstance(found, str):
+        return found
+    names = in_order(found, around.fallbacks)
+    return Fallback(*names) if len(names) > 1 else found
+
+
+def one_model(given: object, info: ValidationInfo) -> Any:
     """Take a chat model or a name; in a file, a name that is known."""
     around = _around(info)
     if not isinstance(given, str):
@@ -146,7 +164,9 @@ def work(given: object, info: ValidationInfo) -> object:
 
 
 def tool(given: object, info: ValidationInfo) -> object:
-    """Take a function or a LangChain tool, or what a provider's own tool is called by."""
+    """Take a function or a LangChain tool, a tool of a server, or a provider's own tool."""
+    if server_in(given):
+        return given
     # A mapping such as {type: web_search}.
     found = cast("object", given) if isinstance(given, dict) else _named(given, info)
     if not isinstance(found, dict) and not callable(found) and not hasattr(found, "ainvoke"):
@@ -331,14 +351,15 @@ VariableName = Annotated[
 
 # A type checker sees what Python gives; at run time no framework is imported for it.
 if TYPE_CHECKING:
-    Model = BaseChatModel | str
+    Model = BaseChatModel | Fallback | str
+    ModelName = str
     Prompt = str
     Function = Callable[..., Any]
     StepFunction = Callable[Concatenate[ExecutionContext, ...], Any]
     InputProcessor = Callable[[ExecutionContext], Any]
     OutputProcessor = Callable[[BaseMessage], Any]
     Work = Any
-    Tool = BaseTool | Callable[..., Any] | dict[str, Any]
+    Tool = BaseTool | Callable[..., Any] | dict[str, Any] | str
     Callback = object
     OutputType = Any
     ReadySpecialist = SpecialistPort
@@ -346,6 +367,7 @@ if TYPE_CHECKING:
     Row = Sequence
 else:
     Model = Annotated[Any, PlainValidator(model), WithJsonSchema({"type": "string"})]
+    ModelName = Annotated[str, PlainValidator(one_model), WithJsonSchema({"type": "string"})]
     Prompt = Annotated[str, BeforeValidator(prompt), WithJsonSchema(_PROMPT)]
     Function = Annotated[Any, PlainValidator(function), WithJsonSchema(_REFERENCE)]
     InputProcessor = OutputProcessor = StepFunction = Function

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 from pydantic import Field, PrivateAttr
 
 from replan.errors import ConfigurationError, UsageError
-from replan.team.fields import NewModel, ServerUrl, VariableName
+from replan.team.fields import ModelName, NewModel, Row, ServerUrl, VariableName
 from replan.team.placing import Origin
 from replan.team.team import Team
 from replan.values import Value
@@ -30,6 +30,7 @@ class NamedModel(Value):
         timeout: Seconds to wait for the next bytes of a reply.
         max_retries: Further attempts after busy or failing servers.
         streaming: Whether the server can stream.
+        fallback: Models that are asked where this one gives no reply, one after the other.
     """
 
     model: str = Field(min_length=1, examples=["openai:gpt-5-mini", "offline"])
@@ -42,6 +43,7 @@ class NamedModel(Value):
     timeout: float | None = Field(default=None, gt=0)
     max_retries: int | None = Field(default=None, ge=0)
     streaming: bool | None = None
+    fallback: Row[ModelName] = Field(default=(), examples=[["openai:gpt-5-mini"]])
 
 
 class FileTeam(Team):

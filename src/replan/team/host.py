@@ -23,8 +23,8 @@ class Host(Typed):
         thinking_prompt: Replaces the built-in thinking prompt.
         planning_prompt: Replaces the built-in planning prompt, in separate calls.
         reflection_prompt: Replaces the built-in feedback prompt.
-        tools: What it may use for the answer to a simple request: functions, LangChain tools, or
-            what the provider calls a tool of its own.
+        tools: What it may use for the answer to a simple request: functions, LangChain tools, tools
+            of tool_servers (files/read_file, git/*), or what the provider calls a tool of its own.
         max_tool_rounds: How often it may call tools before it must answer.
         output_type: The type of the answer: a pydantic model, a dataclass, a TypedDict, or of
             several such as list[Model]; in a team file as module:name. An answer of another type is

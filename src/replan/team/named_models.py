@@ -30,7 +30,7 @@ class TeamModels:
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     base_url: str | None = None
 
-    def chat_model(self, name: str) -> BaseChatModel:
+    def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
         """Give the model for a name under `models`, or for a name such as `openai:gpt-...`."""
         section = self.named.get(name)
         if section is None:

@@ -1,6 +1,7 @@
 """What stands around a team file: what its texts may name."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import LiteralString
 
@@ -16,6 +17,7 @@ class Surroundings:
         workspace: The folder that specialists may read and write.
         out: The folder for the files that steps make; none: the workspace.
         models: The names under `models`.
+        fallbacks: For those that have some, the names that stand in their place.
         imports: Whether what the file names is imported, which runs its code.
     """
 
@@ -23,6 +25,7 @@ class Surroundings:
     workspace: Path
     out: Path | None = None
     models: frozenset[str] = frozenset()
+    fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     imports: bool = True
 
 

@@ -1,19 +1,32 @@
 """A team, and what its runs may do."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, overload
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
 from replan.errors import ConfigurationError, TeamError, UsageError
+from replan.ports.tool_provider import server_in
 from replan.state.limits import HOOK_SECONDS, Price, RunSettings
-from replan.team.fields import Callback, Function, Model, OpenField, Out, Prompt, Row, Workspace
+from replan.team.fields import (
+    Callback,
+    Function,
+    Model,
+    OpenField,
+    Out,
+    Prompt,
+    Row,
+    Workspace,
+    meant,
+)
 from replan.team.host import Host
 from replan.team.mistakes import told_of
 from replan.team.part import Part, broken
 from replan.team.references import name_in
 from replan.team.specialist import Specialist
+from replan.team.tool_server import AnyToolServer, ServerName
 from replan.traces.option import Traces
 
 if TYPE_CHECKING:
@@ -65,6 +78,8 @@ class Team(Part, RunSettings):
         callbacks: Objects with some of the hooks of a MultiAgentCallback.
         hook_timeout: Seconds after which a hook of a callback is abandoned.
         traces: How its runs are traced by OpenTelemetry; without it they are not.
+        tool_servers: Servers whose tools may be granted, by names of your own: a ToolServer, or in
+            Python any ToolProvider. tools: [files/read_file, git/*] grants some of their tools.
         workspace: The folder that specialists may read and write. In a team file the path is
             relative to the file, and the default is the folder of the file.
         out: The folder for the files that specialists make; by default the workspace. In a team
@@ -89,6 +104,7 @@ class Team(Part, RunSettings):
     stream_tool_call_checker: ToolCallChecker = Field(default_factory=_tool_call_checker)
     callbacks: Row[Callback] = ()
     hook_timeout: float = Field(default=HOOK_SECONDS, gt=0, allow_inf_nan=False)
+    tool_servers: Mapping[ServerName, AnyToolServer] = Field(default_factory=dict[str, Any])
     traces: Traces | None = None
     workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
     out: Out = Field(default=None, validate_default=True, examples=["reports"])
@@ -121,11 +137,12 @@ class Team(Part, RunSettings):
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Each specialist must have a name of its own, and a summary that somebody writes."""
+        """Each specialist has a name of its own, and what it sees and uses exists."""
+        yield from _unknown_servers(given)
         yield from _unwritten_summaries(given)
         seen: dict[str, int] = {}
         for index, each in enumerate(_listed(given.get("specialists"))):
-            fields = cast("Any", each if isinstance(each, dict) else getattr(each, "__dict__", {}))
+            fields = _fields(each)
             field = "name" if "name" in fields else "use"
             name = fields.get(field)
             name = name_in(name) if field == "use" and isinstance(name, str) else name
@@ -136,6 +153,20 @@ class Team(Part, RunSettings):
                 yield broken(
                     ("specialists", index, field), name, "duplicate_specialist", reason, fix
                 )
+
+
+def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    known = [*_fields(given.get("tool_servers"))]
+    parts: dict[tuple[str | int, ...], Any] = {("host",): given.get("host")}
+    for index, each in enumerate(_listed(given.get("specialists"))):
+        parts["specialists", index] = each
+    for (where, part), field in product(parts.items(), ("tools", "approve")):
+        for index, grant in enumerate(_listed(_fields(part).get(field))):
+            server = server_in(grant)
+            if server and server not in known:
+                reason = f"There is no tool server '{server}'."
+                fix = meant(server, known, "Describe it under tool_servers.")
+                yield broken((*where, field, index), grant, "unknown_server", reason, fix)
 
 
 def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -157,7 +188,8 @@ def _listed(members: object) -> Sequence[Any]:
 
 
 def _mode_of(part: Any) -> Any:
-    fields = cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))
-    memory = fields.get("memory")
-    said = cast("Any", memory if isinstance(memory, Mapping) else getattr(memory, "__dict__", {}))
-    return said.get("mode")
+    return _fields(_fields(part).get("memory")).get("mode")
+
+
+def _fields(part: object) -> Mapping[str, Any]:
+    return cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))

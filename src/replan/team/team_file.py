@@ -9,13 +9,14 @@ from pydantic import ValidationError
 
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
 from replan.spending.scopes import price_of
+from replan.team.fallback import Fallback, each_model, in_order
 from replan.team.file_team import FileTeam
 from replan.team.host import MODELS, Host
 from replan.team.keys import FIX, keys_in
 from replan.team.mistakes import Found, found_in
 from replan.team.named_models import TeamModels
 from replan.team.part import tell_old_name
-from replan.team.placing import Origin, in_order, placed
+from replan.team.placing import Origin, in_order as by_place, placed
 from replan.team.surroundings import Surroundings, folder_of
 from replan.team.yaml_source import YamlSource, read_yaml
 
@@ -45,7 +46,10 @@ class TeamFile:
         """
         config = self.config
         if model is not None:
-            host = config.host.replace(**{**dict.fromkeys(MODELS), "model": model})
+            known = {name: each.fallback for name, each in config.models.items()}
+            names = in_order(model, known)
+            asked = Fallback(*names) if len(names) > 1 else model
+            host = config.host.replace(**{**dict.fromkeys(MODELS), "model": asked})
             # What is wrong with this model does not stand in the file. The folders are known where
             # the file is read, though it may not name them.
             folders = {"workspace": config.workspace, "out": config.out}
@@ -88,6 +92,7 @@ def read_team_file(
         workspace=directory or (folder / _workspace(content)).resolve(),
         out=out,
         models=frozenset(_mapping(content.get("models"))),
+        fallbacks=_fallbacks(content),
         imports=imports,
     )
     found = [
@@ -99,7 +104,7 @@ def read_team_file(
         config = FileTeam.model_validate(content, strict=True, context=surroundings)
     except ValidationError as error:
         found += found_in(error, FileTeam)
-    mistakes = in_order([*source.mistakes, *(placed(each, source) for each in found)])
+    mistakes = by_place([*source.mistakes, *(placed(each, source) for each in found)])
     if config is None or mistakes:
         raise TeamFileError(path, mistakes)
     config = _priced(config).read_from(Origin(path, source))
@@ -161,6 +166,17 @@ def _mapping(given: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
 
 
+def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
+    models = _mapping(content.get("models"))
+    given = {name: _mapping(section).get("fallback") for name, section in models.items()}
+    # What is no list of names is told where it is read.
+    return {
+        name: [each for each in cast("list[Any]", row) if isinstance(each, str)]
+        for name, row in given.items()
+        if isinstance(row, list)
+    }
+
+
 def _priced(team: FileTeam) -> FileTeam:
     """Give models with names of their own the prices of what they stand for."""
     own = {name: price_of(_names(one.model), team.prices) for name, one in team.models.items()}
@@ -175,7 +191,7 @@ def _unpriced(team: FileTeam) -> list[ConfigurationError]:
         return []
     return [
         UnpricedModelError(field, name)
-        for field, name in team.chat_models.items()
+        for field, name in each_model(team.chat_models)
         if price_of(_names(name), team.prices) is None
     ]
 

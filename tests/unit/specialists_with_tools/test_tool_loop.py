@@ -416,3 +416,34 @@ async def test_a_result_that_was_cut_off_is_asked_for_again_without_calling_a_to
     asked = [call.messages for call in model.calls if call.step == 1]
     assert "shorter" in asked[-1][-3].text
     assert [message.text for message in asked[-1][-1:]] == ["paid 5"]
+
+
+A_TEXT = {"type": "text", "text": "a"}
+PICTURE = {"type": "image", "base64": "A" * 100, "mime_type": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "kept"),
+    [
+        ([A_TEXT, PICTURE], [A_TEXT, PICTURE]),
+        (
+            [{"type": "text", "text": "x" * 60_000}, A_TEXT, A_TEXT],
+            [
+                {"type": "text", "text": f"{'x' * 50_000}\n[… 10000 characters cut]"},
+                "[… 2 more parts of the result cut]",
+            ],
+        ),
+        (
+            [{**PICTURE, "base64": "A" * 6_000_000}, A_TEXT],
+            ["[image is too large, and left out]", "[… 1 more parts of the result cut]"],
+        ),
+    ],
+)
+async def test_a_result_in_blocks_is_cut_as_a_text_is(blocks, kept, graph, script, call):
+    def look() -> list:
+        """Look."""
+        return blocks
+
+    with ScriptedModel(script(call(("look", {})), "Seen.")) as model:
+        await run(graph(model, tools=[look]), "Look.")
+    assert [message.content for message in told(model)] == [kept]

@@ -21,11 +21,13 @@ class Chat(Answering):
     Attributes:
         chat_model: A chat model, or its name: a name under models, offline, openai:NAME or
             PROVIDER:NAME.
-        tools: What its chat_model may use: functions, LangChain tools, or what the provider calls
-            a tool of its own. A tool that fails is told to it.
+        tools: What its chat_model may use: functions, LangChain tools, tools of tool_servers
+            (files/read_file, git/*), or what the provider calls a tool of its own. A tool that
+            fails is told to it.
         max_tool_rounds: How often it may call tools. Several calls at once count as one. Without
             an answer after the last round, the step fails.
-        approve: The names of tools that a person must approve, call by call.
+        approve: The names of tools that a person must approve, call by call. Tools of servers may
+            be named by a pattern: files/write_file, git/*.
     """
 
     marks: ClassVar[tuple[str, ...]] = ("chat_model",)
@@ -65,6 +67,7 @@ class Chat(Answering):
             f"{place}.tools",
             chats.of(self.chat_model, f"{place}.chat_model"),
             self.tools,
+            servers=chats.servers,
             max_rounds=self.max_tool_rounds,
             effects=self.effects or "unsafe",
             approve=self.approve,

@@ -1,0 +1,110 @@
+"""What a tool server asks a person in the midst of a call, asked as a step asks."""
+
+import json
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from jsonschema import Draft202012Validator
+from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+from pydantic import JsonValue
+
+from replan.errors import QuestionError
+from replan.ports.ask_user import Waiting, ask_user
+
+_MOST_ATTEMPTS = 3
+_NO = frozenset({"no", "n", "decline", "reject", "false"})
+_YES = frozenset({"yes", "y", "ok", "done", "accept", "approve", "true"})
+
+
+@dataclass
+class Call:
+    """A call that is under way, in the context of the step that makes it."""
+
+    context: Any = field(default_factory=copy_context)
+    waiting: Waiting | None = None  # the question that the step waits with
+
+    def asked(self, server: str, params: ElicitRequestParams) -> ElicitResult:
+        """Give the server the answer; while there is none, end the call, which is made again."""
+        try:
+            return self.context.run(_answered, server, params)
+        except Waiting as waiting:
+            self.waiting = self.waiting or waiting
+            return ElicitResult(action="cancel")
+        except QuestionError:
+            # There is nobody to be asked, or it asks too much.
+            return ElicitResult(action="decline")
+
+
+def _answered(server: str, params: ElicitRequestParams) -> ElicitResult:
+    if not isinstance(params, ElicitRequestFormParams):
+        asked = f"Open {params.url}\nAnswer 'done' when that is done, or 'no'."
+        answer = ask_user(f"The tool server {server} asks: {params.message}\n{asked}")
+        return ElicitResult(action="accept" if _word(answer) in _YES else "decline")
+    schema = params.requested_schema
+    question = f"The tool server {server} asks: {params.message}\n{_how(schema)}"
+    problem = ""
+    for _ in range(_MOST_ATTEMPTS):
+        answer = ask_user(question + problem)
+        if _word(answer) in _NO and not _takes_no(schema):
+            return ElicitResult(action="decline")
+        content = _content(answer, schema)
+        wrong = next(cast("Any", Draft202012Validator(schema)).iter_errors(content), None)
+        if wrong is None:
+            return ElicitResult(action="accept", content=content)
+        # In other words, since it is another question.
+        problem += f"\nThis did not fit: {json.dumps(answer)[:200]} ({wrong.message[:200]})."
+    return ElicitResult(action="decline")
+
+
+def _how(schema: dict[str, Any]) -> str:
+    fields = _fields(schema)
+    if not fields:
+        return "Answer yes or no."
+    told = [_field(name, each) for name, each in fields.items()]
+    if len(told) == 1:
+        return f"Answer with {told[0]}; or no."
+    return f"Answer with a JSON object of {', '.join(told)}; or no."
+
+
+def _field(name: str, schema: Any) -> str:
+    kind, choices = schema.get("type", "text"), schema.get("enum")
+    kind = f"one of {', '.join(map(str, choices))}" if choices else kind
+    about = schema.get("description") or schema.get("title")
+    return f"{name} ({kind}{f', {about}' if about else ''})"
+
+
+def _content(answer: JsonValue, schema: dict[str, Any]) -> Any:
+    """Read an answer: the one field that there is, or a JSON object."""
+    fields = _fields(schema)
+    read: Any = _json(answer) if isinstance(answer, str) else answer
+    if isinstance(read, dict) or len(fields) > 1:
+        return cast("Any", read)
+    if not fields:
+        return {}
+    (name, field_schema), *_ = fields.items()
+    kind, word = field_schema.get("type"), _word(answer)
+    if kind == "boolean" and word in _YES | _NO:
+        return {name: word in _YES}
+    return {name: answer if kind == "string" or read is None else read}
+
+
+def _fields(schema: dict[str, Any]) -> dict[str, Any]:
+    return cast("dict[str, Any]", schema.get("properties", {}))
+
+
+def _takes_no(schema: dict[str, Any]) -> bool:
+    """Whether no is one of the values that are asked for."""
+    fields = _fields(schema)
+    return len(fields) == 1 and all(each.get("type") == "boolean" for each in fields.values())
+
+
+def _word(answer: JsonValue) -> str:
+    return str(answer).strip().rstrip(".!").lower()
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

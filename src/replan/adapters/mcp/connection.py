@@ -1,0 +1,190 @@
+"""One connection to an MCP server, which lives in a task of its own.
+
+The client is made of anyio's task groups, and only the task that opened one can close it; whoever
+calls tools is another one.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextvars import Context, ContextVar
+from dataclasses import dataclass
+from typing import IO, Any, Self, cast
+
+import httpx2
+from mcp.client.client import Client
+from mcp.client.session import ClientRequestContext
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitRequestParams, ElicitResult
+
+from replan.adapters.mcp.asking import Call
+from replan.adapters.mcp.ways import Address, Program, Way
+from replan.errors import ToolServerError
+from replan.failures import describe
+
+_SILENCE = httpx2.Timeout(30, read=None)
+"""Of one request; how long a call may take is bounded where it is made."""
+
+_LAST_WORDS = 500
+_MOST_UNREAD = 20
+
+_call_at_work: ContextVar[Call | None] = ContextVar("replan_mcp_call", default=None)
+
+
+class Connection:
+    """A connection that is being made, is there, or has ended."""
+
+    def __init__(self, server: str, way: Way, seconds: float) -> None:
+        self._server = server
+        self._seconds = seconds
+        self._calls: list[Call] = []
+        self._ended = asyncio.Event()
+        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        # Nobody may be left who waits for it.
+        self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
+        # With a context of its own: it outlives the step that needed it first.
+        self._task = asyncio.create_task(self._lived(way), context=Context())
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is there, or may come to be."""
+        return not self._ended.is_set()
+
+    async def client(self) -> Client:
+        """Give the client, once it is connected.
+
+        Raises:
+            ToolServerError: It could not be.
+        """
+        return await asyncio.shield(self._ready)
+
+    def end(self) -> None:
+        """Let it end; what needs it next makes another one."""
+        self._ended.set()
+
+    async def close(self) -> None:
+        """End it, and wait until nothing of it is left."""
+        self.end()
+        await asyncio.wait({self._task})
+
+    @contextlib.contextmanager
+    def calling(self, call: Call) -> Generator[None]:
+        """Know a call while it is under way: what the server asks then is asked for it."""
+        self._calls.append(call)
+        before = _call_at_work.set(call)
+        try:
+            yield
+        finally:
+            _call_at_work.reset(before)
+            self._calls.remove(call)
+
+    async def _lived(self, way: Way) -> None:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+            try:
+                async with contextlib.AsyncExitStack() as stack:
+                    async with asyncio.timeout(self._seconds):
+                        transport = self._watched(_transport(way, said))
+                        client = Client(transport, elicitation_callback=self._asked, cache=None)
+                        connected = await stack.enter_async_context(client)
+                    self._ready.set_result(connected)
+                    await self._ended.wait()
+            # Of a connection that was there, whoever calls hears.
+            except Exception as error:  # noqa: BLE001 - foreign code
+                self._fail(f"{_told(way, error, self._seconds)}{_last_words(said)}")
+            finally:
+                self._ended.set()
+                self._fail("its connection was closed")
+
+    def _fail(self, problem: str) -> None:
+        if not self._ready.done():
+            self._ready.set_exception(ToolServerError(self._server, problem))
+
+    @contextlib.asynccontextmanager
+    async def _watched(self, transport: Any) -> AsyncGenerator[Any]:
+        async with transport as (read, write):
+            yield _Messages(read, self._ended), write
+
+    async def _asked(
+        self, context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult:
+        """Ask a person what the server wants to know."""
+        # Servers of older protocols do not say which call they ask for.
+        call = _call_at_work.get() or (self._calls[0] if len(self._calls) == 1 else None)
+        return ElicitResult(action="decline") if call is None else call.asked(self._server, params)
+
+
+@dataclass
+class _Messages:
+    """What a server says; it tells when there is nothing more."""
+
+    stream: Any
+    ended: asyncio.Event
+    unread: int = 0  # lines that were no messages
+
+    async def __aenter__(self) -> Self:
+        await self.stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stream.__aexit__(*error)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            message = await anext(self.stream)
+        except BaseException:
+            self.ended.set()
+            raise
+        # Some servers greet before they begin; one that only talks would talk forever.
+        self.unread += isinstance(message, Exception)
+        if self.unread > _MOST_UNREAD:
+            self.ended.set()
+            raise StopAsyncIteration
+        return message
+
+    async def receive(self) -> Any:
+        return await self.stream.receive()
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+
+def _transport(way: Way, said: IO[str]) -> Any:
+    match way:
+        case Program(command, args, env, folder):
+            # The client adds the few variables that no program can do without, such as PATH.
+            started = StdioServerParameters(
+                command=command, args=list(args), env=dict(env), cwd=folder
+            )
+            return stdio_client(started, said)  # pyright: ignore[reportArgumentType] - it is a file
+        case Address(url, headers):
+            return _over_http(url, headers)
+
+
+@contextlib.asynccontextmanager
+async def _over_http(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Any]:
+    async with (
+        httpx2.AsyncClient(headers=dict(headers), timeout=_SILENCE) as client,
+        streamable_http_client(url, http_client=client) as streams,
+    ):
+        yield streams
+
+
+def _told(way: Way, error: BaseException, seconds: float) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"{way} did not answer within {seconds:g} s as an MCP server does"
+    return f"{way} cannot be used ({describe(error)})"
+
+
+def _last_words(said: IO[str]) -> str:
+    """What a program said before it failed, on its way for people."""
+    said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_WORDS))
+    text = said.read().strip()
+    return f"; it said: {text}" if text else ""

@@ -1,0 +1,74 @@
+"""Where tools come from that are not functions of the team: a server, as a rule."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import Field
+
+from replan.state.team import Effects
+from replan.values import Value
+
+SERVER_NAME = r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*"
+"""The name of a tool server: models see its tools as `name__tool`, which must be read one way."""
+
+_GRANT = re.compile(rf"({SERVER_NAME})/\S+")
+
+
+def server_in(grant: object) -> str:
+    """The server in a grant such as `files/read_file` or `git/*`; empty where it is none."""
+    found = _GRANT.fullmatch(grant) if isinstance(grant, str) else None
+    return found[1] if found else ""
+
+
+class ToolDefinition(Value):
+    """A tool as its provider describes it.
+
+    Attributes:
+        name: Its name at the provider.
+        description: What models are told of it.
+        parameters: The JSON schema of its arguments, an object.
+        effects: What a second call would do outside; None: nobody says it, so it counts as
+            `unsafe` unless the specialist declares otherwise.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = Field(default_factory=lambda: {"type": "object"})
+    effects: Effects | None = None
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """Lists tools and executes them; used from any event loop.
+
+    One that holds connections may have `async def aclose()`, which closes those of the running
+    loop; what is needed again is opened again.
+    """
+
+    async def list_tools(self) -> Sequence[ToolDefinition]:
+        """Give the tools that there are now.
+
+        Raises:
+            replan.errors.ToolServerError: They cannot be had.
+        """
+        ...
+
+    async def get_tool(self, name: str) -> ToolDefinition:
+        """Give one tool.
+
+        Raises:
+            replan.errors.ToolServerError: There is none of this name.
+        """
+        ...
+
+    async def execute(self, name: str, arguments: Mapping[str, Any]) -> str | list[dict[str, Any]]:
+        """Call a tool, and give its result: text, or LangChain's blocks of content.
+
+        It may ask a person (`ask_user`): it is called again once the answer is there.
+
+        Raises:
+            replan.errors.ToolServerError: The call failed.
+            replan.errors.ToolCallLostError: The call was sent, and nobody knows what came of it.
+        """
+        ...

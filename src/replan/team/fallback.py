@@ -1,0 +1,66 @@
+"""A model with others in its place, for when it gives no reply."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+
+class Fallback:
+    """Models of which the next is asked where one gives no reply; it is given where a model is.
+
+    A model that is busy is asked again first, as often as it may be. A reply that somebody has seen
+    the beginning of is never begun by another model. Each call is reserved, counted and priced
+    under the name of the model that it is made to; that another one was asked is told as a warning.
+
+    Attributes:
+        models: The models, in the order in which they are asked.
+    """
+
+    def __init__(self, first: "BaseChatModel | str", *others: "BaseChatModel | str") -> None:
+        """Put models into an order.
+
+        Args:
+            first: The model that is asked first, or its name.
+            others: Those that are asked after it.
+        """
+        self.models: tuple[Any, ...] = (first, *others)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fallback) and self.models == other.models
+
+    def __hash__(self) -> int:
+        return hash(tuple(each if isinstance(each, str) else id(each) for each in self.models))
+
+    def __str__(self) -> str:
+        return ", else ".join(
+            each if isinstance(each, str) else type(each).__name__ for each in self.models
+        )
+
+    def __repr__(self) -> str:
+        return f"Fallback({', '.join(map(repr, self.models))})"
+
+
+def models_in(given: Any) -> tuple[Any, ...]:
+    """The models of a field: one, or those of a `Fallback`."""
+    return given.models if isinstance(given, Fallback) else (given,)
+
+
+def each_model(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every model in some fields, with the field that it stands in."""
+    for field, given in fields.items():
+        for model in models_in(given):
+            yield field, model
+
+
+def in_order(name: str, fallbacks: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """A model and all that a file gives in its place, each once."""
+    found: dict[str, None] = {}
+    left = [name]
+    while left:
+        next_ = left.pop(0)
+        if next_ not in found:
+            found[next_] = None
+            left = [*fallbacks.get(next_, ()), *left]
+    return tuple(found)

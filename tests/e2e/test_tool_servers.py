@@ -1,0 +1,310 @@
+"""Specialists with the tools of real MCP servers, asked for by a model over real HTTP."""
+
+import asyncio
+import json
+import os
+
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+
+import mcp_servers
+import warm
+from replan import (
+    Host,
+    Limits,
+    RunSettings,
+    Specialist,
+    Team,
+    ToolServer,
+    build_graph,
+    open_runtime,
+    open_storage,
+    open_tools,
+    run,
+    run_sync,
+)
+from replan.adapters.chat_models import LangChainModels
+from replan.testing import OpenAIServer
+
+PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker"
+COMPLETE = "---\nverdict: complete\n---\nIt is done."
+TOKEN = "a-token-of-tests"  # noqa: S105 - it opens nothing
+ONCE = RunSettings(limits=Limits(step_retries=0))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    with mcp_servers.served(folder) as found:
+        yield found
+
+
+def calling(name, number=0, /, **arguments):
+    call = {"name": name, "args": arguments, "id": f"call-{number}", "type": "tool_call"}
+    return AIMessage("", tool_calls=[call])
+
+
+def graph_on(model, servers, *, checkpointer=None, storage=None, host_tools=(), **worker):
+    worker = {"tools": ["t/*"], **worker}
+    team = Team(
+        Host("openai:m", tools=host_tools),
+        [Specialist("worker", "Works.", chat_model="openai:m", **worker)],
+        tool_servers=servers,
+    )
+    models = LangChainModels(base_url=model.base_url)
+    return build_graph(team, models=models, checkpointer=checkpointer, storage=storage)
+
+
+def script(*replies):
+    return {"think": PLAN, "step 1": list(replies), "feedback": COMPLETE}
+
+
+def told(model):
+    """What the model was told of its calls, in its last request for the step."""
+    requests = [request for request in model.requests if request.call.step == 1]
+    messages = requests[-1].messages if requests else []
+    return [message.text for message in messages if isinstance(message, ToolMessage)]
+
+
+def offered(model):
+    bodies = [request.body for request in model.requests if request.call.step == 1]
+    return {tool["function"]["name"]: tool["function"] for body in bodies for tool in body["tools"]}
+
+
+async def outcome_of(replies, servers, *, settings=ONCE, **worker):
+    """Run one step; give its result, what the model was told, and what it was offered."""
+    with OpenAIServer(script(*replies)) as model:
+        graph = graph_on(model, servers, **worker)
+        async with open_tools(graph):
+            state = (await run(graph, "Do it.", settings=settings)).state
+        seen = told(model), offered(model)
+    return state["current_specialist_results"]["1/worker"], *seen
+
+
+async def test_a_specialist_calls_a_tool_of_a_program_that_ends_with_the_run(tmp_path):
+    server = mcp_servers.over_streams(tmp_path, env={"GREETING": "hello"})
+    replies = calling("t__environment"), "Three."
+    tools = ["t/add", "t/env*"]
+    result, answers, tools = await outcome_of(replies, {"t": server}, tools=tools)
+    assert result.text == "Three."
+    assert list(tools) == ["t__add", "t__environment"]
+    assert tools["t__add"]["description"] == "Add two numbers."
+    assert set(tools["t__add"]["parameters"]["properties"]) == {"a", "b"}
+    variables = json.loads(answers[0])
+    assert variables["GREETING"] == "hello"
+    assert "REPLAN_TEST_WARM" not in variables
+
+
+def test_a_synchronous_run_leaves_no_program_behind(tmp_path):
+    with OpenAIServer(script(calling("t__own_process"), "Done.")) as model:
+        graph = graph_on(model, {"t": mcp_servers.over_streams(tmp_path)})
+        assert run_sync(graph, "Do it.").outcome == "completed"
+        (process,) = told(model)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(process), 0)
+
+
+async def test_a_server_over_http_gets_the_token_that_a_variable_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOOLS_TOKEN", TOKEN)
+    with mcp_servers.served(tmp_path, WANTED_TOKEN=TOKEN) as address:
+        server = ToolServer(url=address, token_env="TOOLS_TOKEN")  # noqa: S106 - its name
+        result, answers, _ = await outcome_of(
+            (calling("t__add", a=1, b=2), "Three."), {"t": server}
+        )
+        assert (result.text, answers) == ("Three.", ["3"])
+        nobody, *_ = await outcome_of((), {"t": ToolServer(url=address)})
+    assert nobody.is_failed
+    assert nobody.error.startswith("ToolServerError: tool server t: the address http")
+
+
+async def test_two_servers_with_a_tool_of_one_name_are_kept_apart(tmp_path, address):
+    servers = {"t": ToolServer(url=address), "u": mcp_servers.over_streams(tmp_path)}
+    replies = calling("u__pay", amount=5), "Paid."
+    result, answers, tools = await outcome_of(replies, servers, tools=["t/pay", "u/pay"])
+    assert result.text == "Paid."
+    assert (list(tools), answers) == (["t__pay", "u__pay"], ["paid 5"])
+    assert mcp_servers.calls(tmp_path) == ["pay 5"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "answer"),
+    [
+        (
+            "fail",
+            {},
+            "Error: ToolServerError: tool server t: fail failed: Error executing",
+        ),
+        ("add", {"a": "no"}, "Error: ToolServerError: tool server t: add failed: "),
+        ("lie", {}, "Error: ToolServerError: tool server t: lie failed: "),
+        ("megabyte", {}, "xxx"),
+    ],
+)
+async def test_what_goes_wrong_in_a_call_is_told_to_the_model(address, tool, arguments, answer):
+    replies = calling(f"t__{tool}", **arguments), "I know."
+    result, answers, _ = await outcome_of(replies, {"t": ToolServer(url=address)})
+    assert result.text == "I know."
+    assert answers[0].startswith(answer)
+    assert len(answers[0]) < 51_000
+
+
+async def test_a_call_of_a_trusted_server_has_a_time_of_its_own(address):
+    server = ToolServer(url=address, timeout=0.5, trusted=True)
+    replies = calling("t__wait_reading"), "I gave up."
+    result, answers, _ = await outcome_of(replies, {"t": server})
+    assert result.text == "I gave up."
+    assert "t__wait_reading" not in answers[0]
+    assert "tool server t: wait_reading gave no answer within 0.5 s" in answers[0]
+
+
+@pytest.mark.parametrize(
+    ("server", "problem"),
+    [
+        (ToolServer(command="/nowhere/program"), "the program /nowhere/program cannot be used"),
+        (ToolServer(url="http://127.0.0.1:9/mcp"), "the address http://127.0.0.1:9/mcp cannot be"),
+    ],
+)
+async def test_a_server_that_is_missing_fails_the_step_that_needs_it_first(server, problem):
+    result, *_ = await outcome_of((), {"t": server})
+    assert result.error.startswith(f"ToolServerError: tool server t: {problem}")
+
+
+async def test_a_tool_that_a_server_does_not_have_is_told_with_those_that_it_has(address):
+    result, *_ = await outcome_of((), {"t": ToolServer(url=address)}, tools=["t/ad"])
+    assert "tool server t: it has no tool t/ad. Did you mean t/add?" in result.error
+
+
+async def test_tools_that_came_meanwhile_are_there_for_the_next_step(tmp_path):
+    plan = f"{PLAN}\n- [ ] 2. And on @worker (after 1)"
+    step = {"step 1": [calling("t__grow"), "Grown."], "step 2": "Done."}
+    with OpenAIServer({"think": plan, **step, "feedback": COMPLETE}) as model:
+        graph = graph_on(model, {"t": mcp_servers.over_streams(tmp_path)})
+        async with open_tools(graph):
+            await run(graph, "Do it.")
+        names = {
+            request.call.step: {tool["function"]["name"] for tool in request.body["tools"]}
+            for request in model.requests
+            if request.call.step
+        }
+    assert names[2] - names[1] == {"t__newest"}
+
+
+async def test_the_host_uses_tools_of_servers_for_its_own_answer(address):
+    simple = "---\ncomplexity: simple\n---\n"
+    answers = [calling("t__add", a=1, b=2), "It is three."]
+    with OpenAIServer({"think": simple, "direct_answer": answers}) as model:
+        graph = graph_on(model, {"t": ToolServer(url=address)}, host_tools=["t/add"])
+        async with open_tools(graph):
+            assert (await run(graph, "One and two?")).text == "It is three."
+
+
+async def asked_of(graph, storage, answers, *, first=None):
+    """Run until nothing is asked; give the questions and the last result."""
+    questions = []
+    async with open_runtime(graph, storage=storage) as runtime:
+        result = await (await runtime.start("Do it.", run_id="r")).result()
+        for answer in answers:
+            (ask,) = result.waiting
+            questions.append(ask)
+            result = await (await runtime.answer("r", answer)).result()
+    return questions, result
+
+
+async def test_an_unsafe_call_whose_server_died_is_asked_about_and_not_made_again(tmp_path):
+    replies = calling("t__pay_and_die", amount=3), "Paid."
+    async with open_storage(tmp_path / "runs.db") as storage:
+        with OpenAIServer(script(*replies)) as model:
+            servers = {"t": mcp_servers.over_streams(tmp_path)}
+            graph = graph_on(model, servers, storage=storage)
+            (ask,), result = await asked_of(graph, storage, ["done: it was paid"])
+            answers = told(model)
+    assert ask.kind == "in doubt"
+    assert "t__pay_and_die" in ask.text
+    assert (result.outcome, answers) == ("completed", ["it was paid"])
+    assert mcp_servers.calls(tmp_path) == ["pay 3"]
+
+
+@pytest.mark.parametrize("answer", ["42", {"size": 42}])
+async def test_what_a_server_asks_is_asked_of_the_user(tmp_path, answer):
+    replies = calling("t__order", name="shoes"), "Ordered."
+    async with open_storage(tmp_path / "runs.db") as storage:
+        with OpenAIServer(script(*replies)) as model:
+            servers = {"t": mcp_servers.over_streams(tmp_path)}
+            graph = graph_on(model, servers, storage=storage)
+            (ask,), result = await asked_of(graph, storage, [answer])
+            answers = told(model)
+    assert ask.text == (
+        "The tool server t asks: What size for shoes?\nAnswer with size (integer, Size); or no."
+    )
+    assert (result.outcome, answers) == ("completed", ["ordered shoes in 42"])
+    assert mcp_servers.calls(tmp_path) == ["order shoes 42"]
+
+
+async def test_an_answer_that_does_not_fit_is_asked_for_again_and_no_is_a_no(tmp_path):
+    replies = calling("t__order", name="shoes"), "Ordered."
+    async with open_storage(tmp_path / "runs.db") as storage:
+        with OpenAIServer(script(*replies)) as model:
+            servers = {"t": mcp_servers.over_streams(tmp_path)}
+            graph = graph_on(model, servers, storage=storage)
+            asks, result = await asked_of(graph, storage, ["large", "no"])
+            answers = told(model)
+    assert "This did not fit: \"large\" ('large' is not of type 'integer')." in asks[1].text
+    assert result.outcome == "completed"
+    assert "declin" in answers[0]
+    assert mcp_servers.calls(tmp_path) == []
+
+
+async def test_a_person_approves_the_calls_of_a_servers_tools(tmp_path):
+    replies = calling("t__pay", amount=3), "Paid."
+    async with open_storage(tmp_path / "runs.db") as storage:
+        with OpenAIServer(script(*replies)) as model:
+            servers = {"t": mcp_servers.over_streams(tmp_path)}
+            graph = graph_on(model, servers, storage=storage, approve=["t/pay*"])
+            asks, _ = await asked_of(
+                graph, storage, [{"action": "edit", "arguments": {"amount": 2}}]
+            )
+    assert [(each.kind, each.details["tool"]) for each in asks] == [("approval", "t__pay")]
+    assert mcp_servers.calls(tmp_path) == ["pay 2"]
+
+
+RUNS = """
+import asyncio, sys
+from pathlib import Path
+from replan import open_storage, open_runtime
+from replan.adapters.chat_models import LangChainModels
+sys.path[:0] = sys.argv[3:5]
+import mcp_servers
+from test_tool_servers import graph_on
+class Model:
+    base_url = sys.argv[1]
+async def main():
+    folder = Path(sys.argv[2])
+    async with open_storage(folder / "runs.db") as storage:
+        graph = graph_on(Model, {"t": mcp_servers.over_streams(folder)}, storage=storage)
+        async with open_runtime(graph, storage=storage) as runtime:
+            await (await runtime.start("Do it.", run_id="r")).result()
+asyncio.run(main())
+"""
+
+
+async def test_a_run_that_is_killed_in_a_paying_call_asks_when_it_goes_on(tmp_path):
+    here = mcp_servers.PROGRAM.parent
+    with OpenAIServer(script(calling("t__pay_slowly", amount=3), "Paid.")) as model:
+        words = ["-c", RUNS, model.base_url, tmp_path, here, here / "e2e"]
+        with warm.Process(words) as process:
+            while not mcp_servers.calls(tmp_path):
+                assert process.poll() is None
+                await asyncio.sleep(0.02)
+            process.kill()
+        async with open_storage(tmp_path / "runs.db") as storage:
+            servers = {"t": mcp_servers.over_streams(tmp_path)}
+            graph = graph_on(model, servers, storage=storage)
+            async with open_runtime(graph, storage=storage) as runtime:
+                waits = await runtime.resume("r")
+                (ask,) = waits.waiting
+                result = await (await runtime.answer("r", "done")).result()
+    assert (ask.kind, result.outcome) == ("in doubt", "completed")
+    assert mcp_servers.calls(tmp_path) == ["pay 3"]

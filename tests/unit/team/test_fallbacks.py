@@ -1,0 +1,62 @@
+"""Models in the place of others: in Python, and by the names of a team file."""
+
+import pytest
+
+from replan import Fallback, Host, Specialist, Team, TeamError, TeamFileError
+from replan.cli.preview import team_of
+from replan.team.team_file import read_team_file
+
+FILE = """\
+host: main
+models:
+  main: {model: "openai:a", fallback: [cheap, "openai:c"], max_retries: 1}
+  cheap: {model: "openai:b", fallback: [main, offline], max_retries: 0}
+specialists:
+  - {name: worker, intended_use: Works., chat_model: cheap}
+"""
+
+
+def read(tmp_path, text=FILE):
+    path = tmp_path / "team.yaml"
+    path.write_text(text, "utf-8")
+    return read_team_file(path, {})
+
+
+def test_a_name_stands_for_its_model_and_all_that_come_after_it_each_once(tmp_path):
+    team = read(tmp_path)
+    assert team.config.host.model == Fallback("main", "cheap", "offline", "openai:c")
+    assert team.config.specialists[0].chat_model == Fallback("cheap", "main", "openai:c", "offline")
+    assert team.with_model("cheap").config.host.model == team.config.specialists[0].chat_model
+
+
+def test_the_bound_of_calls_counts_all_models_of_a_reply(tmp_path):
+    team = read(tmp_path)
+    known = team_of(team.config, retries=team.models.retries)
+    # Two of each, and the retries of each.
+    assert known.per_reply == (2 + 1) + (2 + 0) + 2 + (2 + 2)
+
+
+@pytest.mark.parametrize(
+    ("fallback", "field"),
+    [("[chaep]", "models.main.fallback[0]"), ("cheap", "models.main.fallback")],
+)
+def test_a_fallback_that_nobody_knows_is_told_with_its_place(tmp_path, fallback, field):
+    text = FILE.replace('[cheap, "openai:c"]', fallback)
+    with pytest.raises(TeamFileError) as error:
+        read(tmp_path, text)
+    (mistake,) = error.value.mistakes
+    assert (mistake.field, mistake.line) == (field, 3)
+
+
+def test_the_price_of_each_is_asked_for_where_money_is_bound(tmp_path):
+    text = f'{FILE}limits: {{max_cost: 1}}\nprices: {{"openai:a": {{input: 1, output: 1}}}}\n'
+    with pytest.raises(TeamFileError) as error:
+        read(tmp_path, text)
+    assert any("cheap" in str(each.value) for each in error.value.mistakes)
+
+
+@pytest.mark.parametrize("given", [Fallback("openai:a"), Fallback("openai:a", 3)])
+def test_a_fallback_that_is_none_is_told(given):
+    with pytest.raises(TeamError) as error:
+        Team(Host(given), [Specialist("a", "A.", run=print)])
+    assert error.value.mistakes[0].field == "host.model"
