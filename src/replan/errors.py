@@ -16,6 +16,7 @@ ReplanError
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
 ├── StorageError                 what is recorded of runs cannot be read or written
 │   └── ThreadLostError          another run has taken the thread meanwhile
+├── RetrievalError               knowledge could not be searched
 ├── ModelCallError               a model could not be reached or refused the call
 ├── ReplyTooLongError            a model's reply does not end
 ├── LimitReachedError            a limit of the run leaves no room for another call
@@ -258,6 +259,13 @@ class ThreadLostError(StorageError):
 
     def __str__(self) -> str:
         return f"{self.problem} {self.fix}"
+
+
+class RetrievalError(ReplanError):
+    """Knowledge could not be searched; the message has the problem and the fix."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(f"{problem}. {fix}")
 
 
 class ModelCallError(ReplanError):

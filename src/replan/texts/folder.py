@@ -17,20 +17,22 @@ def files_below(
 ) -> tuple[FolderFile, ...]:
     """Find files by their endings; links out of the folder and hidden files do not count."""
     root = directory.resolve()
+    begins = len(os.path.join(root, ""))  # noqa: PTH118 - a path of pathlib takes longer
     found: list[FolderFile] = []
-    for entry in _walk(root, suffixes, deepest):
+    for entry in _walk(str(root), suffixes, deepest):
         path = Path(entry.path)
-        target = path.resolve() if entry.is_symlink() else path
-        if target is not path and not target.is_relative_to(root):
-            continue
-        found.append(FolderFile(path=target, name=path.relative_to(root).as_posix()))
+        if entry.is_symlink():
+            path = path.resolve()
+            if not path.is_relative_to(root):
+                continue
+        found.append(FolderFile(path=path, name=entry.path[begins:].replace(os.sep, "/")))
         if len(found) == most:
             break
     return tuple(found)
 
 
 def _walk(
-    folder: str | Path, suffixes: Collection[str], depth: int
+    folder: str, suffixes: Collection[str], depth: int
 ) -> Iterator["os.DirEntry[str]"]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -42,5 +44,9 @@ def _walk(
         if entry.is_dir(follow_symlinks=False):
             if depth > 1:
                 yield from _walk(entry.path, suffixes, depth - 1)
-        elif entry.is_file() and Path(entry.name).suffix.casefold() in suffixes:
+        elif entry.is_file() and _ending(entry.name) in suffixes:
             yield entry
+
+
+def _ending(name: str) -> str:
+    return name[name.rfind(".") :].casefold()

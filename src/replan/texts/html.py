@@ -9,8 +9,9 @@ _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
 # What stands inside a line of text ends no passage.
 _INLINE = frozenset(
-    "a abbr b bdi bdo br cite code data dfn em font i img ins kbd label mark q s samp small span "
-    "strong sub sup time tt u var wbr td th".split()
+    {"a", "abbr", "b", "bdi", "bdo", "br", "cite", "code", "data", "dfn", "em", "font", "i", "img"}
+    | {"ins", "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup"}
+    | {"td", "th", "time", "tt", "u", "var", "wbr"}
 )
 
 

@@ -1,7 +1,7 @@
 """The passages of a text: its paragraphs, lists and other blocks, with their lines."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 LONGEST = 900
@@ -63,6 +63,26 @@ def cut(passage: Passage) -> Iterator[Passage]:
             block.append(piece)
     if any(line.strip() for line in block):
         yield replace(passage, line=start, text="\n".join(block))
+
+
+def merged(passages: Iterable[Passage]) -> Iterator[Passage]:
+    """Put blocks under one heading together as long as they are short, each line at its place."""
+    last: Passage | None = None
+    for each in passages:
+        together = None if last is None else _together(last, each)
+        if last is not None and together is None:
+            yield last
+        last = together or each
+    if last is not None:
+        yield last
+
+
+def _together(one: Passage, other: Passage) -> Passage | None:
+    gap = other.line - one.line - one.text.count("\n")
+    if one.heading != other.heading or gap < 1:
+        return None
+    text = f"{one.text}{chr(10) * gap}{other.text}"
+    return replace(one, text=text) if len(text) <= LONGEST else None
 
 
 def _unsigned(title: str) -> str:

@@ -15,6 +15,8 @@ _SIGN = (
     r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 )
 _UNDIVIDED = re.compile(_SIGN)
+_NAME = re.compile(r"\b\w*[a-z][A-Z]\w*")
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _RUN = re.compile(f"{_SIGN}+")
 
 
@@ -35,8 +37,14 @@ def any_of(words: tuple[str, ...]) -> str:
 
 def terms_of(text: str) -> tuple[str, ...]:
     """What to look for where a whole text is the question."""
-    found = (term for word in words_of(text) for term in _terms_in(word))
+    found = (term for word in words_of(with_parts(text)) for term in _terms_in(word))
     return tuple(dict.fromkeys(found))
+
+
+def with_parts(text: str) -> str:
+    """Add the parts of names such as getEventType to a text."""
+    parts = (part for name in _NAME.findall(text) for part in _PART.findall(name))
+    return " ".join((text, *parts))
 
 
 def _terms_in(word: str) -> Iterator[str]:
