@@ -30,6 +30,9 @@ _WAIT = 60.0
 _HALF = 10.0
 """Where bm25 is this, the score is one half."""
 
+_COMMON_FROM = 500
+"""A term in more passages than this, and in a tenth of all, tells little, and takes long."""
+
 _RACY = 2_000_000_000
 """Nanoseconds in which a file may change once more without another time."""
 
@@ -39,7 +42,13 @@ CREATE TABLE IF NOT EXISTS files (
 CREATE VIRTUAL TABLE IF NOT EXISTS passages USING fts5(
   heading, body, text UNINDEXED, title UNINDEXED, file UNINDEXED, line UNINDEXED,
   tokenize = '{TOKENIZER}');
+CREATE TABLE IF NOT EXISTS common (term TEXT PRIMARY KEY);
 """
+_COMMON = """
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.terms USING fts5vocab(main, passages, row);
+DELETE FROM common;
+INSERT INTO common SELECT term FROM temp.terms WHERE doc > max({least},
+  (SELECT count(*) FROM passages) / 10)"""
 _FOUND = """
 SELECT rowid, file, line, title, coalesce(text, body),
   bm25(passages, 1.5, 1.0) AS far
@@ -119,7 +128,7 @@ class Index:
 
     def search(self, query: str, most: int, glob: str = "") -> list[Hit]:
         """Find the passages that fit best, in one query."""
-        terms = terms_of(query)[:_MOST_TERMS]
+        terms = self._telling(terms_of(query))[:_MOST_TERMS]
         if not terms:
             return []
         only = "AND file GLOB ?" if glob else ""
@@ -132,6 +141,11 @@ class Index:
             )
             for row, file, line, heading, text, far in self._db.execute(_FOUND.format(only), given)
         ]
+
+    def _telling(self, terms: tuple[str, ...]) -> tuple[str, ...]:
+        """The terms of a question without the commonest ones, if others are left."""
+        common = {term for (term,) in self._db.execute("SELECT term FROM common")}
+        return tuple(term for term in terms if term not in common) or terms
 
     def _is_behind(self, files: Mapping[str, FolderFile]) -> bool:
         known = dict(self._db.execute("SELECT name, stamp FROM files"))
@@ -147,6 +161,8 @@ class Index:
             stamp, old = _stamp(file.path), known.get(name)
             if old is None or stamp != old.stamp:
                 self._take(file, stamp, old)
+        for statement in _COMMON.format(least=_COMMON_FROM).split(";"):
+            self._db.execute(statement)
 
     def _take(self, file: FolderFile, stamp: str, old: _Known | None) -> None:
         digest, problem, passages = "", "", list[Passage]()
