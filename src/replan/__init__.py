@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from replan.runs.result import RunResult
     from replan.runs.running import raise_limits
     from replan.runs.service import Run, Runtime
+    from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runtime import SyncRuntime, open_runtime, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
     from replan.state.limits import Budget, Limits, Price, RunSettings
+    from replan.state.memory import MemoryOptions, Summary
     from replan.state.questions import Approval, Decision, Question
     from replan.state.results import (
         ActionType,
@@ -99,6 +101,7 @@ _PLACES = {
     "replan.runs.service": ("Run", "Runtime"),
     "replan.runtime": ("SyncRuntime", "open_runtime", "run", "run_sync", "stream"),
     "replan.state.enhanced": ("EnhancedState",),
+    "replan.state.memory": ("MemoryOptions", "Summary"),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
     "replan.state.questions": ("Approval", "Decision", "Question"),
     "replan.state.results": (
@@ -119,6 +122,7 @@ _PLACES = {
     "replan.team.specialist": ("Specialist",),
     "replan.team.team": ("Team",),
     "replan.runs.running": ("raise_limits",),
+    "replan.runs.summaries": ("read_summary", "reset_summary", "summarise"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -140,6 +144,7 @@ __all__ = [
     "InputError",
     "LimitReachedError",
     "Limits",
+    "MemoryOptions",
     "ModelCallError",
     "MultiAgentCallback",
     "PlanChangeError",
@@ -164,6 +169,7 @@ __all__ = [
     "StepStatus",
     "Storage",
     "StorageError",
+    "Summary",
     "SyncRuntime",
     "TaskComplexity",
     "TaskPlan",
@@ -182,9 +188,12 @@ __all__ = [
     "open_runtime",
     "open_storage",
     "raise_limits",
+    "read_summary",
+    "reset_summary",
     "run",
     "run_sync",
     "stream",
+    "summarise",
     "waiting_for",
 ]
 

@@ -2,6 +2,7 @@
 # LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
 # pyright: reportUnknownMemberType=false
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,12 +38,15 @@ from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
 from replan.spending.scopes import check_prices, price_of
 from replan.state.entrance import Entrance
+from replan.state.memory import joined
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
 from replan.team.team import Team
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+logger = logging.getLogger(__name__)
 
 
 def build_graph(
@@ -88,6 +92,7 @@ def build_graph(
         clock=services.clock,
         editable=EDITABLE | opened if served else None,
         shapes=services.shapes,
+        services=services,
     )
     compiled.channels[START] = entrance
     entrance.key = START
@@ -118,6 +123,8 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
     planning = built.get("host.planning_model", thinking)
     feedback = built.get("host.feedback_model", thinking)
     merged = team.calls == "merged"
+    memory = joined(team.memory, host.memory)
+    _log_unused(team)
     workspace = Path(team.workspace or "")
     return Services(
         models=HostModels(
@@ -140,9 +147,16 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
             merged_answer=merged and direct is thinking,
             merged_final_answer=merged and answering is feedback,
             output="" if host.shape is None else host.shape.asked,
+            memory=memory,
         ),
         journal=journal or MemoryJournal(),
-        settings=team.settings,
+        settings=team.settings.replace(memory=memory),
+        memory={
+            each.name: own
+            for each in team.specialists
+            if (own := joined(team.memory, each.memory)) != memory
+        },
+        model_of=partial(chats.of, field="memory.summary_model_id"),
         output=host.shape,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
@@ -157,6 +171,13 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         },
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
+
+
+def _log_unused(team: Team) -> None:
+    """Log what is said of summaries where there will be none."""
+    memory = joined(team.memory, team.host.memory)
+    if memory.summary_enabled and memory.mode != "summary":
+        logger.warning("summary_enabled has no effect", extra={"mode": memory.mode or "window"})
 
 
 async def _call_hook(hook: Hook, event: BaseEvent) -> None:

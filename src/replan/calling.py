@@ -170,6 +170,11 @@ def shapes_of(graph: Graph) -> Mapping[str, Shape]:
     return getattr(cast("Any", graph).channels[START], "shapes", {})
 
 
+def services_in(graph: Graph) -> Any:
+    """The live things of a graph that `build_graph` made; None for any other."""
+    return getattr(cast("Any", graph).channels[START], "services", None)
+
+
 def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:
     """Say who loosens which settings of a run that is under way now; at most one sentence."""
     return told_loosened(before, after, by, _entrance(graph).clock())

@@ -14,6 +14,7 @@ from replan.prompts.host import HostPrompts
 from replan.replies.shape import Shape
 from replan.spending.account import Accounts
 from replan.state.limits import Budget, Price, RunSettings
+from replan.state.memory import MemoryOptions
 from replan.state.team import SpecialistCard
 
 
@@ -38,6 +39,9 @@ class Services:
     prompts: HostPrompts  # the host's prompts, with the team's cards
     journal: Journal  # where finished work is on record first
     settings: RunSettings  # what a run may do, where its request does not say
+    # What specialists see of the conversation, by name, where they do not see what the host sees.
+    memory: Mapping[str, MemoryOptions] = field(default_factory=dict[str, MemoryOptions])
+    model_of: Callable[[str], Chat]  # the model of a name
     output: Shape | None = None  # the type that the answer has to be of, or none
     # Whether requests come from outside of the process, and may loosen nothing.
     is_served: bool = False

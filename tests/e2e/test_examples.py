@@ -52,6 +52,11 @@ SHOWN = {
         "- 4. Read the meter of flat 4: not run, the limit max_steps was reached\n",
         "partial, limit reached: max_steps\n",
     ],
+    "long_conversation.py": [
+        "turn 6: a summary of 8 messages \nturn 7: 5 messages, 8 in the summary\n",
+        "turn 12: a summary of 20 messages \n",
+        "user: calculate 1 * 1\nassistant: 1 * 1 = 1\n",
+    ],
     "own_prompts.py": [
         "A valley that the sea has taken.\n",
         "think: You work for a museum. Visitors are ten years old. /  / Plan as few steps",

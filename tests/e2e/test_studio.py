@@ -28,6 +28,9 @@ async def test_the_drawing_shows_every_node_and_specialist(url):
         drawing = await client.assistants.get_graph(assistant["assistant_id"])
         names = {node["id"] for node in drawing["nodes"]}
         assert {"think", "plan_execution", "result_collector", "feedback", "plan_update"} <= names
+        edges = {(edge["source"], edge["target"]) for edge in drawing["edges"]}
+        assert {("direct_answer", "summarise"), ("final_answer", "summarise")} <= edges
+        assert {("direct_answer", "__end__"), ("summarise", "__end__")} <= edges
         assert {"specialist_data_analyst", "specialist_librarian", "specialist_writer"} <= names
 
 
@@ -49,7 +52,9 @@ async def test_the_schemas_are_the_states_and_the_settings_are_a_form(url):
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
         assert set(schemas["input_schema"]["properties"]) == {"messages", "plan", "answers"}
         assert "current_plan" in schemas["state_schema"]["properties"]
-        assert {"limits", "round_scope", "approval"} <= set(schemas["context_schema"]["properties"])
+        assert {"limits", "round_scope", "approval", "memory"} <= set(
+            schemas["context_schema"]["properties"]
+        )
 
 
 async def test_a_run_streams_its_state_can_be_edited_and_the_thread_goes_on(url):

@@ -27,6 +27,7 @@ NAMES = [
     "InputError",
     "LimitReachedError",
     "Limits",
+    "MemoryOptions",
     "ModelCallError",
     "MultiAgentCallback",
     "PlanChangeError",
@@ -51,6 +52,7 @@ NAMES = [
     "StepStatus",
     "Storage",
     "StorageError",
+    "Summary",
     "SyncRuntime",
     "TaskComplexity",
     "TaskPlan",
@@ -69,9 +71,12 @@ NAMES = [
     "open_runtime",
     "open_storage",
     "raise_limits",
+    "read_summary",
+    "reset_summary",
     "run",
     "run_sync",
     "stream",
+    "summarise",
     "waiting_for",
 ]
 

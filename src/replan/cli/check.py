@@ -155,12 +155,13 @@ def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
+    from replan.state.memory import option_mistakes
 
     document = PlanDocument.recover(read_plan_text(path))
-    if document.mistakes:
+    if mistakes := document.mistakes or option_mistakes(document):
         return _Report(
-            mistakes=[f"{path}:{m.line}:{m.column}: {m.reason} {m.fix}" for m in document.mistakes],
-            record={"mistakes": [asdict(mistake) for mistake in document.mistakes]},
+            mistakes=[f"{path}:{m.line}:{m.column}: {m.reason} {m.fix}" for m in mistakes],
+            record={"mistakes": [asdict(mistake) for mistake in mistakes]},
             is_good=False,
         )
     team = team or KnownTeam(limits=Limits())

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from replan.cli.process import GOOD, WRONG_USE
 from replan.cli.views.cells import harmless
 from replan.cli.views.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
+from replan.memory.conversation import resolved
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
 from replan.state.limits import RunSettings
+from replan.state.memory import MemoryOptions
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
 
@@ -54,12 +56,15 @@ def team_of(
     """Give what an outlook needs to know of a team."""
     settings = config.settings.overridden_by(asked)
     known = retries or {}
+    memory = resolved(config.memory, config.host.memory, asked.memory if asked else MemoryOptions())
+    asks = [*config.host.chat_models.values(), *([memory.model] if memory.model else [])]
     return KnownTeam(
         limits=settings.limits,
         per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
-        per_reply=max(_calls_of_reply(model, known) for model in config.host.chat_models.values()),
+        per_reply=max(_calls_of_reply(model, known) for model in asks),
         merged=_is_merged(config),
         typed=config.host.output_type is not None,
+        summarised=memory.writes,
         cards=tuple(each.card for each in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,

@@ -9,10 +9,11 @@ from pydantic import Field, JsonValue
 from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.model import Author, TaskPlan, Value
 from replan.plan.rerun import Rerun
+from replan.state.memory import Mode
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
 from replan.state.team import Effects
-from replan.state.usage import Usage
+from replan.state.usage import TokenCount, Usage
 
 
 class BaseEvent(Value):
@@ -84,6 +85,34 @@ class ThinkingStarted(BaseEvent):
 
     type: Literal["thinking_started"] = "thinking_started"
     request: str = ""
+
+
+class MemoryApplied(BaseEvent):
+    """Of a long conversation, not all is seen as it was said.
+
+    `think` tells it for the host and for all specialists that see the same; a specialist that sees
+    something else, for each of its steps.
+
+    Attributes:
+        node: `think` or `specialist`.
+        mode: The mode of the memory.
+        shown: Messages that are seen.
+        summarised: Messages that a summary stands for.
+        left_out: Messages that nothing stands for.
+        cut: Messages among those that are seen of which only the beginning is.
+        step_id: The step; None for the host.
+        specialist: Who does it; empty for the host.
+    """
+
+    type: Literal["memory_applied"] = "memory_applied"
+    node: str
+    mode: Mode
+    shown: int
+    summarised: int = 0
+    left_out: int = 0
+    cut: int = 0
+    step_id: int | None = None
+    specialist: str = ""
 
 
 class ThinkingCompleted(BaseEvent):
@@ -326,10 +355,34 @@ class TaskCompleted(BaseEvent):
     run_seconds: float | None = None
 
 
+class MemorySummary(BaseEvent):
+    """A summary of the conversation was written after the answer, or could not be.
+
+    Attributes:
+        covered: Messages that the summary covers now.
+        model: The model that was asked.
+        used: The calls that it took, which the usage of `task_completed` does not have.
+        seconds: How long that took.
+        error: Why there is no new summary; empty where there is one.
+        prompt: What the model was sent, kept as that of other calls is.
+        reply: What it said.
+    """
+
+    type: Literal["memory_summary"] = "memory_summary"
+    covered: int
+    model: str = ""
+    used: TokenCount = TokenCount()
+    seconds: float = 0.0
+    error: str = ""
+    prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
+    reply: Said | None = Field(default=None, exclude=True, repr=False)
+
+
 Event = Annotated[
     RunStarted
     | StepsReopened
     | ThinkingStarted
+    | MemoryApplied
     | ThinkingCompleted
     | PlanCreated
     | PlanDoubtful
@@ -354,7 +407,8 @@ Event = Annotated[
     | WarningGiven
     | RunStopped
     | RunResumed
-    | TaskCompleted,
+    | TaskCompleted
+    | MemorySummary,
     Field(discriminator="type"),
 ]
 """Any event of a run."""

@@ -3,11 +3,14 @@
 LangGraph would hand functions that are not async to a thread, which takes longer than they do.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Send
 
+from replan.memory.summary import is_due
+from replan.prompts.host import HostPrompts
 from replan.state.enhanced import EnhancedState
 from replan.state.results import FeedbackResult, TaskComplexity
 from replan.state.waiting import open_questions
@@ -55,6 +58,17 @@ async def reflection_branch(state: EnhancedState) -> Literal["plan_update", "fin
     """Another round if the judgement says so, or results were edited; none without a judgement."""
     judged = state.get("current_feedback_result")
     return "plan_update" if judged is not None and stale_steps(state) else _after(judged)
+
+
+def summary_branch(
+    host: HostPrompts,
+) -> Callable[[EnhancedState], Awaitable[Literal["summarise", "__end__"]]]:
+    """After the answer, a summary of the conversation is written if it is due."""
+
+    async def summary_due(state: EnhancedState) -> Literal["summarise", "__end__"]:
+        return "summarise" if is_due(state, host.memory_in(state)) else "__end__"
+
+    return summary_due
 
 
 def _after(judged: FeedbackResult | None) -> Literal["plan_update", "final_answer"]:

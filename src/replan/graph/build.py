@@ -1,7 +1,7 @@
 r"""The graph, top to bottom.
 
 ```
-START -> begin -> think -> [complexity_branch] -> direct_answer -> END
+START -> begin -> think -> [complexity_branch] -> direct_answer -> [summary_branch]
                                               \-> plan_creation -> [approval_branch]
 [approval_branch] -> plan_execution
                  \-> plan_approval -> [decision_branch] -> plan_execution
@@ -10,7 +10,9 @@ START -> begin -> think -> [complexity_branch] -> direct_answer -> END
 plan_execution -> [specialist_branch] -> specialist_<name> (one node each) -> result_collector
                                      \-> user_input -> plan_execution
 result_collector -> feedback -> [reflection_branch] -> plan_update -> [approval_branch]
-                                                   \-> final_answer -> END
+                                                   \-> final_answer -> [summary_branch]
+[summary_branch] -> END
+                \-> summarise -> END
 ```
 """
 # LangGraph leaves some type arguments of StateGraph open, so its methods read as partly unknown,
@@ -29,6 +31,7 @@ from replan.graph.branches import (
     reflection_branch,
     specialist_branch,
     specialist_node,
+    summary_branch,
 )
 from replan.host.new_settings import Node
 from replan.nodes.begin import begin
@@ -41,6 +44,7 @@ from replan.nodes.plan_execution import plan_execution
 from replan.nodes.plan_update import plan_update
 from replan.nodes.result_collector import result_collector
 from replan.nodes.specialist import specialist
+from replan.nodes.summarise import summarise
 from replan.nodes.think import think
 from replan.nodes.user_input import user_input
 from replan.services import Services
@@ -79,7 +83,11 @@ def host_graph(services: Services) -> HostGraph:
     graph.add_node("feedback", bound(feedback))
     graph.add_node("plan_update", bound(plan_update))
     graph.add_node("final_answer", bound(final_answer))
+    graph.add_node("summarise", bound(summarise))
     _add_edges(graph, list(specialists.values()))
+    for answer in ("direct_answer", "final_answer"):
+        graph.add_conditional_edges(answer, summary_branch(services.prompts), ["summarise", END])
+    graph.add_edge("summarise", END)
     # Only here it is known whom a plan that a person edits may name.
     graph.channels["current_plan"] = EditablePlan.of("current_plan", services.team)
     return graph
@@ -89,7 +97,6 @@ def _add_edges(graph: HostGraph, specialists: list[str]) -> None:
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "think")
     graph.add_conditional_edges("think", complexity_branch)
-    graph.add_edge("direct_answer", END)
     graph.add_conditional_edges("plan_creation", approval_branch)
     graph.add_conditional_edges("plan_approval", decision_branch)
     graph.add_conditional_edges(
@@ -103,4 +110,3 @@ def _add_edges(graph: HostGraph, specialists: list[str]) -> None:
     graph.add_edge("result_collector", "feedback")
     graph.add_conditional_edges("feedback", reflection_branch)
     graph.add_conditional_edges("plan_update", approval_branch)
-    graph.add_edge("final_answer", END)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from difflib import unified_diff
 
-from replan.errors import InputError, PlanChangeError, Refusal
+from replan.errors import InputError, PlanChangeError, PlanDocumentError, Refusal
 from replan.host.plan_texts import written
 from replan.plan.applying import apply
 from replan.plan.changes import aligned, difference
@@ -13,6 +13,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings
+from replan.state.memory import option_mistakes
 from replan.state.questions import Approval, fingerprint_of
 from replan.state.team import SpecialistCard, find_specialist
 
@@ -57,6 +58,8 @@ def changed_by_person(
     # The gate is there so that a person can change what the model may not.
     old = plan.replace(allow_dynamic_update=True)
     document = PlanDocument.parse(text)
+    if mistakes := option_mistakes(document, plan):
+        raise PlanDocumentError(mistakes)
     new = aligned(old, document.plan)
     new = new.replace(steps=tuple(_named(step, old, team) for step in new.steps))
     refused = [*_touched(old, new)]

@@ -6,13 +6,14 @@ from typing import Any, cast
 from langchain_core.messages import RemoveMessage
 from langgraph.types import Overwrite
 
-from replan.errors import InputError
+from replan.errors import InputError, PlanDocumentError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.services import Services
 from replan.state.channels import checked, conversation
+from replan.state.memory import option_mistakes
 from replan.state.placing import refusals_of, told_with_place
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
@@ -53,6 +54,8 @@ def read_handed_plan(
     if not text or not text.strip():
         return None, ()
     document = PlanDocument.parse(text)
+    if mistakes := option_mistakes(document):
+        raise PlanDocumentError(mistakes)
     plan = document.plan
     reruns = rerun_reasons(plan)
     plan = reopened(plan, reruns)

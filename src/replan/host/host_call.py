@@ -18,6 +18,7 @@ from replan.failures import can_pass, describe
 from replan.host.answer_stream import AnswerStream
 from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
+from replan.memory.summary import is_due
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, with_retries
@@ -49,6 +50,7 @@ class HostCall:
     seconds: float  # how long one turn of a try may take
     run_id: str
     scope: Scope  # the run, and what of it is kept back for others
+    tells_calls: bool = True  # whether each call is told of
     used: TokenCount = field(default_factory=TokenCount)  # what the calls so far used
     # The limit that kept the newest call from being made, or none.
     refused: LimitReachedError | None = None
@@ -149,7 +151,13 @@ class HostCall:
             await self.tell_limit(self.end.cut, self.end.tokens)
         return self.end.cut
 
-    async def close(self) -> None:
+    async def close(self, state: EnhancedState, answer: AIMessage) -> None:
+        """Let go of what only a run that goes on needs; its summary may be still to be written."""
+        said: EnhancedState = {**state, "messages": [*state.get("messages", []), answer]}
+        if not is_due(said, self.services.prompts.memory_in(state)):
+            await self.let_go()
+
+    async def let_go(self) -> None:
         """Let go of what only a run that goes on needs."""
         await self.services.journal.closed(self.run_id)
         self.services.accounts.close(self.run_id)
@@ -166,7 +174,7 @@ class HostCall:
 
     def _meter(self) -> Meter:
         calls, services = None, self.services
-        if self.emitter.is_heard:
+        if self.tells_calls and self.emitter.is_heard:
             about = {"node": self.node}
             calls = Calls(emitter=self.emitter, config=self.config, about=about)
         # Those of its tools are told, too. Each node is a task, and its context ends with it.

@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -96,6 +97,16 @@ class Chat:
         self.can_stream = True  # whether its server has not refused to stream
         self.sends_whole = True  # whether its server has not dropped a whole reply
         self.ends = StreamEnds()  # how its server ends streams
+
+    def within(self, tokens: int) -> "Chat":
+        """The same model, whose replies end after so many tokens where it can be told so."""
+        field, _ = _bound_of(self.model)
+        own = None if field is None else getattr(self.model, field)
+        if field is None or (isinstance(own, int) and 0 < own <= tokens):
+            return self
+        twin = copy(self)
+        twin.model = self.model.model_copy(update={field: tokens})
+        return twin
 
     async def reply(
         self,

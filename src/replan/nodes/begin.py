@@ -24,6 +24,7 @@ from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.limits import RunSettings
+from replan.state.memory import MemoryOptions
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.steps.kept import kept_results, note_kept
@@ -38,8 +39,14 @@ async def begin(
     services: Services,
 ) -> dict[str, Any]:
     """Begin a run on the newest input; what it changes of the thread's state."""
-    settings = services.settings.overridden_by(asked_in(runtime, services))
+    asked = asked_in(runtime, services)
+    settings = services.settings.overridden_by(asked)
     check_prices(settings.limits, services)
+    # What the team says of its memory lies around what its specialists say, and this within it.
+    memory = MemoryOptions() if asked is None else asked.memory
+    if memory.summary_model_id:
+        services.model_of(memory.summary_model_id)
+    settings = settings.replace(memory=memory)
     plan, reruns = read_handed_plan(state.get("plan"), services)
     given = _request_of(state, plan)
     info = runtime.execution_info
@@ -60,6 +67,7 @@ async def begin(
         # Told from a person's edit of the plan that stands there.
         "current_plan": Overwrite(plan),
         "left_open": _left_open(state),
+        "plan_author": "model" if plan is None else "person",
         "kept_from": "" if plan is None else origin_of(state.get("plan") or ""),
         "kept_results": Overwrite(kept),
         "questions": Overwrite(given_answers(state.get("answers") or {}, services.clock())),

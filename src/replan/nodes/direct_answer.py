@@ -52,7 +52,7 @@ async def direct_answer(
     elif limit in CUTS and outcome == "answered":
         outcome = "partial"
     usage = await call.usage(state)
-    await call.close()
+    await call.close(state, answer)
     await call.emitter.warn(*([problem] if problem else []))
     await call.emitter.warn(*told_secret("The answer", answer.text))
     new = call.emitter.warnings

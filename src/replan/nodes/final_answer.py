@@ -51,7 +51,7 @@ async def final_answer(
     answer = _with_missing(answer, state, call)
     outcome, limit = await _ended(state, call, problem)
     usage = await call.usage(state)
-    await call.close()
+    await call.close(state, answer)
     await call.emitter.warn(*([problem] if problem else []))
     await call.emitter.warn(*told_secret("The answer", answer.text))
     new = call.emitter.warnings

@@ -9,13 +9,12 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from replan.errors import LimitReachedError
-from replan.events.types import ThinkingCompleted, ThinkingStarted
+from replan.events.types import MemoryApplied, ThinkingCompleted, ThinkingStarted
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_thought
 from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
 from replan.host.readable_reply import ask_readable
-from replan.memory.conversation import conversation_of
 from replan.models.reply_end import refusal_in, refused
 from replan.nodes.begin import begin
 from replan.prompts.host import build_thinking_prompt, request_messages
@@ -46,6 +45,9 @@ async def think(
     )
     request = request_messages(state)
     await call.emitter.emit(ThinkingStarted, request=request_text(request))
+    if not (seen := services.prompts.seen_in(state)).is_whole:
+        mode = services.prompts.memory_in(state).mode
+        await call.emitter.emit(MemoryApplied, node="think", mode=mode, **seen.numbers)
     has_plan = state.get("current_plan") is not None
     unreadable, answer = list[UnreadableReply](), None
     if has_plan and services.prompts.merged_planning:
@@ -101,7 +103,7 @@ async def _judged(
         reading, unreadable = await ask_readable(
             call,
             call.services.models.thinking,
-            build_thinking_prompt(conversation_of(state), state, prompts),
+            build_thinking_prompt(prompts.seen_in(state).messages, state, prompts),
             lambda text: unless_cut_thought(
                 read_think(text, call.services.names, threshold), call.end
             ),

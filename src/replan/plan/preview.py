@@ -129,6 +129,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     merged: bool = True,
     revisable: bool = True,
     typed: bool = False,
+    summarised: bool = False,
     per_try: Mapping[str, int | None] | None = None,
     per_reply: int = CALLS_PER_REPLY,
 ) -> int:
@@ -150,7 +151,8 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     - a question of the host is tried `HOST_TRIES` times: Q = 3 * `per_reply`;
     - each round is judged once, J = 2 * Q - 1: a question, and once more where the reply could
       not be read; the call that brought it was not the last that its question had;
-    - the answer is asked for once, Q; one of a type once more where it is not of it, J.
+    - the answer is asked for once, Q; one of a type once more where it is not of it, J;
+    - where summaries of the conversation are written, one is asked for behind the answer, Q.
 
     Args:
         plan: The plan as it is handed in.
@@ -158,6 +160,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
         merged: Whether one call of the host does the work of two.
         revisable: Whether the run may revise the plan.
         typed: Whether the answer is of an `output_type`.
+        summarised: Whether summaries of the conversation are written.
         per_try: Model calls of one try by the specialist's name: 0 if it asks no model, none if
             nobody knows; a name that is missing is a chat model. A step without a specialist
             counts as the dearest one.
@@ -168,6 +171,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     question = HOST_TRIES * per_reply
     judgement = 2 * question - 1
     total = (judgement if typed else question) + (0 if merged else judgement)
+    total += question if summarised else 0
     startable = _startable(plan, limits)
     calls = {step.id: _calls_of_step(step, limits, per_try) for step in startable}
     known = {step_id: number for step_id, number in calls.items() if number is not None}

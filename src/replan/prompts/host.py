@@ -16,7 +16,7 @@ from langchain_core.messages import (
     SystemMessage,
 )
 
-from replan.memory.conversation import conversation_of, split_at_request
+from replan.memory.conversation import Memory, Seen, resolved, seen_in, split_at_request
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
 from replan.prompts.sections import (
@@ -29,7 +29,8 @@ from replan.prompts.sections import (
     within_budget,
 )
 from replan.prompts.templates import load, render
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.memory import MemoryOptions
 from replan.state.results import (
     CollectedResults,
     FeedbackResult,
@@ -66,6 +67,9 @@ PLAN_TEMPLATE = """\
 - [ ] 3. What needs both results @specialist (after 1, 2)"""
 
 
+_AS_BUILT_IN = MemoryOptions()
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostPrompts:
     """What the host's prompts are made of; an empty text means the built-in one."""
@@ -80,6 +84,15 @@ class HostPrompts:
     merged_answer: bool = True  # whether thinking carries the answer of a simple request
     merged_final_answer: bool = True  # whether feedback carries the final answer
     output: str = ""  # what an answer has to be, where a program reads it
+    memory: MemoryOptions = _AS_BUILT_IN  # what the host sees of the conversation
+
+    def memory_in(self, state: EnhancedState) -> Memory:
+        """What it sees of the conversation in a run."""
+        return resolved(self.memory, settings_of(state).memory)
+
+    def seen_in(self, state: EnhancedState) -> Seen:
+        """The conversation of a run, as it sees it."""
+        return seen_in(state, self.memory_in(state))
 
 
 def build_thinking_prompt(
@@ -94,7 +107,8 @@ def build_thinking_prompt(
     )
     output = host.output if host.merged_answer else ""
     text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), output)
-    return [_system("think", host, *text), *_with_data(messages, _unfinished(state))]
+    told, said = _opened(messages, state, host)
+    return [_system("think", host, *text, told), *_with_data(said, _unfinished(state))]
 
 
 def build_direct_answer_prompt(
@@ -102,18 +116,22 @@ def build_direct_answer_prompt(
 ) -> list[BaseMessage]:
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
-    system = _system("direct_answer", host, load("direct_answer"), host.output)
-    return [system, *_with_data(conversation_of(state), known)]
+    told, said = _opened(host.seen_in(state).messages, state, host)
+    system = _system("direct_answer", host, load("direct_answer"), host.output, told)
+    return [system, *_with_data(said, known)]
 
 
 def build_planning_prompt(
     thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
     text = (host.planning or load("planning"), _plan_format(state, host), _team(host))
-    parts = request_sections(conversation_of(state))
+    parts = request_sections(host.seen_in(state).messages)
     if thinking_result.reasoning:
         parts.append(section("feedback", thinking_result.reasoning))
-    return [_system("plan_creation", host, *text, _told(state)), HumanMessage("\n\n".join(parts))]
+    return [
+        _system("plan_creation", host, *text, _told(state, host)),
+        HumanMessage("\n\n".join(parts)),
+    ]
 
 
 def build_feedback_prompt(
@@ -136,9 +154,9 @@ def build_feedback_prompt(
         plan_format = _plan_format(state, host) if host.merged_planning else ""
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
         parts = (plan_format, reply_format, _team(host))
-    parts = (host.reflection or load("feedback"), *parts, output, _told(state))
+    parts = (host.reflection or load("feedback"), *parts, output, _told(state, host))
     system = _system("feedback", host, *parts)
-    return [system, _data(state, collected_results, missing=missing)]
+    return [system, _data(state, host, collected_results, missing=missing)]
 
 
 def build_plan_update_prompt(
@@ -147,8 +165,8 @@ def build_plan_update_prompt(
     """Ask for the whole revised plan document."""
     text = (host.planning, load("plan_update"), _plan_format(state, host), _team(host))
     return [
-        _system("plan_update", host, *text, _told(state)),
-        _data(state, feedback=feedback_result),
+        _system("plan_update", host, *text, _told(state, host)),
+        _data(state, host, feedback=feedback_result),
     ]
 
 
@@ -160,8 +178,8 @@ def build_final_answer_prompt(
     missing: str,
     budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
-    system = _system("final_answer", host, load("final_answer"), host.output, _told(state))
-    return [system, _data(state, feedback=feedback_result, missing=missing, budget=budget)]
+    system = _system("final_answer", host, load("final_answer"), host.output, _told(state, host))
+    return [system, _data(state, host, feedback=feedback_result, missing=missing, budget=budget)]
 
 
 def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
@@ -179,9 +197,9 @@ def _answer_body(answer: str, host: HostPrompts) -> str:
     return f"{answer}, {'one JSON value' if host.output else 'in Markdown'}."
 
 
-def _told(state: EnhancedState) -> str:
+def _told(state: EnhancedState, host: HostPrompts) -> str:
     """The caller's own instructions, which stand in the conversation."""
-    return instructions_in(conversation_of(state))
+    return instructions_in(host.seen_in(state).messages)
 
 
 def _plan_format(state: EnhancedState, host: HostPrompts) -> str:
@@ -208,6 +226,18 @@ def _unfinished(state: EnhancedState) -> str:
     return document and f"{_UNFINISHED}\n{section('plan', document)}"
 
 
+def _opened(
+    messages: Sequence[AnyMessage], state: EnhancedState, host: HostPrompts
+) -> tuple[str, Sequence[AnyMessage]]:
+    """In mode summary, what a conversation begins with goes into our own system message."""
+    # Some servers take one system message and no more.
+    if host.memory_in(state).mode != "summary":
+        return "", messages
+    others = (at for at, message in enumerate(messages) if message.type != "system")
+    begins = next(others, len(messages))
+    return instructions_in(messages[:begins]), messages[begins:]
+
+
 def _with_data(messages: Sequence[AnyMessage], data: str) -> list[AnyMessage]:
     """Put marked data before the request, in the same message: some servers insist on turns."""
     earlier, request = split_at_request(messages)
@@ -226,6 +256,7 @@ def _with_data(messages: Sequence[AnyMessage], data: str) -> list[AnyMessage]:
 
 def _data(
     state: EnhancedState,
+    host: HostPrompts,
     collected: CollectedResults | None = None,
     *,
     feedback: FeedbackResult | None = None,
@@ -240,7 +271,7 @@ def _data(
     shown = ordered[: max(1, budget // LEAST_RESULT)]
     each = min(RESULT_BUDGET, budget // max(1, len(shown)))
     # What stays the same from round to round stands first, for the sake of prompt caches.
-    said = conversation_of(state)
+    said = host.seen_in(state).messages
     parts = request_sections(said, earlier_budget=budget, budget=budget)
     parts += [_result(result, each) for result in shown]
     if len(shown) < len(ordered):

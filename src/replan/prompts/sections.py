@@ -10,8 +10,9 @@ from typing import Literal
 
 from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage, get_buffer_string
 
-from replan.memory.conversation import split_at_request
+from replan.memory.conversation import split_at_request, within_budget
 from replan.plan.model import Value
+from replan.texts.marks import DISARMED, MARK, TAGS
 
 Node = Literal[
     "think",
@@ -21,25 +22,12 @@ Node = Literal[
     "feedback",
     "plan_update",
     "final_answer",
+    "memory_summary",
 ]
 """Who calls a model."""
 
-_TAGS = (
-    "conversation",
-    "request",
-    "team",
-    "plan",
-    "step",
-    "result",
-    "feedback",
-    "parameters",
-    "missing",
-    "call",
-)
-_OPEN_OR_CLOSE = re.compile(rf"<(?=/?(?:{'|'.join(_TAGS)})\b)", re.IGNORECASE)
-_DISARMED = "<\u200b"
 _SECTION = re.compile(
-    rf"<(?P<tag>{'|'.join(_TAGS)})(?P<attributes>(?: [a-z]+=\"[^\"]*\")*)>\n"
+    rf"<(?P<tag>{'|'.join(TAGS)})(?P<attributes>(?: [a-z]+=\"[^\"]*\")*)>\n"
     r"(?P<text>.*?)\n?</(?P=tag)>",
     re.DOTALL,
 )
@@ -67,7 +55,7 @@ class Call(Value):
 def section(tag: str, text: str, **attributes: object) -> str:
     """Mark a text as data of the kind `tag`; whatever in it looks like our tags is disarmed."""
     marks = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items())
-    return f"<{tag}{marks}>\n{_OPEN_OR_CLOSE.sub(_DISARMED, text)}\n</{tag}>"
+    return f"<{tag}{marks}>\n{MARK.sub(DISARMED, text)}\n</{tag}>"
 
 
 def sections_of(text: str) -> tuple[Section, ...]:
@@ -76,7 +64,7 @@ def sections_of(text: str) -> tuple[Section, ...]:
         Section(
             tag=found["tag"],
             attributes=dict(_ATTRIBUTE.findall(found["attributes"])),
-            text=found["text"].replace(_DISARMED, "<"),
+            text=found["text"].replace(DISARMED, "<"),
         )
         for found in _SECTION.finditer(text)
     )
@@ -105,13 +93,6 @@ def call_in(system_text: str) -> Call | None:
 
 def _attribute(value: object) -> str:
     return str(value).replace('"', "'").replace("\n", " ").replace("<", "(").replace(">", ")")
-
-
-def within_budget(text: str, budget: int) -> str:
-    """Keep the beginning of a text that is longer than its budget, and say how much is missing."""
-    if len(text) <= budget:
-        return text
-    return f"{text[:budget].rstrip()}\n[… {len(text) - budget} characters cut]"
 
 
 def request_text(messages: Sequence[BaseMessage]) -> str:

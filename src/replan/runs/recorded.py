@@ -9,6 +9,7 @@ from replan.events.types import (
     Event,
     FeedbackGenerated,
     InputRequested,
+    MemorySummary,
     ModelAnswered,
     ModelCalled,
     PlanCreated,
@@ -53,6 +54,9 @@ def _said(event: Event, at: datetime, texts: EventTexts) -> dict[str, JsonValue]
             return {"prompt": [texts.said(each, at) for each in prompt]}
         case ModelAnswered(reply=reply) if reply is not None:
             return {"reply": texts.said(reply, at)}
+        case MemorySummary(prompt=prompt, reply=reply):
+            kept: dict[str, JsonValue] = {"prompt": [texts.said(each, at) for each in prompt]}
+            return kept if reply is None else kept | {"reply": texts.said(reply, at)}
         case _:
             return {}
 

@@ -45,8 +45,7 @@ async def run_graph(
             with _logged(asked), owner.at_work() if owner else nullcontext():
                 state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
         except RunStopped:
-            state = await _saved(graph, asked.config)
-            state["outcome"] = "interrupted"
+            state = _stopped(await _saved(graph, asked.config))
     if "__interrupt__" in state:
         state["outcome"] = "waiting"
     return cast("EnhancedState", state)
@@ -103,9 +102,7 @@ async def followed(
         try:
             state = await stoppable(work, stop, grace, at_once)
         except RunStopped:
-            return cast(
-                "EnhancedState", {**await _saved(graph, asked.config), "outcome": "interrupted"}
-            )
+            return cast("EnhancedState", _stopped(await _saved(graph, asked.config)))
     if graph.checkpointer:
         snapshot: StateSnapshot = await graph.aget_state(asked.config)
         state = dict(snapshot.values)
@@ -166,6 +163,11 @@ async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
     return dict((await graph.aget_state(config)).values)
 
 
+def _stopped(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a run that was stopped; one whose answer was told lacks only its summary."""
+    return state if state.get("is_completed") else {**state, "outcome": "interrupted"}
+
+
 def _options(graph: Graph, call: Call) -> dict[str, Any]:
     options: dict[str, Any] = {"context": call.settings}
     if graph.checkpointer:
@@ -196,7 +198,8 @@ async def raise_limits(
     snapshot = await graph.aget_state(config)
     state = cast("EnhancedState", snapshot.values)
     limit = state.get("limit_reached", "")
-    if snapshot.tasks or not state.get("is_completed") or limit in ("", *CUTS):
+    is_under_way = set(snapshot.next) - {"summarise"} or not state.get("is_completed")
+    if is_under_way or limit in ("", *CUTS):
         raise InputError("No limit ended this run, so larger ones change nothing.")
     new = settings_of(state).overridden_by(settings)
     value, before = getattr(new.limits, limit), limit_value(state, limit)

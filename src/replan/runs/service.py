@@ -209,7 +209,8 @@ class Runtime:
         record = await self._kept(run_id)
         snapshot = await snapshot_of(self._bench.graph, record)
         state = cast("EnhancedState", snapshot.values)
-        if state.get("is_completed") and not snapshot.tasks:
+        is_over = state.get("is_completed") and not set(snapshot.next) - {"summarise"}
+        if is_over and (settings is not None or not snapshot.next):
             if settings is None or not state.get("limit_reached"):
                 return self._result(state)
             at = config_of(record.thread_id)

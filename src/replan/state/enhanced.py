@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
-from replan.plan.model import PlanUpdate, TaskPlan
+from replan.plan.model import Author, PlanUpdate, TaskPlan
 from replan.state.channels import (
     Checked,
     CheckedDelta,
@@ -23,6 +23,7 @@ from replan.state.channels import (
 )
 from replan.state.generations import Generation
 from replan.state.limits import LimitHit, RunSettings
+from replan.state.memory import Summary
 from replan.state.patches import PlanChannel, patched
 from replan.state.questions import Approval, Decision, Question
 from replan.state.results import (
@@ -76,6 +77,7 @@ class EnhancedState(GraphInput, total=False):
         thinking_history: What the host thought, one entry a run.
         execution_history: The rounds of all runs.
         unreadable_replies: Replies that could not be read, and what was done instead.
+        memory_summary: What stands for the beginning of the conversation, where one was written.
         left_open: The plan that an earlier run of the thread did not finish, until `think` is over.
         run_id: The run.
         settings: What the run may do, resolved once.
@@ -93,6 +95,7 @@ class EnhancedState(GraphInput, total=False):
         output: The answer's value, where the host has an `output_type`.
         current_thinking_result: The newest thinking.
         current_plan: The plan; nodes write what changed of it.
+        plan_author: Who wrote the plan, before it was revised.
         plan_history: The revisions of the plan.
         approval: The plan that waits for a person's decision, and why.
         decision: What a person decided about a plan last.
@@ -111,6 +114,7 @@ class EnhancedState(GraphInput, total=False):
     thinking_history: Annotated[list[ThinkingResult], CheckedDelta(appended)]
     execution_history: Annotated[list[ExecutionRecord], CheckedDelta(appended)]
     unreadable_replies: Annotated[list[UnreadableReply], CheckedDelta(appended)]
+    memory_summary: Annotated[Summary | None, CheckedDelta(latest)]
     left_open: Annotated[str, Checked, PerRun("")]
     run_id: Annotated[str, Checked, PerRun("")]
     settings: Annotated[RunSettings, Checked, PerRun(RunSettings())]
@@ -127,6 +131,7 @@ class EnhancedState(GraphInput, total=False):
     output: Annotated[JsonValue, CheckedDelta(latest), PerRun(None)]
     current_thinking_result: Annotated[ThinkingResult | None, CheckedDelta(latest), PerRun(None)]
     current_plan: Annotated[TaskPlan | None, PlanChannel(patched), PerRun(None)]
+    plan_author: Annotated[Author, Checked, PerRun("model")]
     plan_history: Annotated[list[PlanUpdate], CheckedDelta(appended), PerRun([])]
     approval: Annotated[Approval | None, CheckedDelta(latest), PerRun(None)]
     decision: Annotated[Decision | None, CheckedDelta(latest), PerRun(None)]

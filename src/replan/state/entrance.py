@@ -22,7 +22,7 @@ Check = Callable[[Any], None]
 class Entrance(EphemeralValue[Any]):
     """The newest input, checked; what it leaves out takes the place of what an earlier one said."""
 
-    __slots__ = ("check", "clock", "editable", "shapes")
+    __slots__ = ("check", "clock", "editable", "services", "shapes")
 
     def __init__(
         self,
@@ -31,12 +31,14 @@ class Entrance(EphemeralValue[Any]):
         clock: Callable[[], datetime],
         editable: Collection[str] | None = None,
         shapes: Mapping[str, Any] | None = None,
+        services: Any = None,
     ) -> None:
         super().__init__(GraphInput)
         self.check = check
         self.clock = clock
         self.editable = editable
         self.shapes = shapes or {}
+        self.services = services  # the live things of the graph, for what is done outside of runs
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
         """Refuse an edit of the state that is not a client's to make."""
@@ -60,7 +62,13 @@ class Entrance(EphemeralValue[Any]):
             raise InvalidUpdateError("A client may not say where a run goes on (goto).")
 
     def copy(self) -> Self:
-        twin = type(self)(self.check, clock=self.clock, editable=self.editable, shapes=self.shapes)
+        twin = type(self)(
+            self.check,
+            clock=self.clock,
+            editable=self.editable,
+            shapes=self.shapes,
+            services=self.services,
+        )
         twin.key, twin.value = self.key, self.value
         return twin
 

@@ -2,20 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    SerializationInfo,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+from pydantic import ConfigDict, Field
 
 from replan.plan.model import Value
+from replan.state.memory import MemoryOptions
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
-from replan.values import described
+from replan.values import Asked, described
 
 V = TypeVar("V", bound=Value)
 
@@ -61,19 +56,6 @@ class Price(Value):
     def of(self, input_tokens: float, output_tokens: float) -> float:
         """The money that so many tokens cost."""
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
-
-
-class Asked(Value):
-    """What a run asks for: as JSON it says what was set, so that it asks for the same again."""
-
-    @model_serializer(mode="wrap")
-    def _what_was_set(  # noqa: ANN202 - what it gives would stand in the schema for the fields
-        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
-    ):
-        written: dict[str, Any] = handler(self)
-        if info.mode != "json":
-            return written
-        return {name: value for name, value in written.items() if name in self.model_fields_set}
 
 
 class Budget(Asked):
@@ -190,6 +172,7 @@ class RunSettings(Asked):
         allow_dynamic_update: Whether the plan may be revised.
         approval: Which plans a person must approve before they run.
         keep_prompts: Whether what models are told and what they say is kept beside the events.
+        memory: What models see of what was said before.
     """
 
     model_config = ConfigDict(json_schema_extra=described)
@@ -202,6 +185,7 @@ class RunSettings(Asked):
     allow_dynamic_update: bool = True
     approval: Approving = "never"
     keep_prompts: bool = True
+    memory: MemoryOptions = Field(default_factory=MemoryOptions)
 
     def overridden_by(self, request: "RunSettings | None") -> "RunSettings":
         """Take the fields that a request set, one by one, also inside `limits`."""

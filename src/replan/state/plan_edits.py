@@ -15,6 +15,7 @@ from replan.plan.markdown.rendering import render
 from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.revision import unstarted
+from replan.state.memory import option_mistakes
 from replan.state.patches import PlanChannel, patched
 from replan.state.placing import told_with_place, unknown_names
 from replan.state.team import SpecialistCard
@@ -116,7 +117,7 @@ def _refusals(
         yield from _refusals_of_steps(old, plan, team)
         return
     document = PlanDocument.recover(plan.content)
-    yield from map(str, document.mistakes)
+    yield from map(str, (*document.mistakes, *option_mistakes(document, old)))
     if plan.title not in ("", old.title, document.plan.title):
         yield "Its document and its title say different things. Change one of them."
     yield from _touched(old, document)

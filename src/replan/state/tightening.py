@@ -1,11 +1,13 @@
 """Which of two settings is the tighter one: from outside of the process nothing is loosened."""
 
+import math
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from replan.plan.model import Value
 from replan.state.limits import Limits, RunSettings
+from replan.state.memory import BUILT_IN, MemoryOptions, joined
 
 V = TypeVar("V", bound=Value)
 
@@ -15,6 +17,8 @@ _LOOSEST_FIRST: Final[dict[str, tuple[Any, ...]]] = {
     "on_doubt": ("ask", "fail"),
     "allow_dynamic_update": (True, False),
     "keep_prompts": (True, False),
+    "mode": ("full", "summary", "window"),
+    "summary_enabled": (True, False),
 }
 _APPROVED = {
     "never": frozenset[str](),
@@ -22,6 +26,7 @@ _APPROVED = {
     "revisions": frozenset({"revisions"}),
     "always": frozenset({"plan", "revisions"}),
 }
+_WRITTEN = MemoryOptions(summary_enabled=True)
 _FREE = ("complexity_threshold",)
 
 EDITABLE: Final = frozenset({"messages", "plan", "answers", "current_plan", "settings"})
@@ -41,12 +46,28 @@ def tightened(team: V, asked: V, opened: Collection[str] = ()) -> V:
         kept, wanted = getattr(team, name), getattr(asked, name)
         if name in opened:
             taken[name] = wanted
+        elif isinstance(wanted, MemoryOptions):
+            taken[name] = _tightened_memory(cast("MemoryOptions", kept), wanted)
         elif isinstance(wanted, Value):
             # What bounds a single step has names that bound the run, too.
             taken[name] = tightened(kept, wanted, opened if name == "limits" else ())
         else:
             taken[name] = _tighter(name, kept, wanted)
     return asked.replace(**taken)
+
+
+def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOptions:
+    kept, said = joined(_WRITTEN, BUILT_IN, team), asked.said
+    taken = {name: _tighter(name, getattr(kept, name), said[name]) for name in said}
+    if "history_limit" in said:
+        limits = (cast("int", kept.history_limit), said["history_limit"])
+        taken["history_limit"] = min(limits, key=lambda most: most if most > 0 else math.inf)
+    if "summary_trigger_messages" in said:
+        rarer = max(cast("int", kept.summary_trigger_messages), said["summary_trigger_messages"])
+        taken["summary_trigger_messages"] = rarer
+    if "summary_model_id" in said:
+        taken["summary_model_id"] = kept.summary_model_id
+    return MemoryOptions(**taken)
 
 
 def refused(asked: Value, taken: Value) -> Iterator[str]:
@@ -68,6 +89,8 @@ def told_loosened(before: RunSettings, after: RunSettings, by: str, at: datetime
 def _loosened(before: Value, after: Value, within: str = "") -> Iterator[str]:
     for name in type(after).model_fields:
         old, new = getattr(before, name), getattr(after, name)
+        if isinstance(new, MemoryOptions):
+            continue
         if isinstance(new, Value):
             yield from _loosened(old, new, "" if name == "limits" else f"{name}.")
         elif _tighter(name, old, new) != new:

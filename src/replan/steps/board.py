@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.langgraph_inside.tasks import can_read_state, read_state as read_channels
-from replan.memory.conversation import conversation_of
+from replan.memory.conversation import Memory, Seen, seen_in
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.journal import Journal, LedgerEntry
 from replan.state.enhanced import EnhancedState, settings_of
@@ -30,10 +30,13 @@ from replan.steps.on_record import OnRecord
 
 _READ = (
     "messages",
+    "memory_summary",
     "run_id",
     "settings",
     "current_round",
     "current_plan",
+    "plan_author",
+    "plan_history",
     "current_thinking_result",
     "current_specialist_results",
     "kept_results",
@@ -127,7 +130,8 @@ class Board:
 
     def __init__(self, state: EnhancedState, max_concurrency: int | None = None) -> None:
         self.read(state)
-        self.conversation = conversation_of(state)  # what of the conversation its specialists see
+        # What its specialists see of the conversation; most of them the same.
+        self._seen: dict[Memory, Seen] = {}
         at_once = self.settings.limits.max_parallel_steps
         # Bounds the steps that run at the same time.
         self.slots = Slots(min(at_once, max_concurrency or at_once))
@@ -153,6 +157,12 @@ class Board:
         self.sent: dict[int, list[Assignment]] = {}  # whom each step was sent to
         for assignment in state.get("dispatched", []):
             self.sent.setdefault(assignment.step_id, []).append(assignment)
+
+    def seen(self, memory: Memory) -> Seen:
+        """What is seen of the conversation, worked out once for all who see the same."""
+        if memory not in self._seen:
+            self._seen[memory] = seen_in(self.state, memory)
+        return self._seen[memory]
 
     def step(self, step_id: int) -> PlanStep:
         """Find a step of the round's plan."""

@@ -14,13 +14,15 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import Runtime
 
 from replan.events.emitter import Emitter
-from replan.events.types import SpecialistCompleted, SpecialistParked
+from replan.events.types import MemoryApplied, SpecialistCompleted, SpecialistParked
 from replan.langgraph_inside.tasks import is_checkpointed
+from replan.memory.conversation import resolved
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import LimitHit, RunSettings
+from replan.state.memory import without_options
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
@@ -28,6 +30,7 @@ from replan.steps.attempts import Attempts, Recalled
 from replan.steps.board import Board, Outcome, Sent
 from replan.steps.on_record import OnRecord, keys_in
 from replan.steps.outcomes import inputs_of, results_in, settled
+from replan.steps.own_memory import own_memory
 from replan.steps.step_record import StepRecord
 
 
@@ -119,7 +122,7 @@ class StepRun:
     async def _work(self, inputs: Mapping[int, str]) -> SpecialistResult | None:
         state, services, settings = self.board.state, self.services, self.board.settings
         keys = keys_in(state, self.step, self.specialist, inputs)
-        said = self.board.conversation
+        said = self._said()
         context = context_of(self.step, inputs, keys.idempotency, state, services, messages=said)
         record = StepRecord(
             context,
@@ -147,6 +150,21 @@ class StepRun:
         self.emitter.stream(SpecialistCompleted, **record.names, result=result)
         self.board.publish(self.key, result)
         return result
+
+    def _said(self) -> Sequence[AnyMessage]:
+        """What of the conversation is seen here; what is seen here alone is told of."""
+        board, services = self.board, self.services
+        of_host = resolved(services.prompts.memory, board.settings.memory)
+        if not self.step.parameters and self.specialist not in services.memory:
+            return board.seen(of_host).messages
+        memory = own_memory(self.step, self.specialist, board.state, services)
+        seen = board.seen(memory)
+        if memory != of_host and not seen.is_whole:
+            names = {"step_id": self.step.id, "specialist": self.specialist}
+            self.emitter.stream(
+                MemoryApplied, node="specialist", **names, mode=memory.mode, **seen.numbers
+            )
+        return seen.messages
 
     async def _awaited(
         self,
@@ -205,11 +223,12 @@ def context_of(
     *,
     messages: Sequence[AnyMessage],
 ) -> ExecutionContext:
+    shown = without_options(step.parameters) if step.parameters else step.parameters
     return ExecutionContext(
         task_description=step.description,
-        plan_step=step,
+        plan_step=step.replace(parameters=shown) if shown is not step.parameters else step,
         messages=tuple(messages),
-        parameters=step.parameters,
+        parameters=shown,
         inputs=dict(inputs),
         workspace=None if services.workspace is None else str(services.workspace),
         idempotency_key=idempotency_key,

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from replan.state.memory import MemoryOptions
 from replan.team.fields import Model, Prompt, Row, Tool
 from replan.team.typed import Typed
 
@@ -28,6 +29,7 @@ class Host(Typed):
         output_type: The type of the answer: a pydantic model, a dataclass, a TypedDict, or of
             several such as list[Model]; in a file as module:name. An answer that is not of it is
             asked for once more, then the run fails.
+        memory: What it sees of what was said before, where that is not as the team has it.
     """
 
     old_names: ClassVar[Mapping[str, str]] = {"tool_calling_model": "model"}
@@ -42,6 +44,7 @@ class Host(Typed):
     reflection_prompt: Prompt = ""
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
+    memory: MemoryOptions = Field(default_factory=MemoryOptions)
 
     @property
     def chat_models(self) -> Mapping[str, Any]:

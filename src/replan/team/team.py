@@ -104,6 +104,9 @@ class Team(Part, RunSettings):
     def chat_models(self) -> Mapping[str, Any]:
         """The models that its parts are given, by their fields."""
         found = {f"host.{name}": model for name, model in self.host.chat_models.items()}
+        for place, level in (("memory", self.memory), ("host.memory", self.host.memory)):
+            if level.summary_model_id:
+                found[f"{place}.summary_model_id"] = level.summary_model_id
         for index, each in enumerate(self.specialists):
             found |= {f"specialists[{index}].{name}": one for name, one in each.chat_models.items()}
         return found
@@ -114,11 +117,10 @@ class Team(Part, RunSettings):
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Each specialist must have a name of its own."""
+        """Each specialist must have a name of its own, and a summary that somebody writes."""
+        yield from _unwritten_summaries(given)
         seen: dict[str, int] = {}
-        members = given.get("specialists")
-        listed = cast("Sequence[Any]", members if isinstance(members, list | tuple) else ())
-        for index, each in enumerate(listed):
+        for index, each in enumerate(_listed(given.get("specialists"))):
             fields = cast("Any", each if isinstance(each, dict) else getattr(each, "__dict__", {}))
             field = "name" if "name" in fields else "use"
             name = fields.get(field)
@@ -130,3 +132,28 @@ class Team(Part, RunSettings):
                 yield broken(
                     ("specialists", index, field), name, "duplicate_specialist", reason, fix
                 )
+
+
+def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    """Find specialists that want to see a summary where the host writes none."""
+    if (_mode_of(given.get("host")) or _mode_of(given)) == "summary":
+        return
+    for index, each in enumerate(_listed(given.get("specialists"))):
+        if _mode_of(each) == "summary":
+            where, fix = (
+                ("specialists", index, "memory", "mode"),
+                "Give the team mode summary, too.",
+            )
+            reason = "The host writes the summary, and its memory has another mode."
+            yield broken(where, "summary", "no_summary", reason, fix)
+
+
+def _listed(members: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", members if isinstance(members, list | tuple) else ())
+
+
+def _mode_of(part: Any) -> Any:
+    fields = cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))
+    memory = fields.get("memory")
+    said = cast("Any", memory if isinstance(memory, Mapping) else getattr(memory, "__dict__", {}))
+    return said.get("mode")

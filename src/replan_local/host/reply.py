@@ -22,6 +22,7 @@ _WITH_A_MODEL = (
     "model: `--model openai:NAME --base-url URL`, with the key in OPENAI_API_KEY."
 )
 _MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
+_LINE, _SUMMARY = 120, 1_500  # characters
 _CANNOT = "The offline model cannot do this"
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
@@ -124,6 +125,20 @@ def _revised(prompt: _Prompt) -> str:
     return revision.document if revision else progress.plan.content
 
 
+def _summary(human: str) -> str:
+    """The beginning of each message, the newest ones as far as there is room."""
+    sections = sections_of(human)
+    said = "\n".join(first_of(sections, tag) for tag in ("memory", "conversation"))
+    lines = [line for each in said.splitlines() if (line := each.strip())]
+    kept = [
+        line if len(line) <= _LINE else f"{line[: _LINE - 1]}\N{HORIZONTAL ELLIPSIS}"
+        for line in lines
+    ]
+    while len("\n".join(kept)) > _SUMMARY:
+        kept.pop(0)
+    return "\n".join(kept)
+
+
 def _calculation(request: str) -> str:
     """The answer to a calculation that needs no step; empty for anything else."""
     try:
@@ -159,4 +174,5 @@ _WRITERS: Mapping[Node, Callable[[_Prompt], str]] = {
     "feedback": _feedback,
     "plan_update": _revised,
     "final_answer": lambda prompt: prompt.progress.joined(),
+    "memory_summary": lambda prompt: _summary(prompt.human),
 }

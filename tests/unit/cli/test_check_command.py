@@ -319,3 +319,27 @@ def test_more_than_one_plan_or_team_is_wrong_use(files):
         result = check(*arguments)
         assert result.exit_code == 2
         assert "one" in result.stderr.casefold()
+
+
+def test_summaries_of_the_conversation_count_in_the_bound_of_calls(files):
+    plan, team = files
+    plan.write_text("- [ ] 1. Add it up @calculator\n")
+
+    def worst():
+        told = json.loads(check(plan, "--team", team, "--json").stdout)
+        return told["model_calls"]["merged"]["worst"]
+
+    without = worst()
+    team.write_text(TEAM + "memory: {mode: summary}\n")
+    # One question of three tries, each of two calls.
+    assert worst() == without + 6
+    team.write_text(TEAM + "memory: {mode: summary, summary_enabled: false}\n")
+    assert worst() == without
+
+
+def test_wrong_options_of_a_steps_memory_are_told_with_their_place(tmp_path):
+    plan = tmp_path / "plan.md"
+    plan.write_text("- [ ] 1. Add @a\n\n  ```yaml\n  memory_mode: some\n  ```\n")
+    told = check(plan)
+    assert told.exit_code == 2
+    assert f"{plan}:4:3: Step 1 has memory_mode: 'some', which cannot be." in told.stdout

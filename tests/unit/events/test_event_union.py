@@ -72,6 +72,8 @@ FIELDS = {
     "warning": {"text": "Settings were refused."},
     "run_stopped": {"why": "waiting", "seconds": 2.5},
     "run_resumed": {"by": "eva"},
+    "memory_applied": {"node": "think", "mode": "window", "shown": 10, "left_out": 3, "cut": 1},
+    "memory_summary": {"covered": 20, "model": "m", "used": TokenCount(calls=1), "error": "busy"},
     "task_completed": {
         "outcome": "completed",
         "answer": ANSWER,

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from replan import ConfigurationError, Host, Limits, Specialist, Team, build_graph
+from replan import ConfigurationError, Host, Limits, MemoryOptions, Specialist, Team, build_graph
 from replan.testing import ScriptedModel
 
 
@@ -152,6 +152,7 @@ def test_the_settings_of_a_run_are_those_of_the_configuration():
         approval="always",
     ).settings
     assert dict(settings) == {
+        "memory": MemoryOptions(),
         "limits": limits,
         "round_scope": "step",
         "on_failure": "halt",

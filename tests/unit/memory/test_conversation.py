@@ -4,9 +4,17 @@ from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from replan.memory.conversation import MOST_MESSAGES, MOST_TOKENS, conversation_of
+from replan import MemoryOptions
+from replan.memory.conversation import LONGEST_OLD, MOST_TOKENS, resolved, seen_in
 
 CALL = {"name": "search", "args": {}, "id": "c"}
+
+
+MOST_MESSAGES = 10
+
+
+def conversation_of(state, **options):
+    return seen_in(state, resolved(MemoryOptions(**options))).messages
 
 
 def texts(messages):
@@ -69,3 +77,37 @@ def test_whatever_was_said_the_end_of_it_is_kept_in_order(kinds):
     numbers = [said.index(message) for message in kept]
     assert numbers == sorted(numbers)
     assert numbers[-1:] == [len(said) - 1] * bool(said) or said[-1].type == "tool"
+
+
+def test_a_window_may_be_smaller_or_have_no_bound():
+    said = [SystemMessage("Be brief."), *turns(20), HumanMessage("and now?")]
+    assert conversation_of({"messages": said}, history_limit=3) == [said[0], *said[-2:]]
+    assert conversation_of({"messages": said}, history_limit=1) == [said[0], said[-1]]
+    assert conversation_of({"messages": said}, history_limit=0) == said
+    assert conversation_of({"messages": said}, mode="full", history_limit=3) == said
+
+
+def test_of_a_very_long_message_before_the_request_the_beginning_is_seen():
+    pasted = HumanMessage([{"type": "text", "text": "a" * 50_000}, {"type": "image", "url": "x"}])
+    said = [
+        HumanMessage("b" * 20_000),
+        AIMessage("Yes."),
+        pasted,
+        AIMessage("No."),
+        HumanMessage("?"),
+    ]
+    said.append(HumanMessage("and now?"))
+    seen = seen_in({"messages": said}, resolved())
+    assert seen.numbers == {"shown": 4, "summarised": 0, "left_out": 1, "cut": 1}
+    old = seen.messages[1]
+    assert old.text.endswith(f"[… {50_000 - LONGEST_OLD} characters cut]")
+    assert old.text.startswith("a" * LONGEST_OLD)
+    assert old.content[1] == {"type": "image", "url": "x"}
+    request = [*said[:2], pasted]
+    assert seen_in({"messages": request}, resolved()).messages[-1] is pasted
+    assert conversation_of({"messages": said}, mode="full") == said
+
+
+def test_all_is_seen_of_a_short_conversation():
+    assert seen_in({"messages": turns(3)}, resolved()).is_whole
+    assert not seen_in({"messages": [*turns(6), HumanMessage("?")]}, resolved()).is_whole

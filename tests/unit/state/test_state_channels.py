@@ -241,9 +241,10 @@ async def test_a_node_that_writes_nonsense_is_told_the_key_and_an_edit_mends_the
     assert state == {"steps": [step(9), step(1)], "usage": Usage()}
 
 
-def test_a_fresh_run_sets_every_key_but_the_four_that_outlive_it():
+def test_a_fresh_run_sets_every_key_but_the_five_that_outlive_it():
     reset = set(fresh_run("r", RunSettings()))
     kept = {"messages", "thinking_history", "execution_history", "unreadable_replies"}
+    kept.add("memory_summary")
     assert set(EnhancedState.__annotations__) - reset == kept
 
 

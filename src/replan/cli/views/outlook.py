@@ -39,6 +39,7 @@ class KnownTeam:
     # Whether one call of its host does the work of two; none where only some do.
     merged: bool | None = None
     typed: bool = False  # whether its answers are of a type
+    summarised: bool = False  # whether it writes summaries of conversations
     cards: tuple[SpecialistCard, ...] | None = None
     revisable: bool = True  # whether its runs may revise a plan
     approval: Approving = "never"  # which plans a person must approve
@@ -154,6 +155,7 @@ def _calls(plan: TaskPlan, team: KnownTeam) -> dict[str, dict[str, int]]:
             team.limits,
             merged=merged,
             typed=team.typed,
+            summarised=team.summarised,
             per_try=team.per_try,
             per_reply=team.per_reply,
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from replan.state.limits import Budget
+from replan.state.memory import MemoryOptions
 from replan.state.team import Effects, SpecialistCard
 from replan.team.fields import InputProcessor, Name, OutputProcessor, Prompt, Row, Sentence
 from replan.team.part import Part
@@ -30,6 +31,8 @@ class Member(Part):
             counts as unsafe: tried again after an error, and asked about where it was cut off. A
             step that is declared unsafe is tried again only where its line says retries.
         limits: What all its steps together may spend in one run.
+        memory: What it sees of what was said before, where that is not as the team has it: mode
+            and history_limit. What is said of summaries is the host's.
     """
 
     marks: ClassVar[tuple[str, ...]] = ()
@@ -40,6 +43,7 @@ class Member(Part):
     capabilities: Row[str] = ()
     effects: Effects | None = None
     limits: Budget = Field(default_factory=Budget)
+    memory: MemoryOptions = Field(default_factory=MemoryOptions)
 
     @property
     def card(self) -> SpecialistCard:

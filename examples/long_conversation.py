@@ -1,0 +1,45 @@
+"""A long conversation: its prompts stay small, and what was said first is not forgotten.
+
+    python examples/long_conversation.py
+    python examples/long_conversation.py --model openai:NAME --base-url http://127.0.0.1:8000/v1
+
+Fifteen requests on one thread. After every twelve messages a summary takes the place of all but the
+last four. It is written by the offline model, which keeps the beginning of each message, or by the
+model that is named, also in REPLAN_MODEL.
+"""
+
+import asyncio
+import os
+from argparse import ArgumentParser
+
+from langgraph.checkpoint.memory import InMemorySaver
+
+from replan import MemoryOptions, Specialist, Team, build_graph, read_summary, stream
+
+parser = ArgumentParser(description="Talk for fifteen turns.")
+parser.add_argument("--model", default=os.environ.get("REPLAN_MODEL", "offline"))
+parser.add_argument("--base-url", default=None)
+asked = parser.parse_args()
+
+team = Team(
+    asked.model,
+    [Specialist("clerk", "Looks things up.", run=str)],
+    memory=MemoryOptions(mode="summary", summary_trigger_messages=12, history_limit=4),
+)
+graph = build_graph(team, checkpointer=InMemorySaver(), base_url=asked.base_url)
+
+
+async def talk() -> None:
+    """Ask, and tell what is seen and what was summarised."""
+    thread = {"configurable": {"thread_id": "talk"}}
+    for number in range(1, 16):
+        async for event in stream(graph, f"calculate {number} * {number}", config=thread):
+            if event.type == "memory_applied":
+                print(f"turn {number}: {event.shown} messages, {event.summarised} in the summary")
+            elif event.type == "memory_summary":
+                print(f"turn {number}: a summary of {event.covered} messages {event.error}")
+    summary = await read_summary(graph, thread)
+    print(summary.text if summary else "There is no summary.")
+
+
+asyncio.run(talk())

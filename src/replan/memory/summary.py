@@ -1,0 +1,50 @@
+"""When a summary is due, and what it is to cover: pure, from the state."""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AnyMessage
+
+from replan.memory.conversation import LONGEST_OLD, Memory, Parts, parts_of
+from replan.state.enhanced import EnhancedState
+from replan.state.memory import Summary
+
+MOST_AT_ONCE = 100_000
+"""Characters that one summary takes in; of an old conversation, the next one takes the rest."""
+
+
+def is_due(state: EnhancedState, memory: Memory) -> bool:
+    """Whether enough was said since the newest summary."""
+    if not memory.writes:
+        return False
+    parts = parts_of(state)
+    # What a summary left as it was is not new to the next one.
+    left = 0 if parts.summary is None else memory.limit
+    enough = len(parts.since) - left >= memory.trigger
+    return enough and bool(_next(parts, memory))
+
+
+def to_cover(state: EnhancedState, memory: Memory) -> tuple[str, Sequence[AnyMessage]]:
+    """The newest summary, and the messages that the next one takes in beside it."""
+    parts = parts_of(state)
+    return "" if parts.summary is None else parts.summary.text, _next(parts, memory)
+
+
+def covering(state: EnhancedState, added: Sequence[AnyMessage], text: str) -> Summary:
+    """The summary that covers some messages more."""
+    covered = len(parts_of(state).covered) + len(added)
+    return Summary(text=text, covered=covered, last_covered_id=str(added[-1].id))
+
+
+def _next(parts: Parts, memory: Memory) -> list[AnyMessage]:
+    """The oldest messages that no summary covers, without the newest; calls with their answers."""
+    ends = [at for at, message in enumerate(parts.since) if message.type != "tool"]
+    ends = [*ends[1:], len(parts.since)]
+    wanted = len(parts.since) - memory.limit
+    end = next((each for each in ends if each >= wanted), 0) if wanted > 0 else 0
+    size, most = 0, 0
+    for at, message in enumerate(parts.since[:end], start=1):
+        size += min(len(message.text), LONGEST_OLD)
+        if size > MOST_AT_ONCE and most:
+            break
+        most = at if at in ends else most
+    return parts.since[:most]

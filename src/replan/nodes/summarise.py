@@ -1,0 +1,110 @@
+"""`summarise`: behind the answer, write the summary of what was said, when that is due."""
+
+import logging
+import time
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from replan.errors import ModelCallError, ReplanError, StorageError
+from replan.events.calls import said
+from replan.events.types import MemorySummary
+from replan.host.host_call import HostCall, host_call
+from replan.host.new_settings import with_new_settings
+from replan.memory.conversation import Memory
+from replan.memory.summary import covering, to_cover
+from replan.prompts.summary import build_summary_prompt
+from replan.replies.readings import read_answer
+from replan.services import Services
+from replan.state.cuts import CONTENT_FILTER
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+from replan.state.memory import Summary
+
+ROOM_TO_THINK = 4_096
+"""Tokens of a reply beside its summary, for models that think before they write."""
+
+_CHARACTERS = 4  # of a token, approximately
+
+logger = logging.getLogger(__name__)
+
+
+@with_new_settings
+async def summarise(
+    state: EnhancedState,
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+    *,
+    services: Services,
+) -> EnhancedState:
+    """Write the summary; where that fails, the one before stays, and the answer is what it was."""
+    call = host_call(
+        "memory_summary", state, services=services, runtime=runtime, config=config, closing=False
+    )
+    update: EnhancedState = {}
+    try:
+        update["memory_summary"] = await written_summary(state, call)
+    except StorageError:
+        raise
+    except ReplanError as error:
+        logger.warning("summary not written", extra={"run_id": call.run_id, "error": str(error)})
+    update["usage"] = await call.usage(state)
+    await call.let_go()
+    return update
+
+
+async def written_summary(state: EnhancedState, call: HostCall) -> Summary:
+    """Have the next summary written, and tell of it.
+
+    Raises:
+        ReplanError: There is none: the model failed, refused or wrote nothing, or a limit of the
+            run leaves no room for it.
+    """
+    call.tells_calls = False
+    host, began, reply = call.services.prompts, time.monotonic(), ""
+    memory, summary = host.memory_in(state), state.get("memory_summary")
+    before, added = to_cover(state, memory)
+    prompt = build_summary_prompt(before, added, host, max_tokens=memory.max_tokens)
+    chat, failed = call.services.models.answering, None
+    try:
+        chat = call.services.model_of(memory.model) if memory.model else chat
+        reply = await call.ask(chat.within(memory.max_tokens + ROOM_TO_THINK), prompt)
+        summary = covering(state, added, _summary_in(reply, call, memory))
+    except ReplanError as error:
+        failed = error
+    keeps = call.emitter.keeps_prompts
+    await call.emitter.emit(
+        MemorySummary,
+        covered=0 if summary is None else summary.covered,
+        model=chat.names[0],
+        used=call.used,
+        seconds=round(time.monotonic() - began, 3),
+        error="" if failed is None else str(failed),
+        prompt=tuple(map(said, prompt)) if keeps else (),
+        reply=said(AIMessage(reply)) if keeps and reply else None,
+    )
+    if failed is not None or summary is None:
+        raise failed or ModelCallError(call.node, "there is nothing to summarise")
+    return summary
+
+
+def _summary_in(reply: str, call: HostCall, memory: Memory) -> str:
+    """The summary in a reply; what is none must not become one."""
+    text = read_answer(reply).strip()
+    if call.end.words or call.end.cut == CONTENT_FILTER:
+        raise ModelCallError(call.node, call.end.why)
+    if not text:
+        raise ModelCallError(call.node, call.end.why or "the model gave an empty reply")
+    return _bounded(text, memory.max_tokens)
+
+
+def _bounded(text: str, tokens: int) -> str:
+    """The beginning of a text that is longer than so many tokens, approximately."""
+    size = 0
+    for at, character in enumerate(text):
+        # Most scripts take a token for a character, or more.
+        size += 1 if character.isascii() else _CHARACTERS
+        if size > tokens * _CHARACTERS:
+            return f"{text[: max(0, at - _CHARACTERS)].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+    return text

@@ -1,0 +1,31 @@
+"""What a specialist sees of a conversation where it, or its step, says so itself."""
+
+from typing import Any, cast
+
+from replan.memory.conversation import Memory, resolved
+from replan.plan.model import PlanStep
+from replan.services import Services
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.memory import MemoryOptions, step_options
+
+
+def own_memory(step: PlanStep, specialist: str, state: EnhancedState, services: Services) -> Memory:
+    """What a specialist sees of the conversation for a step."""
+    host, request = services.prompts.memory, settings_of(state).memory
+    own = services.memory.get(specialist, host)
+    said = step_options(step.parameters, by_model=_is_of_model(step.id, state))
+    memory = resolved(own, said, request)
+    if memory.mode == "summary" and resolved(host, request).mode != "summary":
+        # Nobody writes what it asks for.
+        return resolved(own, said, request, MemoryOptions(mode="window"))
+    return memory
+
+
+def _is_of_model(step_id: int, state: EnhancedState) -> bool:
+    """Whether a model wrote the step, or changed it last."""
+    for update in reversed(state.get("plan_history", [])):
+        changes = cast("dict[str, Any]", update.changes)
+        added = [each["step"].get("id") for each in changes.get("added", [])]
+        if step_id in added or str(step_id) in changes.get("modified", {}):
+            return update.by == "model"
+    return state.get("plan_author", "model") == "model"

@@ -1,0 +1,88 @@
+"""A long conversation of a team from a file, in SQLite, with models over HTTP."""
+
+import pytest
+
+from replan import TeamFileError, open_runtime
+from replan.assembly import team_graph
+from replan.nodes.summarise import ROOM_TO_THINK
+from replan.testing import HttpFault, OpenAIServer
+
+TEAM = """\
+host: {model: main}
+specialists:
+  - {name: clerk, intended_use: Looks up., chat_model: main, memory: {history_limit: 1}}
+models:
+  main: {model: big-one, base_url: URL}
+  small: {model: small-one, base_url: URL}
+memory:
+  mode: summary
+  history_limit: 2
+  summary_trigger_messages: 4
+  summary_max_tokens: 200
+  summary_model_id: small
+"""
+TALK = "The user asks for prime numbers; 7 is one."
+
+
+class Models:
+    """A server whose small model refuses the first summary."""
+
+    def __init__(self):
+        self.refused = 0
+
+    def __call__(self, request):
+        if request.call.node != "memory_summary":
+            return "---\ncomplexity: simple\n---\nSeven."
+        self.refused += 1
+        return HttpFault(400) if self.refused == 1 else TALK
+
+
+async def test_a_conversation_goes_on_with_a_summary_whoever_opens_the_file(tmp_path):
+    told = []
+    with OpenAIServer(Models()) as server:
+        path = tmp_path / "team.yaml"
+        path.write_text(TEAM.replace("URL", server.base_url))
+        for turn in range(4):
+            async with open_runtime(path, storage=tmp_path / "runs.db") as runtime:
+                run = await runtime.start(f"question {turn}", thread_id="t")
+                result = await run.result()
+                assert result.outcome == "answered"
+                told += [e async for e in runtime.events(run.run_id) if e.type == "memory_summary"]
+        asked = [each for each in server.requests if each.call.node == "memory_summary"]
+        newest = server.requests[-1]
+    # The second answer makes it due, the third one tries again.
+    assert [bool(each.details["error"]) for each in told] == [True, False]
+    assert told[0].details["covered"] == 0
+    assert told[1].details["model"] == "small"
+    assert {each.model for each in asked} == {"small-one"}
+    assert {each.body["max_completion_tokens"] for each in asked} == {200 + ROOM_TO_THINK}
+    assert result.state["memory_summary"].text == TALK
+    assert result.state["memory_summary"].covered == 4
+    roles = [message.type for message in newest.messages]
+    assert roles == ["system", "human", "ai", "human"]
+    assert newest.messages[0].text.count(f"<memory>\n{TALK}\n</memory>") == 1
+
+
+async def test_wrong_options_in_a_team_file_are_told_with_their_places(tmp_path):
+    path = tmp_path / "team.yaml"
+    path.write_text("""\
+host:
+  model: offline
+  memory: {history_limit: many}
+specialists:
+  - name: clerk
+    intended_use: Looks up.
+    chat_model: offline
+    memory:
+      mode: ful
+memory: {mode: summary, trigger: 3, summary_model_id: "openia:x"}
+""")
+    with pytest.raises(TeamFileError) as error:
+        team_graph(path)
+    told = {each.field: (each.line, each.column) for each in error.value.mistakes}
+    assert told == {
+        "host.memory.history_limit": (3, 27),
+        "specialists[0].memory.mode": (9, 13),
+        "memory.trigger": (10, 25),
+    }
+    assert "Write 'full', 'window' or 'summary'." in str(error.value)

@@ -1,0 +1,430 @@
+"""Conversations of any length: what models see of them, and the summary behind the answer."""
+
+import asyncio
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from replan import (
+    Host,
+    InputError,
+    Limits,
+    MemoryOptions,
+    ModelCallError,
+    PlanDocumentError,
+    RunSettings,
+    Specialist,
+    Summary,
+    Team,
+    ThreadBusyError,
+    build_graph,
+    open_runtime,
+    open_storage,
+    read_summary,
+    reset_summary,
+    run,
+    stream,
+    summarise,
+)
+from replan.testing import HttpFault, Reply, ScriptedModel, always
+
+SIMPLE = "---\ncomplexity: simple\n---\nParis."
+COMPLEX = "---\ncomplexity: complex\n---\n"
+DONE = "---\nverdict: complete\n---\nDone."
+PLAN = "# Look\n\n- [ ] 1. Look it up @clerk\n"
+TALK = "They talk of Paris."
+THREAD = {"configurable": {"thread_id": "t"}}
+SMALL = MemoryOptions(mode="summary", history_limit=2, summary_trigger_messages=4)
+
+
+def graph_of(model, memory=SMALL, **options):
+    clerk = Specialist("clerk", "Looks up.", **options.pop("clerk", {"chat_model": model}))
+    saver = options.pop("checkpointer", None) or InMemorySaver()
+    host = options.pop("host", None) or Host(model)
+    team = Team(host, [clerk], memory=memory, **options)
+    return build_graph(team, checkpointer=saver)
+
+
+async def talked(graph, turns, config=THREAD, **options):
+    return [await run(graph, f"question {turn}", config=config, **options) for turn in turns]
+
+
+async def events_of(graph, text="one more", config=THREAD):
+    return [event async for event in stream(graph, text, config=config)]
+
+
+async def test_with_nothing_configured_a_long_conversation_takes_the_calls_and_tokens_of_a_window():
+    used = []
+    for memory in (MemoryOptions(), MemoryOptions(mode="window", history_limit=10)):
+        with ScriptedModel({"think": always(SIMPLE)}) as model:
+            graph = graph_of(model, memory)
+            results = await talked(graph, range(20))
+        assert len(model.calls) == 20
+        assert results[-1].state.get("memory_summary") is None
+        said = [message.text for message in model.calls[-1].messages if message.type != "system"]
+        expected = [text for turn in range(15, 19) for text in (f"question {turn}", "Paris.")]
+        assert said == ["Paris.", *expected, "question 19"]
+        used.append(model.usage)
+    assert used[0] == used[1]
+
+
+async def test_what_is_left_out_of_a_window_is_told_only_if_something_is():
+    with ScriptedModel({"think": always(SIMPLE)}) as model:
+        graph = graph_of(model, MemoryOptions(history_limit=3))
+        await talked(graph, range(1))
+        assert "memory_applied" not in [event.type for event in await events_of(graph)]
+        (told,) = [e for e in await events_of(graph) if e.type == "memory_applied"]
+    assert (told.node, told.mode, told.shown, told.left_out) == ("think", "window", 3, 2)
+
+
+async def test_a_summary_is_written_after_the_answer_and_charged_to_the_run():
+    with ScriptedModel({"think": always(SIMPLE), "memory_summary": TALK}) as model:
+        graph = graph_of(model)
+        await talked(graph, range(1))
+        events = await events_of(graph)
+        types = [event.type for event in events]
+        assert types[types.index("task_completed") :] == ["task_completed", "memory_summary"]
+        state = (await graph.aget_state(THREAD)).values
+    told = events[-1]
+    assert (told.covered, told.used.calls, told.error) == (2, 1, "")
+    assert state["memory_summary"].text == TALK
+    assert state["usage"].by["memory_summary"] == told.used
+    assert state["usage"].calls == events[-2].usage.calls + 1
+    assert model.calls[-1].node == "memory_summary"
+    assert state["outcome"] == "answered"
+
+
+async def test_a_reader_who_leaves_after_the_answer_pays_for_no_summary():
+    with ScriptedModel({"think": always(SIMPLE)}) as model:
+        graph = graph_of(model)
+        await talked(graph, range(1))
+        events = stream(graph, "one more", config=THREAD)
+        async for event in events:
+            if event.type == "task_completed":
+                break
+        await events.aclose()
+    assert [call.node for call in model.calls] == ["think", "think"]
+
+
+@pytest.mark.parametrize("calls", ["merged", "separate"])
+async def test_each_prompt_has_the_summary_once_and_no_message_twice(calls):
+    merged = calls == "merged"
+    script = {
+        "memory_summary": TALK,
+        "specialist": "Found.",
+        "feedback": DONE if merged else DONE.replace("Done.", ""),
+        "think": [SIMPLE, SIMPLE, COMPLEX + PLAN if merged else COMPLEX],
+    }
+    if not merged:
+        script |= {"plan_creation": PLAN, "final_answer": "Done."}
+        script["think"] = ["---\ncomplexity: simple\n---\n"] * 2 + [COMPLEX]
+        script["direct_answer"] = ["Paris.", "Rome."]
+    with ScriptedModel(script) as model:
+        graph = graph_of(model, calls=calls)
+        await talked(graph, range(2))
+        before = len(model.calls)
+        await run(graph, "question 2", config=THREAD)
+    for call in model.calls[before:]:
+        system = [message for message in call.messages if message.type == "system"]
+        assert len(system) == 1
+        assert system[0].text.count(f"<memory>\n{TALK}\n</memory>") == 1
+        text = "\n".join(message.text for message in call.messages)
+        assert [text.count(f"question {turn}") for turn in range(3)] == [0, 1, 1], call.node
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "   \n",
+        HttpFault(500),
+        HttpFault(400),
+        AIMessage("", additional_kwargs={"refusal": "I will not."}),
+        Reply(text="half of", finish_reason="content_filter"),
+    ],
+    ids=["empty", "blank", "down", "refused call", "refusal", "filtered"],
+)
+async def test_a_summary_that_fails_changes_nothing_and_is_tried_again(reply):
+    script = {"think": always(SIMPLE), "memory_summary": [TALK, *[reply] * 3, "All of it."]}
+    if not isinstance(reply, HttpFault) or reply.status == 400:
+        script["memory_summary"] = [TALK, reply, "All of it."]
+    with ScriptedModel(script) as model:
+        graph = graph_of(model)
+        await talked(graph, range(3))
+        before = await read_summary(graph, THREAD)
+        events = await events_of(graph)
+        assert await read_summary(graph, THREAD) == before
+        assert before.text == TALK
+        assert events[-1].type == "memory_summary"
+        assert events[-1].error
+        assert events[-2].outcome == "answered"
+        seen = [message.id for message in (await graph.aget_state(THREAD)).values["messages"]]
+        await talked(graph, range(1))
+        after = await read_summary(graph, THREAD)
+        assert after.text == "All of it."
+        assert after.last_covered_id == seen[after.covered - 1]
+
+
+async def test_a_summary_never_takes_what_is_kept_back_for_an_answer():
+    settings = RunSettings(limits=Limits(max_model_calls=2))
+    with ScriptedModel({"think": always(SIMPLE)}) as model:
+        graph = graph_of(model, limits=Limits(max_model_calls=2))
+        await talked(graph, range(1))
+        # One call is left, and it is the one that is kept back.
+        events = [e async for e in stream(graph, "more", settings=settings, config=THREAD)]
+    assert [call.node for call in model.calls] == ["think", "think"]
+    assert "max_model_calls=2" in events[-1].error
+    assert events[-2].outcome == "answered"
+
+
+async def test_what_a_run_used_before_its_answer_counts_for_its_summary():
+    with ScriptedModel({"think": always(SIMPLE), "memory_summary": [TALK]}) as model:
+        graph = graph_of(model, limits=Limits(max_model_calls=3))
+        await talked(graph, range(2))
+        assert (await graph.aget_state(THREAD)).values["usage"].calls == 2
+
+
+async def test_a_summary_is_no_longer_than_it_may_be():
+    memory = SMALL.replace(summary_max_tokens=10)
+    with ScriptedModel({"think": always(SIMPLE), "memory_summary": "word " * 100}) as model:
+        graph = graph_of(model, memory)
+        await talked(graph, range(2))
+        text = (await read_summary(graph, THREAD)).text
+    assert len(text) <= 40
+    assert text.endswith(" w…")
+    assert "at most 10 tokens" in model.calls[-1].messages[0].text
+
+
+async def test_another_model_may_write_the_summaries():
+    class Models:
+        def chat_model(self, name):
+            return {"main": main, "cheap": cheap}[name]
+
+    main, cheap = ScriptedModel({"think": always(SIMPLE)}), ScriptedModel({"memory_summary": TALK})
+    with main, cheap:
+        team = Team(
+            "main",
+            [Specialist("a", "Works.", run=lambda context: "done")],
+            memory=SMALL.replace(summary_model_id="cheap"),
+        )
+        graph = build_graph(team, checkpointer=InMemorySaver(), models=Models())
+        await talked(graph, range(2))
+    assert len(cheap.calls) == 1
+
+
+async def test_a_specialist_may_see_less_or_more_than_the_host():
+    seen = {}
+
+    def noting(name):
+        def work(context):
+            seen[name] = [message.text for message in context.messages]
+            return "Found."
+
+        return work
+
+    plan = "- [ ] 1. One @less\n- [ ] 2. Two @more\n- [ ] 3. Three @same\n"
+    members = {"less": {"history_limit": 1}, "more": {"mode": "full"}, "same": {}}
+    script = {"think": [*[SIMPLE] * 6, COMPLEX + plan], "feedback": DONE}
+    with ScriptedModel(script) as model:
+        team = [
+            Specialist(name, "Works.", run=noting(name), memory=MemoryOptions(**memory))
+            for name, memory in members.items()
+        ]
+        graph = build_graph(Team(model, team), checkpointer=InMemorySaver())
+        await talked(graph, range(6))
+        events = await events_of(graph, "all of it")
+    assert seen["less"] == ["all of it"]
+    assert len(seen["more"]) == 13
+    assert len(seen["same"]) == 10
+    told = {e.specialist: (e.step_id, e.left_out) for e in events if e.type == "memory_applied"}
+    assert told == {"": (None, 3), "less": (1, 12)}
+
+
+WITH_OPTIONS = """\
+- [ ] 1. One @clerk
+
+  ```yaml
+  item: lamp
+  memory_mode: {mode}
+  memory_history_limit: 2
+  ```
+"""
+
+
+@pytest.mark.parametrize(("author", "count"), [("person", 2), ("model", 10)])
+async def test_a_step_says_what_it_sees_and_a_model_only_its_mode(author, count):
+    seen = []
+
+    def work(context):
+        seen.append((len(context.messages), context.parameters, context.plan_step.parameters))
+        return "Found."
+
+    plan = WITH_OPTIONS.format(mode="window")
+    script = {"think": always(SIMPLE)}
+    if author == "model":
+        script["think"] = [*[SIMPLE] * 6, COMPLEX + plan]
+    with ScriptedModel(script | {"feedback": DONE}) as model:
+        graph = graph_of(model, MemoryOptions(), clerk={"run": work})
+        await talked(graph, range(6))
+        given = {"messages": [("user", "all of it")]}
+        given |= {"plan": plan} if author == "person" else {}
+        await run(graph, given, config=THREAD)
+    assert seen == [(count, {"item": "lamp"}, {"item": "lamp"})]
+
+
+async def test_the_mode_of_a_step_counts_whoever_wrote_it_and_what_a_run_says_most():
+    seen = []
+    plan = COMPLEX + WITH_OPTIONS.format(mode="full")
+    script = {"think": [*[SIMPLE] * 6, plan, plan], "feedback": [DONE, DONE]}
+    with ScriptedModel(script) as model:
+        clerk = {"run": lambda context: seen.append(len(context.messages)) or "Found."}
+        graph = graph_of(model, MemoryOptions(), clerk=clerk)
+        await talked(graph, range(6))
+        await run(graph, "one", config=THREAD)
+        settings = RunSettings(memory=MemoryOptions(mode="window", history_limit=4))
+        await run(graph, "two", config=THREAD, settings=settings)
+    assert seen == [13, 4]
+
+
+async def test_wrong_options_in_a_plan_are_refused_before_anything_runs():
+    with ScriptedModel({}) as model:
+        graph = graph_of(model)
+        with pytest.raises(PlanDocumentError, match=r"line 5, column 3: Step 1 has memory_mode"):
+            await run(graph, {"plan": WITH_OPTIONS.format(mode="sumary")}, config=THREAD)
+
+
+async def test_a_summary_outlives_its_process_and_one_that_was_cut_off_is_written_later(tmp_path):
+    where = tmp_path / "runs.db"
+    script = {"think": always(SIMPLE)}
+    with ScriptedModel(script) as model:
+        async with open_storage(where) as storage:
+            team = Team(model, [Specialist("a", "Works.", run=len)], memory=SMALL)
+            graph = build_graph(team, storage=storage)
+            await talked(graph, range(1))
+            events = stream(graph, "one more", config=THREAD)
+            async for event in events:
+                if event.type == "task_completed":
+                    break
+            await events.aclose()
+    with ScriptedModel({"memory_summary": TALK}) as model:
+        async with open_storage(where) as storage:
+            team = Team(model, [Specialist("a", "Works.", run=len)], memory=SMALL)
+            graph = build_graph(team, storage=storage)
+            result = await run(graph, None, config=THREAD)
+            assert result.outcome == "answered"
+        async with open_storage(where) as storage:
+            graph = build_graph(team, storage=storage)
+            summary = await read_summary(graph, THREAD)
+    assert summary == Summary(text=TALK, covered=2, last_covered_id=result.state["messages"][1].id)
+
+
+async def test_a_new_message_overtakes_a_summary_that_is_due_and_nothing_is_lost():
+    script = {"think": always(SIMPLE), "memory_summary": [TALK]}
+    with ScriptedModel(script) as model:
+        graph = graph_of(model)
+        await talked(graph, range(1))
+        events = stream(graph, "question 1", config=THREAD)
+        async for event in events:
+            if event.type == "task_completed":
+                break
+        await events.aclose()
+        await run(graph, "question 2", config=THREAD)
+        # Who left the answer of the second question kept nothing of it.
+        assert (await read_summary(graph, THREAD)).covered == 3
+    covered = model.calls[-1].messages[-1].text
+    assert [covered.count(f"question {turn}") for turn in range(3)] == [1, 1, 0]
+
+
+async def test_a_summary_is_written_read_and_taken_away_between_runs():
+    script = {"think": always(SIMPLE), "memory_summary": [TALK]}
+    with ScriptedModel(script) as model:
+        graph = graph_of(model, SMALL.replace(summary_enabled=False))
+        assert await read_summary(graph, THREAD) is None
+        await talked(graph, range(4))
+        summary = await summarise(graph, THREAD)
+        assert (summary.text, summary.covered) == (TALK, 6)
+        assert await summarise(graph, THREAD) == summary == await read_summary(graph, THREAD)
+        values = (await graph.aget_state(THREAD)).values
+        assert values["usage"].by["memory_summary"].calls == 1
+        assert values["outcome"] == "answered"
+        await talked(graph, [4])
+        assert TALK in model.calls[-1].messages[0].text
+        await reset_summary(graph, THREAD)
+        assert await read_summary(graph, THREAD) is None
+        await talked(graph, [5])
+    text = "".join(message.text for message in model.calls[-1].messages)
+    assert all(f"question {turn}" in text for turn in range(6))
+
+
+async def test_a_summary_between_runs_needs_a_thread_at_rest_in_the_right_mode(tmp_path):
+    with ScriptedModel({"think": always(SIMPLE), "memory_summary": [""]}) as model:
+        graph = graph_of(model, MemoryOptions())
+        await talked(graph, range(2))
+        with pytest.raises(InputError, match="mode 'window'"):
+            await summarise(graph, THREAD)
+        await talked(graph, [2], settings=RunSettings(memory=SMALL.replace(summary_enabled=False)))
+        with pytest.raises(ModelCallError, match="empty"):
+            await summarise(graph, THREAD)
+        assert await read_summary(graph, THREAD) is None
+        bare = build_graph(Team(model, [Specialist("a", "Works.", run=len)]))
+        with pytest.raises(InputError, match="keeps no threads"):
+            await summarise(bare, THREAD)
+
+
+async def test_nobody_writes_a_summary_while_a_run_has_the_thread(tmp_path):
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def work(context):
+        begun.set()
+        await go.wait()
+        return "Found."
+
+    script = {"think": COMPLEX + PLAN, "feedback": DONE}
+    async with open_storage(tmp_path / "runs.db") as storage:
+        with ScriptedModel(script) as model:
+            team = Team(model, [Specialist("clerk", "Looks up.", run=work)], memory=SMALL)
+            graph = build_graph(team, storage=storage)
+            running = asyncio.create_task(run(graph, "go", config=THREAD))
+            await begun.wait()
+            for door in (summarise, reset_summary):
+                with pytest.raises(ThreadBusyError):
+                    await door(graph, THREAD)
+            go.set()
+            await running
+
+
+async def test_a_stop_after_the_answer_leaves_the_run_as_it_ended(tmp_path):
+    stop = asyncio.Event()
+
+    def heard(event):
+        if event.type == "task_completed":
+            stop.set()
+
+    with ScriptedModel({"think": always(SIMPLE), "memory_summary": [TALK]}) as model:
+        team = Team(model, [Specialist("a", "Works.", run=len)], memory=SMALL)
+        async with open_runtime(team, storage=tmp_path / "runs.db") as runtime:
+            first = await (await runtime.start("question 0", thread_id="t")).result()
+            assert first.outcome == "answered"
+            begun = await runtime.start("question 1", thread_id="t", heard=heard, stop=stop)
+            assert (await begun.result()).outcome == "answered"
+            assert (await runtime.look(begun.run_id)).outcome == "answered"
+            result = await runtime.resume(begun.run_id)
+            assert result.state["memory_summary"].text == TALK
+
+
+async def test_the_prompt_and_the_reply_of_a_summary_are_kept_beside_its_event(tmp_path):
+    with ScriptedModel({"think": always(SIMPLE), "memory_summary": [TALK]}) as model:
+        team = Team(model, [Specialist("a", "Works.", run=len)], memory=SMALL)
+        async with open_runtime(team, storage=tmp_path / "runs.db") as runtime:
+            await (await runtime.start("question 0", thread_id="t")).result()
+            begun = await runtime.start("question 1", thread_id="t")
+            await begun.result()
+            events = [event async for event in runtime.events(begun.run_id)]
+            told = events[-1]
+            assert told.type == "memory_summary"
+            reply = await runtime.text(begun.run_id, told.details["reply"]["ref"])
+            asked = await runtime.text(begun.run_id, told.details["prompt"][1]["ref"])
+    assert reply == TALK
+    assert "question 0" in asked
+    assert "question 1" not in asked
