@@ -38,7 +38,7 @@ from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
 from replan.spending.scopes import check_prices, price_of
 from replan.state.entrance import Entrance
-from replan.state.memory import joined
+from replan.state.options import joined
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist

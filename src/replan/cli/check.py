@@ -155,7 +155,7 @@ def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
-    from replan.state.memory import option_mistakes
+    from replan.state.step_options import option_mistakes
 
     document = PlanDocument.recover(read_plan_text(path))
     if mistakes := document.mistakes or option_mistakes(document):

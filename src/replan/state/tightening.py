@@ -7,7 +7,8 @@ from typing import Any, Final, TypeVar, cast
 
 from replan.plan.model import Value
 from replan.state.limits import Limits, RunSettings
-from replan.state.memory import BUILT_IN, MemoryOptions, joined
+from replan.state.memory import BUILT_IN, MemoryOptions
+from replan.state.options import joined
 
 V = TypeVar("V", bound=Value)
 

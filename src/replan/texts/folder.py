@@ -31,9 +31,7 @@ def files_below(
     return tuple(found)
 
 
-def _walk(
-    folder: str, suffixes: Collection[str], depth: int
-) -> Iterator["os.DirEntry[str]"]:
+def _walk(folder: str, suffixes: Collection[str], depth: int) -> Iterator["os.DirEntry[str]"]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:  # Not ours to read, or gone meanwhile: as if it were empty.

@@ -49,6 +49,9 @@ CREATE VIRTUAL TABLE IF NOT EXISTS temp.terms USING fts5vocab(main, passages, ro
 DELETE FROM common;
 INSERT INTO common SELECT term FROM temp.terms WHERE doc > max({least},
   (SELECT count(*) FROM passages) / 10)"""
+_INSERTED = """
+INSERT INTO passages (rowid, heading, body, text, title, file, line)
+VALUES (?, ?, ?, ?, ?, ?, ?)"""
 _FOUND = """
 SELECT rowid, file, line, title, coalesce(text, body),
   bm25(passages, 1.5, 1.0) AS far
@@ -104,7 +107,9 @@ class Index:
 
     def update(self, folder: Path) -> None:
         """Bring the index up to date: what changed is read anew, what is gone goes."""
-        files = {each.name: each for each in files_below(folder, KINDS, deepest=DEEPEST, most=MOST_FILES)}
+        files = {
+            each.name: each for each in files_below(folder, KINDS, deepest=DEEPEST, most=MOST_FILES)
+        }
         if not self._is_behind(files):
             return
         # Whoever comes second finds it done.
@@ -184,8 +189,7 @@ class Index:
     def _insert(self, passages: Sequence[Passage]) -> tuple[int, int]:
         first = self._db.execute("SELECT coalesce(max(last), 0) + 1 FROM files").fetchone()[0]
         rows = (_row(number, each) for number, each in enumerate(passages, start=first))
-        columns = "rowid, heading, body, text, title, file, line"
-        self._db.executemany(f"INSERT INTO passages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        self._db.executemany(_INSERTED, rows)
         return first, first + len(passages) - 1
 
     def _forget(self, name: str, old: _Known) -> None:
@@ -202,7 +206,15 @@ def _row(number: int, passage: Passage) -> tuple[object, ...]:
     shown = f"{passage.heading} ({passage.file})"
     body = divided(passage.text)
     text = None if body == passage.text else passage.text
-    return number, divided(with_parts(shown)), body, text, passage.heading, passage.file, passage.line
+    return (
+        number,
+        divided(with_parts(shown)),
+        body,
+        text,
+        passage.heading,
+        passage.file,
+        passage.line,
+    )
 
 
 def _stamp(path: Path) -> str:
