@@ -66,7 +66,7 @@ class HostCall:
             LimitReachedError: The run has no call, no token, no money or no time left.
         """
         self.refused = None
-        meter = self._meter()
+        meter = self.meter()
         config = with_handlers(self.config, [meter.handler], tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
@@ -172,7 +172,7 @@ class HostCall:
         )
         return used.plus((CUT_OFF, lost)) if lost.calls else used
 
-    def _meter(self) -> Meter:
+    def meter(self) -> Meter:
         calls, services = None, self.services
         if self.tells_calls and self.emitter.is_heard:
             about = {"node": self.node}

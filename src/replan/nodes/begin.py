@@ -23,6 +23,7 @@ from replan.prompts.sections import request_text, within_budget
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.enhanced import EnhancedState, fresh_run
+from replan.state.knowledge import RAGOptions
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions
 from replan.state.questions import given_answers
@@ -46,7 +47,8 @@ async def begin(
     memory = MemoryOptions() if asked is None else asked.memory
     if memory.summary_model_id:
         services.model_of(memory.summary_model_id)
-    settings = settings.replace(memory=memory)
+    rag = RAGOptions() if asked is None else asked.rag
+    settings = settings.replace(memory=memory, rag=rag)
     plan, reruns = read_handed_plan(state.get("plan"), services)
     given = _request_of(state, plan)
     info = runtime.execution_info

@@ -44,6 +44,8 @@ async def specialist(
         update["current_specialist_results"] = {step.key: result}
     if step.asked:
         update["questions"] = {question.key: question for question in step.asked}
+    if step.emitter.warnings:
+        update["warnings"] = step.emitter.warnings
     if step.limit is not None:
         update["limit_hits"] = {step.key: step.limit}
     return update

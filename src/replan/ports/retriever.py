@@ -1,11 +1,12 @@
 """Where knowledge is found: passages for a question, with their sources."""
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue
 
 from replan.plan.model import Value
+from replan.state.knowledge import Chunk
 
 
 class SearchRequest(Value):
@@ -26,41 +27,6 @@ class SearchRequest(Value):
     min_score: float = 0.0
     filters: Mapping[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
     tenant_id: str = ""
-
-
-class Chunk(Value):
-    """A piece of knowledge that was found.
-
-    Attributes:
-        id: Unique in its knowledge base.
-        content: Its text.
-        score: How well it fits; larger is better. A retriever that says `similarity` means it.
-        source: Where it stands: a file, an address.
-        line: The line of the source where it begins, counted from 1; of a PDF the page. None where
-            nobody knows it.
-        heading: The heading that it stands under.
-        metadata: What else is known of it.
-    """
-
-    id: str = ""
-    content: str
-    score: float = 0.0
-    source: str = ""
-    line: int | None = Field(default=None, ge=1)
-    heading: str = ""
-    metadata: Mapping[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_score(cls, given: Any) -> Any:
-        """Take `similarity` for the score where there is none: the one place that knows both."""
-        if not isinstance(given, Mapping) or "similarity" not in given:
-            return given
-        fields = {**cast("Mapping[str, Any]", given)}
-        similarity = fields.pop("similarity")
-        if fields.get("score") is None:
-            fields["score"] = similarity
-        return fields
 
 
 class SearchResponse(Value):

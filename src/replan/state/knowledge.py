@@ -1,9 +1,9 @@
 """What knowledge is asked for, and what of it a step was given."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from replan.plan.model import Value
 from replan.state.options import Options, joined
@@ -63,6 +63,43 @@ NO_KNOWLEDGE = RAGOptions(
 
 SEARCHED = RAGOptions(mode="stuff")
 """What a team says by having knowledge."""
+
+
+class Chunk(Value):
+    """A piece of knowledge that was found.
+
+    Attributes:
+        id: Unique in its knowledge base.
+        content: Its text.
+        score: How well it fits; larger is better. A retriever that says `similarity` means it.
+        source: Where it stands: a file, an address.
+        line: The line of the source where it begins, counted from 1; of a PDF the page. None where
+            nobody knows it.
+        heading: The heading that it stands under.
+        metadata: What else is known of it.
+    """
+
+    id: str = ""
+    content: str
+    score: float = 0.0
+    source: str = ""
+    line: int | None = Field(default=None, ge=1)
+    heading: str = ""
+    metadata: Mapping[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_score(cls, given: Any) -> Any:
+        """Take `similarity` for the score where there is none: the one place that knows both."""
+        if not isinstance(given, Mapping):
+            return given
+        fields = {**cast("Mapping[str, Any]", given)}
+        if "similarity" not in fields:
+            return fields
+        similarity = fields.pop("similarity")
+        if fields.get("score") is None:
+            fields["score"] = similarity
+        return fields
 
 
 class Source(Value):

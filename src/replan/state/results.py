@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
 from replan.state.cuts import with_cut
+from replan.state.knowledge import Source
 from replan.state.usage import TokenCount
 from replan.texts.storable import storable_text, unstorable
 
@@ -98,6 +99,8 @@ class ExecutionContext(Value):
         parameters: The step's parameters.
         expected_format: The form of the answer that is wished for.
         inputs: The result text of each step that this one depends on, by step id.
+        knowledge_context: What the team's knowledge has on the step, with file and line; empty
+            where there is none.
         workspace: The folder that the specialist may read and write, or none.
         idempotency_key: The same whenever the very same work is tried again; other inputs make
             other work, and so does a person who opens a completed step again.
@@ -112,6 +115,7 @@ class ExecutionContext(Value):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     expected_format: str = "markdown"
     inputs: dict[int, str] = Field(default_factory=dict[int, str])
+    knowledge_context: str = ""
     workspace: str | None = None
     idempotency_key: str = ""
     run_id: str = ""
@@ -154,6 +158,7 @@ class SpecialistResult(Value):
         output: The value that it gave where it has an `output_type`: in the state as JSON, in a
             `RunResult` of the type.
         made_of: What it was made of; filled in by the run, None where that is not known.
+        sources: Where the knowledge stands that it was given.
     """
 
     specialist_name: str = ""
@@ -172,6 +177,7 @@ class SpecialistResult(Value):
     cut: str = ""
     output: Output = None
     made_of: MadeOf | None = None
+    sources: tuple[Source, ...] = ()
 
     @property
     def key(self) -> str:

@@ -8,7 +8,17 @@ from pydantic_core import InitErrorDetails
 
 from replan.errors import ConfigurationError, TeamError, UsageError
 from replan.state.limits import HOOK_SECONDS, Price, RunSettings
-from replan.team.fields import Callback, Function, Model, OpenField, Out, Prompt, Row, Workspace
+from replan.team.fields import (
+    Callback,
+    Function,
+    Knowledge,
+    Model,
+    OpenField,
+    Out,
+    Prompt,
+    Row,
+    Workspace,
+)
 from replan.team.host import Host
 from replan.team.mistakes import told_of
 from replan.team.part import Part, broken
@@ -68,6 +78,8 @@ class Team(Part, RunSettings):
         out: The folder for the files that they make; else the workspace. In a file relative to it.
         prices: What models cost for each million tokens, by the name that they are configured
             with or that their provider gives them.
+        knowledge: Where knowledge is found: a folder of texts, or an object with a search, in a
+            file as module:name; a folder in a file is relative to it.
         open_to_clients: Settings (approval), limits (max_seconds) and keys of the state
             (current_specialist_results) that clients of a server may loosen or edit; of all
             others they can only tighten settings, and edit the conversation and the plan.
@@ -89,6 +101,7 @@ class Team(Part, RunSettings):
     workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
     out: Out = Field(default=None, validate_default=True, examples=["reports"])
     prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])
+    knowledge: Knowledge | None = Field(default=None, examples=["docs"])
     open_to_clients: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
 
     def refuse(self, mistakes: ValidationError) -> None:

@@ -9,7 +9,8 @@ from platformdirs import user_cache_path
 from replan.adapters.knowledge.index import Hit, opened, path_in
 from replan.adapters.knowledge.reading import KINDS
 from replan.errors import RetrievalError
-from replan.ports.retriever import Chunk, SearchRequest, SearchResponse
+from replan.ports.retriever import SearchRequest, SearchResponse
+from replan.state.knowledge import Chunk
 
 TENANT = "{tenant}"
 """What stands in a folder's name where each tenant has one of its own."""

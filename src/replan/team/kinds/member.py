@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget
 from replan.state.memory import MemoryOptions
 from replan.state.team import Effects, SpecialistCard
@@ -33,6 +34,7 @@ class Member(Part):
         limits: What all its steps together may spend in one run.
         memory: What it sees of what was said before, where that is not as the team has it: mode
             and history_limit. What is said of summaries is the host's.
+        rag: Which knowledge its steps are given, where that is not as the team has it.
     """
 
     marks: ClassVar[tuple[str, ...]] = ()
@@ -44,6 +46,7 @@ class Member(Part):
     effects: Effects | None = None
     limits: Budget = Field(default_factory=Budget)
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
+    rag: RAGOptions = Field(default_factory=RAGOptions)
 
     @property
     def card(self) -> SpecialistCard:
