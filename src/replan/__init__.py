@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from replan.adapters.knowledge.folder import FolderRetriever
     from replan.adapters.storage.opening import open_storage
     from replan.assembly import build_graph
     from replan.errors import (
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         PlanError,
         QuestionError,
         ReplanError,
+        RetrievalError,
         StorageError,
         TeamError,
         TeamFileError,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.ask_user import ask_user
+    from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
     from replan.ports.storage import Storage
     from replan.runs.asks import Ask
     from replan.runs.event_log import RunEvent
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runtime import SyncRuntime, open_runtime, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
+    from replan.state.knowledge import Chunk, RAGOptions, Source
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.memory import MemoryOptions, Summary
     from replan.state.questions import Approval, Decision, Question
@@ -80,6 +84,7 @@ _PLACES = {
         "PlanError",
         "QuestionError",
         "ReplanError",
+        "RetrievalError",
         "StorageError",
         "TeamError",
         "TeamFileError",
@@ -101,6 +106,9 @@ _PLACES = {
     "replan.runs.service": ("Run", "Runtime"),
     "replan.runtime": ("SyncRuntime", "open_runtime", "run", "run_sync", "stream"),
     "replan.state.enhanced": ("EnhancedState",),
+    "replan.adapters.knowledge.folder": ("FolderRetriever",),
+    "replan.ports.retriever": ("Retriever", "SearchRequest", "SearchResponse"),
+    "replan.state.knowledge": ("Chunk", "RAGOptions", "Source"),
     "replan.state.memory": ("MemoryOptions", "Summary"),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
     "replan.state.questions": ("Approval", "Decision", "Question"),
@@ -132,6 +140,7 @@ __all__ = [
     "Artifact",
     "Ask",
     "Budget",
+    "Chunk",
     "CollectedResults",
     "ConfigurationError",
     "Decision",
@@ -140,6 +149,7 @@ __all__ = [
     "ExecutionRecord",
     "ExecutionStatus",
     "FeedbackResult",
+    "FolderRetriever",
     "Host",
     "InputError",
     "LimitReachedError",
@@ -157,13 +167,19 @@ __all__ = [
     "Price",
     "Question",
     "QuestionError",
+    "RAGOptions",
     "ReplanError",
+    "RetrievalError",
+    "Retriever",
     "Run",
     "RunEvent",
     "RunResult",
     "RunSettings",
     "RunView",
     "Runtime",
+    "SearchRequest",
+    "SearchResponse",
+    "Source",
     "Specialist",
     "SpecialistResult",
     "StepStatus",

@@ -50,9 +50,10 @@ async def think(
         mode = services.prompts.memory_in(state).mode
         await call.emitter.emit(MemoryApplied, node="think", mode=mode, **seen.numbers)
     has_plan = state.get("current_plan") is not None
-    known = dict[str, Any]()
+    known: EnhancedState = {}
     if not has_plan and (found := await knowledge_of_request(state, call)) is not None:
-        state, known = {**state, "knowledge": found}, {"knowledge": found}
+        known["knowledge"] = found
+        state = cast("EnhancedState", {**state, **known})
     unreadable, answer = list[UnreadableReply](), None
     if has_plan and services.prompts.merged_planning:
         reading = _PLAN_GIVEN

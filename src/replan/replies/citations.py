@@ -8,6 +8,7 @@ from replan.state.knowledge import Source
 _MARK = re.compile(r"[ \t]*+\[\[(?P<names>[^\[\]\n]{1,400})\]\]")
 _CODE = re.compile(r"^(?P<fence>`{3,}|~{3,})[\s\S]*?^(?P=fence)|`[^`\n]+`", re.MULTILINE)
 _BETWEEN = re.compile(r"\]\](?:, ?|; ?)\[\[|[,;] *")
+_RANGE = re.compile(r"(?<=\d)-\d+$")
 _LINE = re.compile(r"(?P<name>.*):(?P<line>\d{1,9})(?:-\d+)?")
 
 
@@ -42,9 +43,8 @@ def _named(names: str, sources: Sequence[Source]) -> Iterator[tuple[str, Source]
         bare = name.strip()
         source = next((each for each in sources if _is_of(bare, each)), None)
         if source is not None:
-            place = _LINE.fullmatch(bare)
-            is_line = place is not None and source.line is not None
-            yield f"{source.source}:{place['line']}" if is_line else source.source, source
+            # Of a range its first line counts.
+            yield bare if source.line is None else _RANGE.sub("", bare), source
 
 
 def _is_of(name: str, source: Source) -> bool:
