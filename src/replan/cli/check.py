@@ -185,4 +185,10 @@ def _of_team(path: Path, team: KnownTeam) -> _Report:
         "mistakes": [],
         "specialists": [card.model_dump(mode="json") for card in cards],
     }
+    if team.knowledge is not None:
+        from replan.cli.views.looked_through import knowledge_lines, looked_through
+
+        told = looked_through(team.knowledge)
+        rows += knowledge_lines(told)
+        record["knowledge"] = told
     return _Report(lines=[*head, *rows, *bound_lines(team)], record=record | bounds(team))

@@ -135,3 +135,12 @@ class Knowledge(Value):
 def knowledge_options(*levels: RAGOptions) -> RAGOptions:
     """What the levels come to, the innermost last; no field is left out."""
     return joined(NO_KNOWLEDGE, *levels)
+
+
+def calls_of_knowledge(options: RAGOptions) -> int:
+    """The most calls of a model that read what one search finds."""
+    said = options.said
+    shortened = int(said["use_summary"] and said["mode"] != "none")
+    if said["mode"] != "map_reduce":
+        return shortened
+    return min(said["top_k"], said["map_max_chunks"]) + 1 + shortened

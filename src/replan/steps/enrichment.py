@@ -41,12 +41,15 @@ async def knowledge_for(
 
 
 def _options_of(record: StepRecord) -> RAGOptions:
-    services, state, said = record.services, record.board.state, RAGOptions()
+    state, own, said = record.board.state, record.services.rag[record.specialist], RAGOptions()
     step = record.board.step(record.context.plan_step.id)
     if step.parameters:
         by_model = is_of_model(step.id, state)
         said = step_options(RAGOptions, step.parameters, by_model=by_model)
-    return knowledge_options(services.rag[record.specialist], said, settings_of(state).rag)
+        if by_model and said.mode == "map_reduce" != own.mode:
+            # A model may do without knowledge, but not make it dearer than the team has it.
+            said = RAGOptions(mode="stuff")
+    return knowledge_options(own, said, settings_of(state).rag)
 
 
 def _task_of(record: StepRecord) -> str:

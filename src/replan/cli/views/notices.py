@@ -7,6 +7,7 @@ from replan.events.types import (
     Event,
     FeedbackGenerated,
     InputRequested,
+    KnowledgeRetrieved,
     LimitReached,
     PlanDoubtful,
     PlanUpdated,
@@ -19,6 +20,7 @@ from replan.secrets.masking import without_secrets
 
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2")
 _ON = "true"
+_NAMED = 3
 _ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
 _LANGSMITH = "https://api.smith.langchain.com"
 
@@ -34,8 +36,24 @@ def notice(event: Event) -> str:
             return f"runs again: {', '.join(map(str, reruns))}"
         case InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
+        case KnowledgeRetrieved():
+            return _found(event)
         case _:
             return _trouble(event)
+
+
+def _found(event: KnowledgeRetrieved) -> str:
+    """What of the knowledge somebody is given; failures are told as warnings."""
+    whom = "the host" if event.step_id is None else f"step {event.step_id}"
+    if event.error:
+        return f"no knowledge for {whom}: {one_line(event.error)}"
+    names = [
+        each.source if each.line is None else f"{each.source}:{each.line}" for each in event.sources
+    ]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    told = one_line(", ".join(names[:_NAMED])) + more if names else "nothing found"
+    left = f"; {one_line(' '.join(event.left_out))}" if event.left_out else ""
+    return f"knowledge for {whom}: {told}{left}"
 
 
 def tracing_notice(environment: Mapping[str, str]) -> str:
