@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from replan.plan.model import Value
-from replan.state.knowledge import Chunk
+from replan.state.knowledge import Chunk, Filter
 
 
 class SearchRequest(Value):
@@ -22,10 +22,10 @@ class SearchRequest(Value):
     """
 
     query: str
-    knowledge_base_ids: tuple[str, ...] = ()
+    knowledge_base_ids: Sequence[str] = ()
     top_k: int = Field(default=5, ge=1)
     min_score: float = 0.0
-    filters: Mapping[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    filters: Mapping[str, Filter] = Field(default_factory=dict[str, Filter])
     tenant_id: str = ""
 
 

@@ -1,6 +1,6 @@
 """What knowledge is asked for, and what of it a step was given."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
@@ -14,6 +14,10 @@ RagMode = Literal["none", "stuff", "map_reduce"]
 
 MOST_CHUNKS = 50
 """Chunks of one search."""
+
+
+Filter = str | int | float | bool | list[str]
+"""What a filter asks of a chunk."""
 
 
 class RAGOptions(Options):
@@ -45,8 +49,8 @@ class RAGOptions(Options):
     use_summary: bool | None = None
     map_max_chunks: int | None = Field(default=None, ge=1, le=MOST_CHUNKS)
     timeout_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    knowledge_base_ids: tuple[str, ...] | None = None
-    filters: Mapping[str, JsonValue] | None = None
+    knowledge_base_ids: Sequence[str] | None = None
+    filters: Mapping[str, Filter] | None = None
 
 
 NO_KNOWLEDGE = RAGOptions(
