@@ -15,11 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from replan import FolderRetriever, SearchRequest
 
 _FIRST = re.compile(r"(?<=[.!?])\s|\n\n")
 _FILES, _EACH, _DOCSTRINGS, _ASKED = 1_000, 20, 500, 100
+_SENTENCE, _REST = 30, 150  # characters at least
+_BLOCK = range(200, 900)
 
 
 def sources() -> Iterator[str]:
@@ -27,6 +30,11 @@ def sources() -> Iterator[str]:
     for path in sorted(Path(ast.__file__).parent.rglob("*.py")):
         if not {"site-packages", "test", "tests", "idlelib", "lib2to3"} & {*path.parts}:
             yield path.read_text(encoding="utf-8", errors="replace")
+
+
+def shuffle(texts: list[Any]) -> None:
+    """Mix texts, in the same way on every run."""
+    random.Random(1).shuffle(texts)  # noqa: S311 - nothing secret
 
 
 def docstrings() -> list[tuple[str, str, str]]:
@@ -41,10 +49,10 @@ def docstrings() -> list[tuple[str, str, str]]:
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
                 said = (ast.get_docstring(node) or "").strip()
                 end = _FIRST.search(said)
-                if end and end.start() > 30 and len(said) - end.end() > 150:
+                if end and end.start() > _SENTENCE and len(said) - end.end() > _REST:
                     found[node.name] = (node.name, said[: end.start()], said[end.end() :].strip())
     chosen = list(found.values())
-    random.Random(1).shuffle(chosen)
+    shuffle(chosen)
     return chosen[:_DOCSTRINGS]
 
 
@@ -73,8 +81,8 @@ def recall(folder: Path, cache: Path) -> float:
 def speed(folder: Path, cache: Path) -> dict[str, float]:
     """What indexing, searching and a change take."""
     folder.mkdir()
-    blocks = [each for text in sources() for each in text.split("\n\n") if 200 < len(each) < 900]
-    random.Random(1).shuffle(blocks)
+    blocks = [each for text in sources() for each in text.split("\n\n") if len(each) in _BLOCK]
+    shuffle(blocks)
     for number in range(_FILES):
         own = blocks[number * _EACH : (number + 1) * _EACH]
         text = "\n\n".join(f"## {number}.{at}\n\n{block}" for at, block in enumerate(own))
