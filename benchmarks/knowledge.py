@@ -22,13 +22,15 @@ from replan import FolderRetriever, SearchRequest
 _FIRST = re.compile(r"(?<=[.!?])\s|\n\n")
 _FILES, _EACH, _DOCSTRINGS, _ASKED = 1_000, 20, 500, 100
 _SENTENCE, _REST = 30, 150  # characters at least
+_LEFT_OUT = {"site-packages", "test", "tests", "idlelib", "lib2to3"}
 _BLOCK = range(200, 900)
 
 
-def sources() -> Iterator[str]:
-    """The texts of the standard library's modules."""
+def sources(*, all_of_them: bool = False) -> Iterator[str]:
+    """The texts of the standard library's modules, with those of its tests or without."""
+    left_out = {"site-packages"} if all_of_them else _LEFT_OUT
     for path in sorted(Path(ast.__file__).parent.rglob("*.py")):
-        if not {"site-packages", "test", "tests", "idlelib", "lib2to3"} & {*path.parts}:
+        if not left_out & {*path.parts}:
             yield path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -81,12 +83,14 @@ def recall(folder: Path, cache: Path) -> float:
 def speed(folder: Path, cache: Path) -> dict[str, float]:
     """What indexing, searching and a change take."""
     folder.mkdir()
-    blocks = [each for text in sources() for each in text.split("\n\n") if len(each) in _BLOCK]
+    # A line of code that begins with # would be a heading.
+    texts = (text.replace("#", "") for text in sources(all_of_them=True))
+    blocks = [each for text in texts for each in text.split("\n\n") if len(each) in _BLOCK]
     shuffle(blocks)
     for number in range(_FILES):
         own = blocks[number * _EACH : (number + 1) * _EACH]
         text = "\n\n".join(f"## {number}.{at}\n\n{block}" for at, block in enumerate(own))
-        (folder / f"{number}.md").write_text(text.replace("\n#", "\n "), encoding="utf-8")
+        (folder / f"{number}.md").write_text(text, encoding="utf-8")
     retriever = FolderRetriever(folder, cache=cache)
     indexing = milliseconds(retriever.looked_through)
     # What changed just now is looked at again.
