@@ -21,7 +21,9 @@ from langgraph.types import Send
 from replan import (
     Host,
     Specialist,
+    Storage,
     Team,
+    Traces,
     build_graph,
     run,
     stream,
@@ -71,7 +73,7 @@ def replan_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool 
 
     async def unheard_run() -> Ran:
         state = (await run(graph, REQUEST)).state
-        return _completed(state["outcome"] == "completed", Ran(state["usage"].calls))
+        return completed(state["outcome"] == "completed", Ran(state["usage"].calls))
 
     async def heard_run() -> Ran:
         tokens, last = 0, None
@@ -80,17 +82,24 @@ def replan_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool 
             last = event
         if not isinstance(last, TaskCompleted):
             raise TypeError(f"The last event is {last}.")
-        return _completed(last.outcome == "completed", Ran(last.usage.calls, tokens))
+        return completed(last.outcome == "completed", Ran(last.usage.calls, tokens))
 
     return heard_run if heard else unheard_run
 
 
-def replan_graph(workload: Workload, base_url: str, *, at_once: bool = False) -> Any:
+def replan_graph(
+    workload: Workload,
+    base_url: str,
+    *,
+    at_once: bool = False,
+    storage: Storage | None = None,
+    traces: Traces | None = None,
+) -> Any:
     """The graph of a team for a workload."""
     model = f"openai:{_model_name(workload, at_once=at_once)}"
     worker = Specialist(name="worker", intended_use="Looks into parts.", chat_model=model)
-    config = Team(host=Host(model=model), specialists=[worker])
-    return build_graph(config, base_url=base_url)
+    config = Team(host=Host(model=model), specialists=[worker], traces=traces)
+    return build_graph(config, base_url=base_url, storage=storage)
 
 
 def bare_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool = False) -> Begin:
@@ -101,7 +110,7 @@ def bare_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool = 
 
     async def unheard_run() -> Ran:
         state = await graph.ainvoke({"request": REQUEST}, **options)
-        return _completed(bool(state["answer"]), Ran(state["calls"]))
+        return completed(bool(state["answer"]), Ran(state["calls"]))
 
     async def heard_run() -> Ran:
         tokens, state = 0, {}
@@ -112,7 +121,7 @@ def bare_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool = 
                 state = part
             else:
                 tokens += bool(part[0].text)
-        return _completed(bool(state["answer"]), Ran(state["calls"], tokens))
+        return completed(bool(state["answer"]), Ran(state["calls"], tokens))
 
     return heard_run if heard else unheard_run
 
@@ -252,7 +261,7 @@ def _read_plan(text: str) -> dict[str, Any]:
     }
 
 
-def _completed(is_completed: bool, ran: Ran) -> Ran:  # noqa: FBT001 - a verdict
+def completed(is_completed: bool, ran: Ran) -> Ran:  # noqa: FBT001 - a verdict
     if not is_completed:
         msg = f"A run was not completed: {ran}."
         raise RuntimeError(msg)

@@ -1,4 +1,4 @@
-"""A door of your own: runs over HTTP, begun, followed from any event on, answered and stopped.
+"""A door of your own: runs over HTTP, followed from any event on, answered, stopped, resumed.
 
     python examples/http_door.py
 
@@ -9,6 +9,7 @@ one of REPLAN_MODEL. A real server asks who calls before it does anything.
 import json
 import os
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.request import urlopen
@@ -17,7 +18,7 @@ from replan import Host, Specialist, SyncRuntime, Team, ask_user, open_runtime
 
 
 class Door(BaseHTTPRequestHandler):
-    """POST /runs, /runs/ID/answer, /runs/ID/stop; GET /runs/ID, /runs/ID/events/AFTER."""
+    """POST /runs, /runs/ID/answer, .../stop, .../resume; GET /runs/ID, /runs/ID/events/AFTER."""
 
     runtime: SyncRuntime
 
@@ -31,6 +32,10 @@ class Door(BaseHTTPRequestHandler):
             case ["runs", run_id, "stop"]:
                 self.runtime.stop(run_id, by="http")
                 self._give({"run_id": run_id})
+            case ["runs", run_id, "resume"]:
+                # It gives the result of the run, and nobody is to wait for that here.
+                threading.Thread(target=self.runtime.resume, args=[run_id]).start()
+                self._give({"run_id": run_id})
             case _:
                 self.send_error(404)
 
@@ -39,12 +44,15 @@ class Door(BaseHTTPRequestHandler):
             case ["runs", run_id]:
                 run = self.runtime.look(run_id)
                 waiting = {ask.key: ask.text for ask in run.waiting}
-                self._give({"outcome": run.outcome, "waiting": waiting})
+                self._give({"outcome": run.outcome, "steps": run.steps, "waiting": waiting})
             case ["runs", run_id, "events", after]:
                 self._begin("text/event-stream")
-                for event in self.runtime.events(run_id, after=int(after)):
-                    told = f"id: {event.seq}\ndata: {event.model_dump_json()}\n\n"
-                    self.wfile.write(told.encode())
+                # A browser that lost the connection says by itself which event it had last.
+                known = int(self.headers.get("Last-Event-ID", after))
+                with suppress(ConnectionError):
+                    for event in self.runtime.events(run_id, after=known):
+                        told = f"id: {event.seq}\ndata: {event.model_dump_json()}\n\n"
+                        self.wfile.write(told.encode())
             case _:
                 self.send_error(404)
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 # Before anything of LangChain is imported. A test talks to nobody outside, and what an operator
 # has in the environment decides nothing here.
-_LEAKING = ("OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "REPLAN_")
+_LEAKING = ("OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "OTEL_", "REPLAN_")
 for _name in list(os.environ):
     # What is meant for the tests, such as the address of a database, stays.
     if _name.startswith(_LEAKING) and not _name.startswith("REPLAN_TEST_"):

@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from replan.team.host import Host
     from replan.team.specialist import Specialist
     from replan.team.team import Team
+    from replan.traces.option import Traces
+    from replan.traces.otlp import open_traces
 
     MultiAgentConfig = Team
 
@@ -129,6 +131,8 @@ _PLACES = {
     "replan.team.host": ("Host",),
     "replan.team.specialist": ("Specialist",),
     "replan.team.team": ("Team",),
+    "replan.traces.option": ("Traces",),
+    "replan.traces.otlp": ("open_traces",),
     "replan.runs.running": ("raise_limits",),
     "replan.runs.summaries": ("read_summary", "reset_summary", "summarise"),
 }
@@ -195,6 +199,7 @@ __all__ = [
     "ThinkingResult",
     "ThreadBusyError",
     "ThreadLostError",
+    "Traces",
     "UnknownStepError",
     "UnpricedModelError",
     "Usage",
@@ -203,6 +208,7 @@ __all__ = [
     "build_graph",
     "open_runtime",
     "open_storage",
+    "open_traces",
     "raise_limits",
     "read_summary",
     "reset_summary",

@@ -2,7 +2,6 @@
 # LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
 # pyright: reportUnknownMemberType=false
 
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,6 +21,7 @@ from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.calling import TeamGraph
 from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
+from replan.events.trace import Tracing
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
@@ -37,18 +37,19 @@ from replan.secrets.sources import learn_environment
 from replan.services import HOST, HostModels, Services
 from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
-from replan.spending.scopes import check_prices, price_of
+from replan.spending.scopes import check_prices, price_of, with_free_ones
 from replan.state.entrance import Entrance
 from replan.state.knowledge import SEARCHED
+from replan.state.memory import log_unused
 from replan.state.options import joined
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
 from replan.team.team import Team
+from replan.traces.option import Traces
+from replan.traces.otlp import not_installed
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-
-logger = logging.getLogger(__name__)
 
 
 def build_graph(
@@ -64,13 +65,14 @@ def build_graph(
 
     Args:
         team: The team.
-        storage: From `open_storage`: keeps threads and journal, so that a run outlives its process.
-        checkpointer: A LangGraph saver in the place of the storage's; the journal is the storage's
-            then, or lives in memory. None on a server, which brings its own.
+        storage: A storage from `open_storage`. It keeps threads and journal, so that a run outlives
+            its process.
+        checkpointer: A LangGraph saver instead of the storage's. The journal is then the storage's,
+            or lives in memory. None on a server, which brings a saver of its own.
         base_url: The OpenAI-compatible server of models that are given by name.
-        models: Builds models from names, in the place of the server and the environment.
-        served: Whether settings come from outside of the process, as on LangGraph's server: they
-            may tighten what the team has, its defaults included, and loosen nothing.
+        models: Builds models from names, instead of the server and the environment.
+        served: Whether settings come from outside the process, as on LangGraph's server. Such
+            settings may tighten those of the team, including its defaults, and loosen nothing.
 
     Raises:
         ConfigurationError: Names the field, the value and the fix of each mistake.
@@ -95,10 +97,19 @@ def build_graph(
         editable=EDITABLE | opened if served else None,
         shapes=services.shapes,
         services=services,
+        tracing=team.traces and _tracing(team.traces),
     )
     compiled.channels[START] = entrance
     entrance.key = START
     return compiled
+
+
+def _tracing(traces: Traces) -> Tracing:
+    try:
+        from replan.traces.tracing import tracing_of  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise not_installed(traces) from error
+    return tracing_of(traces)
 
 
 def services_of(team: Team, provider: ModelProvider, journal: Journal | None = None) -> Services:
@@ -126,8 +137,8 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
     feedback = built.get("host.feedback_model", thinking)
     merged = team.calls == "merged"
     memory = joined(team.memory, host.memory)
-    _log_unused(team)
     parts = {HOST: host, **{each.name: each for each in team.specialists}}
+    log_unused(memory)
     workspace = Path(team.workspace or "")
     return Services(
         models=HostModels(
@@ -168,7 +179,7 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         folders=Folders(workspace, Path(team.out) if team.out else workspace),
         clock=partial(datetime.now, UTC),
         new_id=partial(token_hex, 16),
-        prices=dict(team.prices),
+        prices=with_free_ones(team.prices),
         unpriced={
             field: chat.names[0]
             for field, chat in built.items()
@@ -176,13 +187,6 @@ def services_of(team: Team, provider: ModelProvider, journal: Journal | None = N
         },
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
-
-
-def _log_unused(team: Team) -> None:
-    """Log what is said of summaries where there will be none."""
-    memory = joined(team.memory, team.host.memory)
-    if memory.summary_enabled and memory.mode != "summary":
-        logger.warning("summary_enabled has no effect", extra={"mode": memory.mode or "window"})
 
 
 async def _call_hook(hook: Hook, event: BaseEvent) -> None:

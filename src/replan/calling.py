@@ -25,6 +25,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateSnapshot, StateUpdate
 
 from replan.errors import InputError
+from replan.events.trace import Trace, Tracing, as_traced, trace_at_work
 from replan.graph.branches import specialist_node
 from replan.host.handed_plan import NOTHING_TO_DO
 from replan.host.new_settings import resumed_with
@@ -36,6 +37,8 @@ from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
+from replan.state.plan_edits import EditablePlan
+from replan.state.team import SpecialistCard
 from replan.state.tightening import told_loosened
 from replan.state.waiting import resumption
 from replan.texts.storable import unstorable
@@ -46,6 +49,7 @@ Input = str | Mapping[str, Any] | Command[Any] | None
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 _BEFORE = {START, "begin"}
+_TRACE = "replan_trace"
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         except RuntimeError:
             invoke = cast("Any", self).ainvoke
             return completed(lambda: invoke(input, config, **options))
-        raise RuntimeError("An event loop runs already: use `await graph.ainvoke(...)` here.")
+        raise RuntimeError("An event loop is running: use `await graph.ainvoke(...)` here.")
 
     def stream(self, *_: Any, **__: Any) -> Any:
         """Say what to call: a graph that is asynchronous has no synchronous stream."""
@@ -106,9 +110,13 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             if given.input is not input:
                 options["context"] = given.settings
             bounded = _unbounded(given.config, self.config or {})
+            trace = await _traced(self, given)
+            if trace is not None:
+                bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
             parts = cast("Any", super().astream(given.input, bounded, **options))
-            async with aclosing(as_owner(owner, parts)) as owned:
-                async for part in owned:
+            parts = as_owner(owner, parts)
+            async with aclosing(as_traced(trace, parts) if trace else parts) as given_parts:
+                async for part in given_parts:
                     yield part
 
     def bulk_update_state(
@@ -154,6 +162,24 @@ async def alone(
             raise
 
 
+async def _traced(graph: Graph, call: Call) -> Trace | None:
+    """What hears of a call, if its team is traced, or the one that it is made in."""
+    around = trace_at_work.get()
+    tracing: Tracing | None = _entrance(graph).tracing
+    if tracing is None and around is not None:
+        tracing = around.tracing
+    if tracing is None:
+        return None
+    thread = call.config.get("configurable", {}).get("thread_id")
+    goes_on = not isinstance(call.input, Mapping)
+    earlier = ""
+    if goes_on and isinstance(graph.checkpointer, BaseCheckpointSaver):
+        # Each checkpoint names the call that it was made in.
+        metadata = (await graph.aget_state(call.config)).metadata
+        earlier = str((metadata or {}).get(_TRACE, ""))
+    return tracing.begun(graph.get_name(), str(thread or ""), earlier)
+
+
 def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> None:
     for edit in (edit for superstep in supersteps for edit in superstep):
         _entrance(graph).check_edit(edit.values, edit.as_node)
@@ -173,6 +199,11 @@ def shapes_of(graph: Graph) -> Mapping[str, Shape]:
 def services_in(graph: Graph) -> Any:
     """The live things of a graph that `build_graph` made; None for any other."""
     return getattr(cast("Any", graph).channels[START], "services", None)
+
+
+def team_of(graph: Graph) -> Sequence[SpecialistCard]:
+    """The cards of those who do the steps, with the effects of what they do."""
+    return cast("EditablePlan", graph.channels["current_plan"]).team
 
 
 def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:
@@ -348,6 +379,6 @@ def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
     if gone:
         names = ", ".join(f"@{name}" for name in gone)
         raise InputError(
-            f"Steps of this run were sent to {names}, whom the team does not have. Go on with the "
-            "team that it was begun with; what is finished stays finished."
+            f"Steps of this run were sent to {names}, whom the team does not have. Resume the run "
+            "with the team that it began with. Finished steps stay finished."
         )

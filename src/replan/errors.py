@@ -1,30 +1,30 @@
-"""Every error that Replan raises on purpose, each with the problem and its fix in the message.
+"""Every error that Replan raises on purpose. Each message has the problem and its fix.
 
 ```
 ReplanError
-├── UsageError                   the caller's to fix (exit code 2)
+├── UsageError                   the caller must fix something (exit code 2)
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
-│   │   ├── TeamError            a team has mistakes; all of them, by their fields
-│   │   └── UnpricedModelError   money is bound, and a model has no price
-│   ├── InputError               what was handed to a run is wrong
+│   │   ├── TeamError            a team has mistakes; lists all of them, by field
+│   │   └── UnpricedModelError   max_cost is set, and a model has no price
+│   ├── InputError               the input of a run is wrong
 │   ├── ThreadBusyError          another run works on the thread
-│   ├── QuestionError            a person is asked where nobody can be, or too much
-│   ├── PlanDocumentError        a plan document has mistakes; all of them, with places
-│   └── TeamFileError            a team file has mistakes; all of them, with places
-├── PlanError                    the plan algebra refuses
+│   ├── QuestionError            a question cannot be asked here, or not any more
+│   ├── PlanDocumentError        a plan document has mistakes; lists all of them, with positions
+│   └── TeamFileError            a team file has mistakes; lists all of them, with positions
+├── PlanError                    the plan algebra refuses an operation
 │   ├── UnknownStepError         no step has this id
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
-├── StorageError                 what is recorded of runs cannot be read or written
-│   └── ThreadLostError          another run has taken the thread meanwhile
+├── StorageError                 the storage of runs cannot be read or written
+│   └── ThreadLostError          another run has taken the thread
 ├── RetrievalError               knowledge could not be searched
 ├── ModelCallError               a model could not be reached or refused the call
 ├── ReplyTooLongError            a model's reply does not end
 ├── LimitReachedError            a limit of the run leaves no room for another call
-└── InDoubtError                 nobody knows whether something that must not be done twice was done
+└── InDoubtError                 it is unknown whether work that must not happen twice took effect
 ```
 
-`ReplanError` subclasses nothing but `Exception`; where a caller would already catch a builtin
-(`ValueError`, `LookupError`), the class is that builtin too.
+`ReplanError` is a subclass of `Exception` only. A class that callers would catch as a builtin
+(`ValueError`, `LookupError`) is a subclass of that builtin, too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,14 +35,14 @@ from replan.secrets.masking import without_secrets
 
 
 class ReplanError(Exception):
-    """The root of all errors of this package; no secret that is known stands in a message."""
+    """The root of all errors of this package. Messages contain no known secret."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(without_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(ReplanError, ValueError):
-    """Something that the caller wrote is wrong; nothing was started."""
+    """The caller's input or configuration is wrong. Nothing was started."""
 
 
 class ConfigurationError(UsageError):
@@ -50,7 +50,7 @@ class ConfigurationError(UsageError):
 
     Attributes:
         field: The path of the field, for example `specialists[1].name`.
-        value: What stood there.
+        value: The value of the field.
         problem: What is wrong with it.
         fix: What to write instead.
         code: A stable machine-readable name of the kind of mistake.
@@ -68,9 +68,9 @@ class ConfigurationError(UsageError):
 
 
 class TeamError(ConfigurationError):
-    """A team cannot be used; all its mistakes are told at once.
+    """A team cannot be used. The message lists all its mistakes.
 
-    Its field, value, problem and fix are those of the first one.
+    `field`, `value`, `problem` and `fix` are those of the first mistake.
 
     Attributes:
         mistakes: Every mistake, in the order of the team.
@@ -86,10 +86,10 @@ class TeamError(ConfigurationError):
 
 
 class UnpricedModelError(ConfigurationError):
-    """Money is bound, and a model has no price, so none of its calls is made."""
+    """`max_cost` is set and a model has no price, so the model is not called."""
 
     def __init__(self, field: str, model: str) -> None:
-        fix = f"Give it one: prices={{{model!r}: Price(input=..., output=...)}}."
+        fix = f"Set its price: prices={{{model!r}: Price(input=..., output=...)}}."
         super().__init__(field, model, "this model has no price, but max_cost is set", fix)
 
 
@@ -98,7 +98,7 @@ class InputError(UsageError):
 
 
 class ThreadBusyError(UsageError):
-    """Another run works on the thread now, in this process or in another one.
+    """Another run works on the thread, in this process or in another process.
 
     Attributes:
         thread_id: The thread.
@@ -107,17 +107,17 @@ class ThreadBusyError(UsageError):
     def __init__(self, thread_id: str) -> None:
         self.thread_id = thread_id
         super().__init__(
-            f"Another run works on the thread '{thread_id}' now. Wait for its end, or stop it."
+            f"Another run works on the thread '{thread_id}'. Wait until it ends, or stop it."
         )
 
 
 class QuestionError(UsageError):
-    """A question cannot be asked: not from here, not an empty one, or none any more."""
+    """A question cannot be asked: from this place, without words, or after the last allowed one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
-    """One mistake of a document: where it is, what is wrong, how to fix it.
+    """One mistake of a document: its position, what is wrong, and how to fix it.
 
     Lines and columns count from 1. `code` is a stable machine-readable name of the kind of mistake.
     """
@@ -133,7 +133,7 @@ class Mistake:
 
 
 class PlanDocumentError(UsageError):
-    """A plan document cannot be read; all its mistakes are told at once.
+    """A plan document cannot be read. The message lists all its mistakes.
 
     Attributes:
         mistakes: Every mistake, in the order of the document.
@@ -150,8 +150,8 @@ class PlanDocumentError(UsageError):
 class FieldMistake(Mistake):
     """A mistake in a field of a team file.
 
-    `field` is its path, such as `specialists[1].name`; `value` is what stands there, as text, short
-    and without secrets. Both are empty where the file has no such thing.
+    `field` is the path of the field, such as `specialists[1].name`. `value` is its value as text,
+    shortened and without secrets. Both are empty if the mistake is in no field.
     """
 
     field: str = ""
@@ -164,7 +164,7 @@ class FieldMistake(Mistake):
 
 
 class TeamFileError(UsageError):
-    """A team file cannot be used; all its mistakes are told at once.
+    """A team file cannot be used. The message lists all its mistakes.
 
     Attributes:
         path: The file.
@@ -181,7 +181,7 @@ class TeamFileError(UsageError):
 
 
 class PlanError(ReplanError, ValueError):
-    """The plan algebra cannot do what was asked."""
+    """The plan algebra refuses an operation."""
 
 
 class UnknownStepError(PlanError, LookupError):
@@ -212,7 +212,7 @@ class Refusal:
 
 
 class PlanChangeError(PlanError):
-    """One or more changes of a plan are refused; the plan is as it was.
+    """One or more changes of a plan are refused. The plan is unchanged.
 
     Attributes:
         refusals: A reason for each refused change.
@@ -224,12 +224,12 @@ class PlanChangeError(PlanError):
 
 
 class StorageError(ReplanError):
-    """What is recorded of runs cannot be read or written.
+    """The storage of runs cannot be read or written.
 
     Attributes:
         where: The file or the database, without user name and password.
-        problem: What is wrong, and what of the records is safe.
-        fix: What to do, and how to go on.
+        problem: What is wrong, and which records are safe.
+        fix: What to do, and how to continue.
     """
 
     def __init__(self, where: str, problem: str, fix: str) -> None:
@@ -240,9 +240,9 @@ class StorageError(ReplanError):
 
 
 class ThreadLostError(StorageError):
-    """The thread is not this run's any more: another run took it meanwhile, or it was removed.
+    """The run lost its thread: another run took it, or it was removed.
 
-    The run was stopped. Nothing that it did since stands in the storage.
+    The run was stopped. The storage has nothing that the run did after the loss.
 
     Attributes:
         thread_id: The thread.
@@ -252,9 +252,9 @@ class ThreadLostError(StorageError):
         self.thread_id = thread_id
         super().__init__(
             where,
-            f"This run was cut off from the thread '{thread_id}', and another one has taken it, or "
-            "it was removed. So this run was stopped; what it recorded before stays recorded.",
-            "Look at the thread: the run that took it goes on.",
+            f"This run was cut off from the thread '{thread_id}', and another run has taken the "
+            "thread, or it was removed. This run was stopped. Its earlier records are kept.",
+            "Look at the thread: the run that took it continues.",
         )
 
     def __str__(self) -> str:
@@ -271,7 +271,7 @@ class RetrievalError(ReplanError):
 class ModelCallError(ReplanError):
     """A model could not be reached, refused the call, or broke off.
 
-    The message names the kind of failure, never the address's credentials nor the request.
+    The message names the kind of failure. It contains neither credentials nor the request.
     """
 
     def __init__(self, role: str, problem: str) -> None:
@@ -279,26 +279,26 @@ class ModelCallError(ReplanError):
         end = "" if problem.endswith((".", "!", "?")) else "."
         super().__init__(
             f"The model for '{role}' did not answer: {problem}{end} "
-            "Nothing of this call was kept; finished steps stay finished. "
+            "Nothing of this call was kept. Finished steps stay finished. "
             "Check the model's name, its base URL and its key, then run again."
         )
 
 
 class ReplyTooLongError(ReplanError):
-    """A model's reply is longer than any answer is; the rest of it was not read."""
+    """A model's reply is too long. The rest of it was not read."""
 
     def __init__(self, longest: int, unit: str = "characters") -> None:
         super().__init__(f"the reply of the model is longer than {longest:,} {unit}")
 
 
 class LimitReachedError(ReplanError):
-    """A limit is reached; what would have gone past it was not started.
+    """A limit is reached. The work that would have passed it was not started.
 
     Attributes:
         limit: The limit's name.
         value: Its value.
-        scope: Whose it is: `run`, `specialist/<name>` or `step/<id>`.
-        is_overcome: Whether less was asked for then, and nothing is missing for it.
+        scope: The owner of the limit: `run`, `specialist/<name>` or `step/<id>`.
+        is_overcome: Whether a smaller request was made instead, so that nothing is missing.
     """
 
     is_overcome = False
@@ -313,7 +313,7 @@ class LimitReachedError(ReplanError):
 
 
 class InDoubtError(ReplanError):
-    """Something was cut off, or done before, that must not be done twice: it is not done again."""
+    """Work that must not happen twice was cut off or done before, and is not repeated."""
 
     def __init__(
         self,
@@ -329,11 +329,11 @@ class InDoubtError(ReplanError):
         self.was_done = was_done
         cause = f" ({why})" if why else ""
         problem = (
-            f"was done in try {attempt}; it was opened again, or what it is given has changed, and "
-            "it is not done once more unasked. Look at what it did"
+            f"was done in attempt {attempt}. It was opened again, or its inputs have changed, and "
+            "it is not repeated without asking. Look at what it did"
             if was_done
-            else f"was cut off in try {attempt}{cause}, so nobody knows whether it took effect, "
-            "and it is not done again. Look at what it would have changed"
+            else f"was cut off in attempt {attempt}{cause}. Nobody knows whether it took effect, "
+            "and it is not repeated. Look at what it would have changed"
         )
         declare = (
             f" If its work may be repeated, declare that in the team: effects='pure' for "

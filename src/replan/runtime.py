@@ -29,7 +29,7 @@ from replan.runs.event_log import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import run_graph, stream_graph
-from replan.runs.service import Run, Runtime, StartOptions
+from replan.runs.service import CorrectionOptions, Run, Runtime, StartOptions
 from replan.runs.stopping import GRACE
 from replan.runs.work import Bench, Following
 from replan.state.limits import RunSettings
@@ -48,26 +48,26 @@ def open_runtime(
     new_id: Callable[[], str] | None = None,
     grace: float = GRACE,
 ) -> "Opening":
-    """Open what the runs of a team need, with `async with` or, in synchronous code, with `with`.
+    """Open a runtime for the runs of a team, with `async with` or, in synchronous code, `with`.
 
-    Leaving the block stops the runs that are under way, so that they can go on later, and closes
-    what was opened.
+    When you leave the block, running runs are stopped, so that they can be resumed, and everything
+    that was opened is closed.
 
     Args:
         team: A team, a graph from `build_graph` (with the storage that it was built with), or the
             path of a team file.
-        storage: What `open_storage` gave or takes. None keeps nothing: runs cannot be resumed, and
-            wait for nobody.
-        clock: The time of records and events, with a zone.
-        new_id: Makes the ids of runs.
-        grace: Seconds that running steps get when a run is stopped.
+        storage: A storage from `open_storage`, or its argument. None keeps nothing: runs cannot be
+            resumed, and do not wait for a person.
+        clock: Returns the time of records and events, with a time zone.
+        new_id: Returns a new id for a run.
+        grace: Seconds that running steps have to end when a run is stopped.
     """
     clock, new_id = clock or _now, new_id or _new_id
     return Opening(lambda: _opened(team, storage, clock, new_id, grace))
 
 
 class Opening:
-    """A runtime that is to be opened: `async with` gives a `Runtime`, `with` a `SyncRuntime`."""
+    """A runtime before it is opened: `async with` gives a `Runtime`, `with` a `SyncRuntime`."""
 
     def __init__(self, opened: Callable[[], AbstractAsyncContextManager[Runtime]]) -> None:
         self._opened = opened
@@ -161,23 +161,23 @@ async def run(  # noqa: PLR0913 - what a run can be told
     stop: asyncio.Event | None = None,
     grace: float = GRACE,
 ) -> RunResult:
-    """Run a team to the end of a request, and give what came of it.
+    """Run a team on a request, and return the result of the run.
 
-    A run that was interrupted by a question has the outcome `waiting`; go on with
-    `Command(resume=...)` as the input. One that was stopped has the outcome `interrupted`; go on
-    with `None` as the input, if the graph has a checkpointer. With `open_runtime` both are simpler.
+    A run that waits for a person has the outcome `waiting`. Continue it with `Command(resume=...)`
+    as the input. A run that was stopped has the outcome `interrupted`. Continue it with `None` as
+    the input, if the graph has a checkpointer. `open_runtime` makes both simpler.
 
     Args:
         team: A team, a graph from `build_graph`, or the path of a team file.
         input: The request as a text, or a mapping with `messages` and optionally `plan`.
-        settings: What this run may do; fields left out are as the graph was configured, or, where
-            a run goes on, as they were: so its limits can be lowered or raised.
-        config: LangChain's configuration; a thread's id stands in it under `configurable`.
-        run_id: The id that the run gets; else it makes one. The same input under the same id on
-            the same thread goes on with the run instead of starting it again.
-        output_type: The type of the answer, as of a `Host`; its value is the result's `output`.
-        stop: Set it to stop the run: no new step starts, and the state is saved.
-        grace: Seconds that running steps then have to end before they are cancelled.
+        settings: The settings of this run. Fields that are not set keep the graph's configuration,
+            or the run's own settings if it is resumed; a resumed run can so get other limits.
+        config: LangChain's configuration; `configurable` contains the id of the thread.
+        run_id: The id of the run; by default a new one. The same input under the same id on the
+            same thread continues the run instead of starting it again.
+        output_type: The type of the answer, as in `Host`; the value is the result's `output`.
+        stop: An event that stops the run: no new step starts, and the state is saved.
+        grace: Seconds that running steps have to end after a stop before they are cancelled.
 
     Raises:
         UsageError: The input cannot be used, or another run works on the thread.
@@ -199,17 +199,17 @@ def run_sync(
     run_id: str | None = None,
     output_type: Any | None = None,
 ) -> RunResult:
-    """Run a team from code that is not asynchronous; see `run`.
+    """Run a team from synchronous code; see `run`.
 
     Raises:
-        RuntimeError: An event loop runs already; await `run` there.
+        RuntimeError: An event loop is running; await `run` there.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         pass
     else:
-        raise RuntimeError("An event loop runs already: use `await replan.run(...)` here.")
+        raise RuntimeError("An event loop is running: use `await replan.run(...)` here.")
     options: Any = {"run_id": run_id, "output_type": output_type}
     return completed(lambda: run(team, input, settings=settings, config=config, **options))
 
@@ -225,10 +225,10 @@ def stream(  # noqa: PLR0913 - what a run can be told
     grace: float = GRACE,
     tokens: bool = True,
 ) -> AsyncIterator[Event]:
-    """Run a team and give its events as they happen; closing the iterator cancels the run.
+    """Run a team and yield its events as they happen. Closing the iterator cancels the run.
 
-    Setting `stop` ends the events early; see `run`. Without `tokens` replies are asked for as a
-    whole, which costs a fraction of the CPU, and each answer is one `answer_token`.
+    Setting `stop` ends the events early; see `run`. With `tokens=False` replies are requested as a
+    whole, which takes a fraction of the CPU, and each answer is one `answer_token`.
 
     Raises:
         UsageError: The input cannot be used, or another run works on the thread.
@@ -264,12 +264,12 @@ class SyncRun:
         self._portal = portal
 
     def result(self) -> RunResult:
-        """Wait until the run is over, waits for a person or was stopped, and give its result."""
+        """Wait until the run is over, waits for a person or was stopped, and return its result."""
         return self._portal.call(self._run.result)
 
 
 class SyncRuntime:
-    """A `Runtime` for synchronous code; its loop runs in one thread of its own."""
+    """A `Runtime` for synchronous code. Its event loop runs in a thread of its own."""
 
     def __init__(self, runtime: Runtime, portal: Portal) -> None:
         """Prepare; `with open_runtime(...)` does it.
@@ -286,7 +286,7 @@ class SyncRuntime:
         input: Input,  # noqa: A002 - LangGraph calls it so
         **options: Unpack[StartOptions],
     ) -> RunResult:
-        """Do a request, until it is over, waits for a person or is stopped; see `Runtime.start`."""
+        """Run a request until it is over, waits for a person or is stopped; see `Runtime.start`."""
         return self.start(input, **options).result()
 
     def start(
@@ -294,7 +294,7 @@ class SyncRuntime:
         input: Input,  # noqa: A002 - LangGraph calls it so
         **options: Unpack[StartOptions],
     ) -> SyncRun:
-        """Begin a run, and give it at once; see `Runtime.start`."""
+        """Begin a run, and return it at once; see `Runtime.start`."""
         run = self._portal.call(lambda: self._runtime.start(input, **options))
         return SyncRun(run, self._portal)
 
@@ -305,7 +305,7 @@ class SyncRuntime:
         settings: RunSettings | None = None,
         **following: Unpack[Following],
     ) -> RunResult:
-        """Go on with a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
+        """Resume a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
         return self._portal.call(
             lambda: self._runtime.resume(run_id, settings=settings, **following)
         )
@@ -313,16 +313,30 @@ class SyncRuntime:
     def answer(
         self, run_id: str, answers: object, *, by: str = "", **following: Unpack[Following]
     ) -> SyncRun:
-        """Answer what a run asks; see `Runtime.answer`."""
+        """Answer the questions of a run; see `Runtime.answer`."""
         run = self._portal.call(lambda: self._runtime.answer(run_id, answers, by=by, **following))
         return SyncRun(run, self._portal)
 
+    def retry(
+        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+    ) -> SyncRun:
+        """Repeat a step and its dependents; see `Runtime.retry`."""
+        begun = self._portal.call(lambda: self._runtime.retry(run, step, by=by, **options))
+        return SyncRun(begun, self._portal)
+
+    def skip(
+        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+    ) -> SyncRun:
+        """Skip a step, and continue; see `Runtime.skip`."""
+        begun = self._portal.call(lambda: self._runtime.skip(run, step, by=by, **options))
+        return SyncRun(begun, self._portal)
+
     def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
-        """Stop a run well; see `Runtime.stop`."""
+        """Stop a run gracefully; see `Runtime.stop`."""
         self._portal.call(lambda: self._runtime.stop(run_id, by=by, at_once=at_once))
 
     def events(self, run_id: str, *, after: int = 0, tokens: bool = False) -> Iterator[RunEvent]:
-        """Give what happened in a run and what happens; see `Runtime.events`."""
+        """Yield the past and the coming events of a run; see `Runtime.events`."""
         events = self._runtime.events(run_id, after=after, tokens=tokens)
         try:
             while True:
@@ -336,13 +350,13 @@ class SyncRuntime:
                 self._portal.call(events.aclose)
 
     def look(self, run_id: str) -> RunView:
-        """Look at a run: how it stands, its plan, what it waits for."""
+        """Return the status of a run, its plan, and what it waits for."""
         return self._portal.call(lambda: self._runtime.look(run_id))
 
     def text(self, run_id: str, ref: str) -> str | None:
-        """Give a long text of an event; see `Runtime.text`."""
+        """Return a long text of an event; see `Runtime.text`."""
         return self._portal.call(lambda: self._runtime.text(run_id, ref))
 
     def runs(self, most: int = 20, *, labels: Mapping[str, str] | None = None) -> list[RunView]:
-        """The runs that began last, the newest first."""
+        """Return the latest runs, the newest first."""
         return self._portal.call(lambda: self._runtime.runs(most, labels=labels))

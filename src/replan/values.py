@@ -30,10 +30,29 @@ _ATTRIBUTE = re.compile(r"^ {4}(?P<name>\w+): (?P<text>.+(?:\n {8}.+)*)", re.MUL
 _log = logging.getLogger(__name__)
 
 
+def described(schema: dict[str, Any], kind: type[Any]) -> None:
+    """Give a JSON schema the texts of its class's docstring, for forms and editors."""
+    schema["description"] = (inspect.getdoc(kind) or "").partition("\n")[0]
+    properties = schema.get("properties", {})
+    for name, text in texts_of(kind).items():
+        if name in properties:
+            properties[name]["description"] = text
+
+
+def texts_of(kind: type[Any]) -> dict[str, str]:
+    """What the docstrings of a class and of those above it say of its fields."""
+    return {
+        found["name"]: " ".join(found["text"].split())
+        for each in reversed(kind.__mro__)
+        for found in _ATTRIBUTE.finditer(inspect.cleandoc(each.__doc__ or ""))
+        if found["name"] in getattr(kind, "model_fields", kind.__annotations__)
+    }
+
+
 class Value(BaseModel):
     """A frozen value that knows only its declared fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=described)
 
     def replace(self, **changes: Any) -> Self:
         """Give a copy with some fields changed, validated like a new value.
@@ -80,23 +99,6 @@ class Asked(Value):
         if info.mode != "json":
             return written
         return {name: value for name, value in written.items() if name in self.model_fields_set}
-
-
-def described(schema: dict[str, Any], kind: type[BaseModel]) -> None:
-    """Give a JSON schema the texts of its class's docstring, for forms and editors."""
-    schema["description"] = (inspect.getdoc(kind) or "").partition("\n")[0]
-    for name, text in texts_of(kind).items():
-        schema["properties"][name]["description"] = text
-
-
-def texts_of(kind: type[BaseModel]) -> dict[str, str]:
-    """What the docstrings of a class and of those above it say of its fields."""
-    return {
-        found["name"]: " ".join(found["text"].split())
-        for each in reversed(kind.__mro__)
-        for found in _ATTRIBUTE.finditer(inspect.cleandoc(each.__doc__ or ""))
-        if found["name"] in kind.model_fields
-    }
 
 
 def restored(kind: type[T], stored: object) -> T:

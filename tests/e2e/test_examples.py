@@ -11,7 +11,7 @@ from replan.testing import ChatRequest, OpenAIServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
-LONGEST = 80
+LONGEST = 90
 
 SHOWN = {
     "approve_a_plan.py": [
@@ -41,9 +41,9 @@ SHOWN = {
     ],
     "graph_specialist.py": ["4 words, 3 of them different\n"],
     "http_door.py": [
-        '{"outcome": "waiting", "waiting": {"1/painter/1": "Colour?"}}\n',
+        '"steps": {"1": "waiting"}, "waiting": {"1/painter/1": "Colour?"}}\n',
         "8 more events\n",
-        '{"outcome": "completed", "waiting": {}}\n',
+        '{"outcome": "completed", "steps": {"1": "completed"}, "waiting": {}}\n',
     ],
     "limits.py": [
         "111 kWh",

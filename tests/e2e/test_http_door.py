@@ -2,18 +2,48 @@
 
 import json
 import runpy
+import subprocess
 import threading
+from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
 
+import warm
 from replan import Host, Specialist, Team, ask_user, open_runtime
 from replan.testing import ScriptedModel, always
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "http_door.py"
 END = {"feedback": always("---\nverdict: complete\n---\nThe end.")}
+SERVER = """\
+import asyncio, runpy, sys
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+from replan import Host, Specialist, Team, open_runtime
+from replan.testing import ScriptedModel, always
+
+example, folder = sys.argv[1], Path(sys.argv[2])
+door = runpy.run_path(example)["Door"]
+door.log_message = lambda *_: None
+
+
+async def works(context):
+    while not (folder / "go on").exists():
+        await asyncio.sleep(0.01)
+    return "done"
+
+
+model = ScriptedModel({"feedback": always("---\\nverdict: complete\\n---\\nThe end.")})
+team = Team(Host(model), [Specialist("worker", "Works.", run=works, effects="pure")])
+with open_runtime(team, storage=folder / "runs.db") as door.runtime:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), door)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+"""
+WIDE = {"plan": "".join(f"- [ ] {n}. Part {n} @worker\n" for n in (1, 2, 3))}
 PLAN = {"plan": "# House\n\n- [ ] 1. Dig @worker\n- [ ] 2. Paint @painter (after 1)\n"}
 
 
@@ -74,6 +104,7 @@ def test_a_run_is_begun_followed_answered_and_ends(client, house):
     assert [each["seq"] for each in told] == [*range(1, len(told) + 1)]
     assert client.get(f"/runs/{run}").json() == {
         "outcome": "waiting",
+        "steps": {"1": "completed", "2": "waiting"},
         "waiting": {"2/painter/1": "Hue?"},
     }
     client.post(f"/runs/{run}/answer", json={"2/painter/1": "blue"})
@@ -93,3 +124,58 @@ def test_a_run_is_stopped(client, house):
     told = events_in(client.get(f"/runs/{run}/events/0").text)
     assert [each["type"] for each in told[-2:]] == ["specialist_completed", "run_stopped"]
     assert client.get(f"/runs/{run}").json()["outcome"] == "interrupted"
+
+
+@contextmanager
+def served(folder):
+    """A process of its own that serves; it ends as by a power cut."""
+    words = ["-c", SERVER, str(EXAMPLE), str(folder)]
+    with warm.Process(words, stdout=subprocess.PIPE) as process:
+        address = f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        with httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+            yield client
+
+
+class Page:
+    """A page in a browser: it knows the events that it was told, and asks for those after them."""
+
+    def __init__(self, run):
+        self.told, self.path = [], f"/runs/{run}/events/0"
+
+    def follow(self, client, until=None):
+        """Hear events until the stream ends, or so many steps run and the connection is lost."""
+        last = {"Last-Event-ID": str(self.told[-1]["seq"])} if self.told else {}
+        with client.stream("GET", self.path, headers=last) as following:
+            for line in following.iter_lines():
+                if line.startswith("data: "):
+                    self.told.append(json.loads(line.removeprefix("data: ")))
+                if until is not None and self.count("specialist_invoked") == until:
+                    return
+
+    def count(self, kind):
+        return sum(each["type"] == kind for each in self.told)
+
+
+def test_a_page_that_loses_its_connection_and_its_server_misses_and_repeats_nothing(tmp_path):
+    with served(tmp_path) as client:
+        run = client.post("/runs", json=WIDE).json()["run_id"]
+        page = Page(run)
+        page.follow(client, until=1)
+        page.follow(client, until=3)
+        steps = client.get(f"/runs/{run}").json()["steps"]
+        assert steps == {"1": "running", "2": "running", "3": "running"}
+    with served(tmp_path) as client:
+        # Nobody works on it now: what is kept is told, and that is all.
+        page.follow(client)
+        assert client.get(f"/runs/{run}").json()["outcome"] == "interrupted"
+        client.post(f"/runs/{run}/resume", json={})
+        # It is taken up in the background; until then a stream ends at once.
+        while page.count("specialist_invoked") < 6:
+            page.follow(client, until=6)
+        (tmp_path / "go on").touch()
+        page.follow(client)
+        everything = events_in(client.get(f"/runs/{run}/events/0").text)
+    assert [each["seq"] for each in page.told] == [*range(1, len(page.told) + 1)]
+    assert page.told == everything
+    assert page.told[-1]["type"] == "task_completed"
+    assert page.count("specialist_completed") == 3

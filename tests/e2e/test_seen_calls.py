@@ -131,15 +131,15 @@ async def test_the_terminal_shows_each_attempt_of_a_step_with_its_calls(where):
         ):
             await runtime.run("Gold?", run_id="r", labels={"user": "eva"})
     shown = await told("show", "r", "--step", "1", "--attempts", "--storage", where)
-    assert "step 1 buyer, try 1: failed" in shown
-    assert "step 1 buyer, try 2: done" in shown
+    assert "step 1 buyer, attempt 1: failed" in shown
+    assert "step 1 buyer, attempt 2: done" in shown
     assert 'price(of="gold\\u001b[2J"): success' in shown
     assert f"42 {LONG}".strip() in shown
-    assert "buyer: success, 3 model calls, " in shown
+    assert "result of buyer: success, 3 model calls, " in shown
     assert "  It is\n  \n  42.\n" in shown or "  It is\n\n  42.\n" in shown
     newest = await told("show", "r", "--step", "1", "--storage", where)
-    assert "try 1" not in newest
-    assert "try 2" in newest
+    assert "attempt 1" not in newest
+    assert "attempt 2" in newest
     read = json.loads(await told("show", "r", "--attempts", "--json", "--storage", where))
     kinds = [[call["type"] for call in each["calls"]] for each in read["attempts"]]
     asked = "model_answered"
@@ -147,7 +147,8 @@ async def test_the_terminal_shows_each_attempt_of_a_step_with_its_calls(where):
     assert read["attempts"][1]["calls"][1]["result"] == f"42 {LONG}"
     assert "It has 1 to 1" in await told("show", "r", "--step", "7", "--storage", where, code=2)
     assert "Gold?" in await told("runs", "--label", "user=eva", "--storage", where)
-    assert "Gold?" not in await told("runs", "--label", "user=otto", "--storage", where)
+    unknown = await told("runs", "--label", "user=otto", "--storage", where, code=2)
+    assert "No run has the label user=otto. The newest runs have: user=eva." in unknown
     assert "Write NAME=VALUE" in await told("runs", "--label", "user", "--storage", where, code=2)
 
 

@@ -7,6 +7,8 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 
+from forms import unnamed_in
+
 ROOT = Path(__file__).parents[2]
 TASK = (
     "total revenue by region from sales.csv; total refund by region from returns.csv; write report"
@@ -55,6 +57,8 @@ async def test_the_schemas_are_the_states_and_the_settings_are_a_form(url):
         assert {"limits", "round_scope", "approval", "memory"} <= set(
             schemas["context_schema"]["properties"]
         )
+        forms = ["input_schema", "output_schema", "state_schema", "context_schema", "config_schema"]
+        assert [unnamed_in(schemas[form]) for form in forms] == [[]] * len(forms)
 
 
 async def test_a_run_streams_its_state_can_be_edited_and_the_thread_goes_on(url):

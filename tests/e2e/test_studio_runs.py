@@ -16,6 +16,10 @@ WORK = '''\
 import asyncio
 from pathlib import Path
 
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
 from replan import ask_user
 
 HERE = Path(__file__).parent
@@ -27,6 +31,13 @@ def asks(context):
 
 def joins(context):
     return " and ".join(context.inputs.values()) or "done"
+
+
+def twin_node(state):
+    return {"messages": [AIMessage(f"heard {interrupt('Which twin?')}")]}
+
+
+twin = StateGraph(MessagesState).add_node("node", twin_node).add_edge(START, "node").compile()
 
 
 async def works(context):
@@ -48,9 +59,21 @@ specialists:
   - name: asker
     intended_use: Asks.
     run: studio_working_team:asks
+  - name: twin
+    intended_use: Asks by itself.
+    invokable: studio_working_team:twin
+    effects: pure
   - name: joiner
     intended_use: Joins.
     run: studio_working_team:joins
+"""
+MIXED = """\
+- [ ] 1. Wait @worker
+- [ ] 2. Which colour? @asker
+- [ ] 3. First @twin
+- [ ] 4. Second @twin
+- [ ] 5. Both @joiner (after 1, 2)
+- [ ] 6. Third @twin
 """
 LONG = "- [ ] 1. Begin @worker\n- [ ] 2. Wait @worker (after 1)\n"
 SHORT = "- [ ] 1. Other work @worker\n"
@@ -225,3 +248,123 @@ async def test_a_plan_is_shown_changed_with_a_mistake_and_then_run_as_the_person
     assert state["outcome"] == "completed"
     assert state["current_plan"]["steps"][1]["description"] == "Second"
     assert [update["by"] for update in state["current_plan"]["update_history"]] == ["person"]
+
+
+async def begun_and_asked(client: Any, thread: str, most: int) -> tuple[str, set[int], set[int]]:
+    """Begin a run, and go away when so many steps ask; the run, what began, and what asks."""
+    asking, begun, run_id = set[int](), set[int](), ""
+    given = {"input": {"plan": MIXED}, "stream_mode": "custom", "on_disconnect": "continue"}
+    async with aclosing(client.runs.stream(thread, "replan", **given)) as stream:
+        async for part in stream:
+            run_id = part.data.get("run_id") or run_id
+            if part.data.get("type") == "specialist_invoked":
+                begun.add(part.data["step_id"])
+            if part.data.get("type") == "input_requested":
+                asking.add(part.data["step_id"])
+            if len(asking) == most:
+                break
+    return run_id, begun, asking
+
+
+async def test_steps_that_ask_are_told_from_those_that_run_and_answered_by_interrupt(url, folder):
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        run_id, begun, asking = await begun_and_asked(client, thread, 4)
+        assert (begun - asking, asking) == ({1}, {2, 3, 4, 6})
+        assert (await client.threads.get(thread))["status"] == "busy"
+        (folder / "go on").touch()
+        await client.runs.join(thread, run_id)
+        state = await client.threads.get_state(thread)
+        # The tasks of a round stand in the order in which its steps were sent.
+        sent = [each["step_id"] for each in state["values"]["dispatched"]]
+        asks = {sent[t["path"][1]]: i["id"] for t in state["tasks"] for i in t["interrupts"]}
+        assert set(asks) == {3, 4, 6}
+        await resume(client, thread, {asks[4]: "one"})
+        left = {each["id"] for each in await interrupted(client, thread)}
+        assert left == {asks[3], asks[6]}
+        await resume(client, thread, {asks[3]: "two", asks[6]: "three"})
+        # Now that no step runs, the host asks for those that asked it.
+        (own,) = await interrupted(client, thread)
+        state = await resume(client, thread, {own["id"]: {"2/asker/1": "red"}})
+    assert state["outcome"] == "completed"
+    results = state["current_specialist_results"].items()
+    texts = {key: result["result"]["content"] for key, result in results}
+    heard = ("3/twin", "4/twin", "6/twin", "2/asker")
+    assert [texts[key] for key in heard] == ["heard two", "heard one", "heard three", "heard red"]
+
+
+def drawn_by_agent_inbox(thread: Any) -> tuple[str, Any, set[str]]:
+    """What Agent Inbox draws of a thread: the first action of its first interrupt."""
+    value = next(iter(thread["interrupts"].values()))[0]["value"]
+    assert isinstance(value["action_requests"], list)
+    first, config = value["action_requests"][0], value["review_configs"][0]
+    return first["name"], first["args"], set(config["allowed_decisions"])
+
+
+def is_drawn_by_agent_chat_ui(interrupt: Any) -> bool:
+    """Whether Agent Chat UI has buttons for it: its actions have names and mappings of args."""
+    actions, configs = interrupt["value"]["action_requests"], interrupt["value"]["review_configs"]
+    return (
+        bool(actions and configs)
+        and all(isinstance(a["name"], str) and isinstance(a["args"], dict) for a in actions)
+        and all(isinstance(c["action_name"], str) for c in configs)
+        and all(isinstance(c["allowed_decisions"], list) for c in configs)
+    )
+
+
+PAINTED = "- [ ] 1. Aside @joiner\n"
+EDITED = {"plan": "- [ ] 1. Changed @joiner\n"}
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome", "step"),
+    [
+        ([{"type": "accept", "args": None}], "completed", "Aside"),
+        (
+            [{"type": "edit", "args": {"action": "run_plan", "args": EDITED}}],
+            "completed",
+            "Changed",
+        ),
+        ([{"type": "ignore", "args": None}], "rejected", "Aside"),
+        # A reason goes to the host, which asks about its plan again.
+        ([{"type": "response", "args": "No."}], None, "Aside"),
+        ({"decisions": [{"type": "approve"}]}, "completed", "Aside"),
+        (
+            {
+                "decisions": [
+                    {"type": "edit", "edited_action": {"name": "run_plan", "args": EDITED}}
+                ]
+            },
+            "completed",
+            "Changed",
+        ),
+        ({"decisions": [{"type": "reject"}]}, "rejected", "Aside"),
+    ],
+)
+async def test_what_inboxes_draw_of_a_plan_and_send_is_taken(url, given, outcome, step):
+    context = {"approval": "always", "allow_dynamic_update": False}
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, "replan", input={"plan": PAINTED}, context=context)
+        shown = drawn_by_agent_inbox(await client.threads.get(thread))
+        assert shown == ("run_plan", {"plan": PAINTED}, {"approve", "edit", "reject"})
+        (interrupt,) = await interrupted(client, thread)
+        assert is_drawn_by_agent_chat_ui(interrupt)
+        state = await resume(client, thread, given)
+    assert (state["outcome"], state["current_plan"]["steps"][0]["description"]) == (outcome, step)
+
+
+async def test_what_inboxes_draw_of_questions_is_answered_one_after_the_other(url):
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, "replan", input={"plan": QUESTIONS})
+        shown = drawn_by_agent_inbox(await client.threads.get(thread))
+        assert shown == ("answer", {"answer": ""}, {"respond", "edit"})
+        assert all(map(is_drawn_by_agent_chat_ui, await interrupted(client, thread)))
+        edited = {"name": "answer", "args": {"answer": "blue"}}
+        await resume(client, thread, {"decisions": [{"type": "edit", "edited_action": edited}]})
+        (left,) = waiting_for(await interrupted(client, thread))
+        assert left.key == "2/asker/1"
+        state = await resume(client, thread, [{"type": "response", "args": "large"}])
+    assert state["outcome"] == "completed"
+    assert {q["answer"] for q in state["questions"].values()} == {"blue", "large"}

@@ -62,6 +62,7 @@ def terminal(tmp_path, openai_server):
             "OPENAI_API_KEY": "sk-none",
             "OPENAI_BASE_URL": server.base_url,
             "PYTHONIOENCODING": "utf-8",
+            "PAGER": "",
             **variables,
         }
         command = [*REPLAN, *arguments]
@@ -151,6 +152,17 @@ def test_a_kept_answer_is_shown_as_markdown(terminal):
     assert "answer:\n  The EU sets **targets**" in plain.text
 
 
+def test_what_is_longer_than_the_window_goes_through_the_pager(terminal):
+    assert terminal("run", "Compare.").end() == 0
+    shown = terminal("show", "last", replies={}, own_team=False, PAGER="sed s/^/paged:/")
+    assert shown.end() == 0
+    assert "paged:run " in shown.text
+    assert "paged:answer:" in shown.text
+    short = terminal("show", "last", "-s", "1", replies={}, own_team=False, PAGER="sed s/^/paged:/")
+    assert short.end() == 0
+    assert "paged:" not in short.text
+
+
 def test_json_on_a_terminal_is_json_and_nothing_else(terminal):
     shown = terminal("run", "Compare.", "--json")
     assert shown.end() == 0
@@ -176,3 +188,77 @@ def test_ctrl_c_leaves_the_plan_as_it_is_and_the_terminal_in_order(terminal, tmp
     assert "- [x] 1. Find the EU" in out.read_text()
     assert "> EU." in out.read_text()
     assert "- [ ] 2. 米国" in out.read_text()
+
+
+TOOLS = """\
+import asyncio
+from pathlib import Path
+
+
+async def price(item: str) -> str:
+    \"\"\"Look up a price.\"\"\"
+    await asyncio.to_thread((Path(__file__).parent / "gate").read_text)
+    return f"{item}: 4 EUR"
+"""
+BUYERS = """\
+host: {model: "openai:scripted"}
+specialists:
+  - name: buyer
+    intended_use: Buys things.
+    chat_model: "openai:scripted"
+    tools: ['priced_tools:price']
+"""
+BUY = "---\ncomplexity: complex\n---\n- [ ] 1. Buy a chair @buyer\n- [ ] 2. Sit @buyer (after 1)\n"
+
+
+@pytest.fixture
+def shop(terminal, tmp_path):
+    """Start a run whose first step calls a tool that waits at a gate."""
+    (tmp_path / "priced_tools.py").write_text(TOOLS)
+    (tmp_path / "buyers.yaml").write_text(BUYERS)
+    os.mkfifo(tmp_path / "gate")
+    arguments = {"item": "chair \x1b[2J\u202e", "key": "sk-very-secret-key"}
+    call = {"name": "price", "args": arguments, "id": "1", "type": "tool_call"}
+    replies = {
+        "think": BUY,
+        "step 1": [Reply(tool_calls=[call]), "Bought\nand paid."],
+        "step 2": "Sat.",
+        "feedback": "---\nverdict: complete\n---\nDone.",
+    }
+
+    def start(*options):
+        words = ("run", "Buy.", "--team", str(tmp_path / "buyers.yaml"), *options)
+        secret = {"OPENAI_API_KEY": "sk-very-secret-key"}
+        return terminal(*words, replies=replies, own_team=False, **secret)
+
+    start.gate = tmp_path / "gate"
+    return start
+
+
+def test_a_step_shows_which_tool_it_calls_and_nothing_in_it_steers_or_is_secret(shop):
+    shown = shop()
+    shown.wait_for("calls price(")
+    shown.wait_for("Sit  waits for 1")
+    shop.gate.write_text("open")
+    assert shown.end() == 0
+    assert "\x1b[2J" not in shown.raw
+    assert "\u202e" not in shown.raw
+    assert "sk-very-secret-key" not in shown.raw
+    assert "✓ 2 Sit" in shown.text
+
+
+@pytest.mark.parametrize("options", [(), ("--plain",)], ids=["live", "plain"])
+def test_verbose_tells_the_same_calls_and_words_however_a_run_is_told(shop, options):
+    shown = shop("--verbose", *options)
+    shown.wait_for("step 1 buyer calls price(")
+    shop.gate.write_text("open")
+    assert shown.end() == 0
+    told = re.sub(r"\s+", " ", shown.text)
+    for line in (
+        "step 1 buyer asks model scripted",
+        "step 1 buyer is answered by scripted (",
+        "step 1 buyer has called price, success: chair",
+        "step 1 buyer | Bought",
+        "step 1 buyer | and paid.",
+    ):
+        assert line in told

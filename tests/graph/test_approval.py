@@ -91,7 +91,7 @@ async def test_a_changed_document_runs_in_the_person_s_words_and_its_history_say
     [
         ("- [ ] 1. One @a (after 1)\n- [ ] 2. Two @b (after 9)\n", "line 2, column"),
         ("- [ ] 1. One @stranger\n- [ ] 2. Two @nobody\n", "line 2: Nobody is called 'nobody'"),
-        ("", "There is no changed plan"),
+        ("", "The changed plan is missing"),
         ("Just a sentence.", "step"),
     ],
 )

@@ -135,7 +135,7 @@ async def test_a_step_that_is_cut_off_again_is_asked_about_again(storage, cut_of
         await running
     state = (await run(graph, None, config=CONFIG)).state
     (question,) = waiting_for(state)
-    assert "in try 2" in question.text
+    assert "in attempt 2" in question.text
     state = (await run(graph, Command(resume="run again"), config=CONFIG)).state
     assert state["current_specialist_results"]["1/actor"].text == "acted 3"
     assert await ledger_of(storage) == [(1, "cancelled"), (2, "cancelled"), (3, "done")]
@@ -146,7 +146,7 @@ async def test_where_nobody_is_asked_the_step_fails_and_says_what_is_in_doubt(st
     graph = await cut_off(acts, on_doubt="fail")
     state = (await run(graph, None, config=CONFIG)).state
     result = state["current_specialist_results"]["1/actor"]
-    assert "Step 1 at @actor was cut off in try 1" in result.error
+    assert "Step 1 at @actor was cut off in attempt 1" in result.error
     assert "2/other" not in state["current_specialist_results"]
     assert state["outcome"] == "partial"
     assert acts.times == 1
@@ -218,7 +218,7 @@ async def test_a_time_out_of_work_that_declares_nothing_is_asked_about():
     graph = slow_team(acts, saver=InMemorySaver())
     state = (await run(graph, PLAN, config=CONFIG)).state
     (question,) = waiting_for(state)
-    assert "was cut off in try 1 (StepTimeoutError: no answer within 0.05 s)" in question.text
+    assert "was cut off in attempt 1 (StepTimeoutError: no answer within 0.05 s)" in question.text
     assert state["current_specialist_results"]["3/other"].text == "worked"
     state = (await run(graph, Command(resume="run again"), config=CONFIG)).state
     assert state["outcome"] == "completed"
@@ -245,7 +245,7 @@ async def test_where_no_more_questions_may_be_asked_the_step_fails(storage, cut_
     graph = await cut_off(acts)
     few = RunSettings(limits=Limits(max_questions=0))
     state = (await run(graph, None, config=CONFIG, settings=few)).state
-    assert "Step 1 at @actor was cut off in try 1" in (
+    assert "Step 1 at @actor was cut off in attempt 1" in (
         state["current_specialist_results"]["1/actor"].error
     )
     assert acts.times == 1

@@ -138,7 +138,7 @@ async def test_unsafe_work_asks_before_an_edited_result_has_it_done_again(saver,
     await edit(graph, held, {"1/a": "Seven"})
     state = await graph.ainvoke(None, THREAD)
     (question,) = waiting_for(state)
-    assert (question.step_id, "was done in try 1" in question.text) == (2, True)
+    assert (question.step_id, "was done in attempt 1" in question.text) == (2, True)
     # What does not lean on the answer goes on meanwhile.
     assert seen == [(4, {})]
     state = await graph.ainvoke(Command(resume={question.key: "run again"}), THREAD)

@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass
 
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.graph import START, MessagesState, StateGraph
@@ -106,3 +107,30 @@ async def test_a_saver_of_the_graph_around_it_is_no_reason_to_warn(caplog, monke
         state = await whole.ainvoke(Command(resume="B"), thread)
     assert state["messages"][-1].text == "The answer."
     assert [each.getMessage() for each in caplog.records if "replan" in each.getMessage()] == []
+
+
+def asking_around():
+    """A graph that asks for two colours, called by a node of a graph with a state of its own."""
+    model = ScriptedModel({"feedback": always(COMPLETE)})
+    team = [Specialist("a", "Asks.", run=lambda context: ask_user("Which?"), effects="pure")]
+    graph = build_graph(Team(Host(model), team))
+
+    async def node(state, config):
+        given = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n- [ ] 2. Two @a\n"}
+        results = (await graph.ainvoke(given, config))["current_specialist_results"]
+        return {"messages": [AIMessage(", ".join(each.text for each in results.values()))]}
+
+    around = StateGraph(MessagesState).add_node("ours", node).add_edge(START, "ours")
+    return around.compile(checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("first", ["by key", "by interrupt"])
+@pytest.mark.parametrize("second", ["by key", "by interrupt", "alone"])
+async def test_questions_of_an_inner_run_are_answered_one_by_one_in_any_way(first, second):
+    whole, thread = asking_around(), {"configurable": {"thread_id": "t"}}
+    state = await whole.ainvoke({"messages": [("user", "Go.")]}, thread)
+    for way, answer in ((first, {"1/a/1": "red"}), (second, {"2/a/1": "blue"})):
+        (asked,) = state["__interrupt__"]
+        forms = {"by key": answer, "by interrupt": {asked.id: answer}, "alone": {asked.id: "blue"}}
+        state = await whole.ainvoke(Command(resume=forms[way]), thread)
+    assert state["messages"][-1].text == "red, blue"

@@ -18,6 +18,7 @@ from replan import (
     Summary,
     Team,
     ThreadBusyError,
+    Traces,
     build_graph,
     open_runtime,
     open_storage,
@@ -27,6 +28,10 @@ from replan import (
     stream,
     summarise,
 )
+from replan.cli.views.history import moments
+from replan.cli.views.prompts import prompts_lines
+from replan.runs.story import story_of
+from replan.runs.whole_run import whole_run, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always
 
 SIMPLE = "---\ncomplexity: simple\n---\nParis."
@@ -87,9 +92,10 @@ async def test_a_summary_is_written_after_the_answer_and_charged_to_the_run():
         assert types[types.index("task_completed") :] == ["task_completed", "memory_summary"]
         state = (await graph.aget_state(THREAD)).values
     told = events[-1]
-    assert (told.covered, told.used.calls, told.error) == (2, 1, "")
+    assert (told.covered, told.calls, told.error) == (2, 1, "")
     assert state["memory_summary"].text == TALK
-    assert state["usage"].by["memory_summary"] == told.used
+    used = state["usage"].by["memory_summary"]
+    assert (used.input_tokens, used.output_tokens) == (told.input_tokens, told.output_tokens)
     assert state["usage"].calls == events[-2].usage.calls + 1
     assert model.calls[-1].node == "memory_summary"
     assert state["outcome"] == "answered"
@@ -428,3 +434,39 @@ async def test_the_prompt_and_the_reply_of_a_summary_are_kept_beside_its_event(t
     assert reply == TALK
     assert "question 0" in asked
     assert "question 1" not in asked
+
+
+async def test_a_trace_has_the_call_of_a_summary_and_what_is_not_seen():
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+    kept, provider = memory.InMemorySpanExporter(), sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(kept))
+    with ScriptedModel({"think": always(SIMPLE), "memory_summary": [TALK]}) as model:
+        await talked(graph_of(model, traces=Traces(tracer_provider=provider)), range(3))
+    spans = kept.get_finished_spans()
+    nodes = [span.attributes.get("replan.node") for span in spans if span.name.startswith("chat")]
+    assert nodes == ["think", "think", "memory_summary", "think"]
+    marks = [(mark.name, dict(mark.attributes)) for span in spans for mark in span.events]
+    assert marks[0] == ("replan.memory_summary", {"replan.memory.summarised": 2})
+    assert marks[1][0] == "replan.memory_applied"
+    assert marks[1][1]["replan.memory.summarised"] == 2
+    assert TALK not in str([span.attributes for span in spans])
+
+
+async def test_a_run_that_is_shown_has_the_call_of_its_summary(tmp_path):
+    with ScriptedModel({"think": always(SIMPLE), "memory_summary": [TALK]}) as model:
+        team = Team(model, [Specialist("a", "Works.", run=len)], memory=SMALL)
+        async with open_storage(tmp_path / "runs.db") as storage:
+            async with open_runtime(team, storage=storage) as runtime:
+                for turn in range(2):
+                    begun = await runtime.start(f"question {turn}", thread_id="t")
+                    await begun.result()
+            graph = build_graph(team, storage=storage)
+            record = await storage.runs.get(begun.run_id)
+            shown = await whole_run(graph, storage, record, record.updated_at)
+            shown = await with_texts(shown, storage, shown.events)
+    assert story_of(shown).calls.number == 2
+    lines = prompts_lines(shown, shown.events)
+    assert lines[-1].strip() == TALK
+    assert "a summary covers 2 messages" in "\n".join(moments(story_of(shown)))

@@ -114,7 +114,7 @@ async def test_an_owner_whose_thread_was_taken_stops_and_pays_nothing_twice(wher
             owner.go_on.set()
         else:
             await look_after(owner)
-        with pytest.raises(ThreadLostError, match="another one has taken it"):
+        with pytest.raises(ThreadLostError, match="another run has taken the thread"):
             await first
         assert owner.paid == ([1, 2] if wakes else [1])
         answer = "it is done: by the first" if wakes else "run again"
@@ -146,7 +146,7 @@ async def test_an_owner_whose_thread_was_taken_adds_no_event_and_no_outcome(wher
         told = await elsewhere.storage.runs.events("r")
         work, _ = here._works["r"]  # noqa: SLF001 - whatever the run does would be refused before
         work.log.take(RunStarted(run_id="r", request="late"))
-        with pytest.raises(ThreadLostError, match="another one has taken it"):
+        with pytest.raises(ThreadLostError, match="another run has taken the thread"):
             await run
         assert await elsewhere.storage.runs.events("r") == told
         assert (await elsewhere.look("r")).outcome == "waiting"

@@ -12,6 +12,7 @@ from replan.testing import ScriptedModel
 
 THREAD = {"configurable": {"thread_id": "t"}}
 PLAN = "- [ ] 1. Paint the hall @painter\n- [ ] 2. Paint the attic @painter\n"
+SHORT = "- [ ] 1. Paint the hall @painter\n"
 REQUEST = TypeAdapter(HITLRequest)
 
 
@@ -58,7 +59,8 @@ async def test_a_client_gets_questions_as_actions_and_answers_them_in_their_orde
 @pytest.mark.parametrize(
     ("decisions", "problem"),
     [
-        ([{"type": "respond", "message": "red"}], "one decision for each of the 2"),
+        ([], "one decision for each of the 2"),
+        ([{"type": "respond", "message": "red"}] * 3, "one decision for each of the 2"),
         ([{"type": "approve"}] * 2, "is answered with 'respond' or 'edit'"),
         ([edit("paint", answer="red")] * 2, "of the name 'answer'"),
         ([{"type": "respond", "message": ""}] * 2, "is empty"),
@@ -140,3 +142,62 @@ async def test_a_call_of_a_tool_is_an_action_under_its_own_name(decision, paid):
         state, _ = await asked(graph, decided(decision))
     assert (state["outcome"], done) == ("completed", paid)
     assert waiting_for(state) == ()
+
+
+async def test_a_client_that_draws_the_first_action_alone_answers_one_after_the_other():
+    graph = painters()
+    await asked(graph, {"plan": PLAN})
+    _, interrupt = await asked(graph, decided({"type": "respond", "message": "red"}))
+    (left,) = interrupt.value["action_requests"]
+    assert left["description"] == "Which colour for 2?"
+    state, _ = await asked(graph, decided(edit("answer", answer="blue")))
+    texts = [each.text for each in state["current_specialist_results"].values()]
+    assert (state["outcome"], texts) == ("completed", ["1: red", "2: blue"])
+
+
+@pytest.mark.parametrize(
+    ("response", "outcome"),
+    [
+        ({"type": "accept", "args": None}, "completed"),
+        ({"type": "edit", "args": {"action": "run_plan", "args": {"plan": SHORT}}}, "completed"),
+        ({"type": "ignore", "args": None}, "rejected"),
+        ({"type": "response", "args": "Not this month."}, "waiting"),
+    ],
+)
+async def test_a_list_of_responses_of_an_older_client_decides_about_a_plan(response, outcome):
+    team = [Specialist("painter", "Paints.", run=lambda context: "painted", effects="pure")]
+    options = {"approval": "always", "allow_dynamic_update": False}
+    graph = build_graph(Team(Host("offline"), team, **options), checkpointer=InMemorySaver())
+    await asked(graph, {"plan": PLAN})
+    state, _ = await asked(graph, Command(resume=[response]))
+    assert state["outcome"] == outcome
+    assert len(state["current_plan"].steps) == (1 if response["type"] == "edit" else 2)
+
+
+@pytest.mark.parametrize(
+    ("response", "paid"),
+    [
+        ({"type": "accept", "args": {"action": "pay", "args": {"amount": 5}}}, [5]),
+        ({"type": "edit", "args": {"action": "pay", "args": {"amount": 3}}}, [3]),
+        ({"type": "ignore", "args": None}, []),
+        ({"type": "response", "args": "Not today."}, []),
+    ],
+)
+async def test_a_list_of_responses_decides_about_the_call_of_a_tool(response, paid):
+    done = []
+    pay, call = _bank(done)
+    with ScriptedModel({"specialist": [AIMessage("", tool_calls=[call]), "Settled."]}) as model:
+        clerk = Specialist("clerk", "Pays.", chat_model=model, tools=[pay], approve=["pay"])
+        graph = build_graph(Team(Host("offline"), [clerk]), checkpointer=InMemorySaver())
+        await asked(graph, {"plan": "- [ ] 1. Pay Ann @clerk\n"})
+        state, _ = await asked(graph, Command(resume=[response]))
+    assert (state["outcome"], done) == ("completed", paid)
+
+
+async def test_a_response_answers_a_question_and_an_ignored_one_is_asked_again():
+    graph = painters()
+    await asked(graph, {"plan": "- [ ] 1. Paint @painter\n"})
+    _, interrupt = await asked(graph, Command(resume=[{"type": "ignore", "args": None}]))
+    assert "is answered with 'respond' or 'edit'" in interrupt.value["problem"]
+    state, _ = await asked(graph, Command(resume=[{"type": "response", "args": "red"}]))
+    assert state["outcome"] == "completed"

@@ -241,7 +241,9 @@ async def test_unsafe_work_with_other_inputs_asks_before_it_is_done_once_more(bu
     state = await graph.ainvoke(None, fork)
     (question,) = waiting_for(state)
     assert (question.kind, question.key) == ("in doubt", "2/a/1")
-    assert question.text.startswith("Step 2 at @a was done in try 1, and is to be done once more")
+    assert question.text.startswith(
+        "Step 2 at @a was done in attempt 1, and is to be done once more"
+    )
     assert world.done == []
     state = await graph.ainvoke(Command(resume="run again"), THREAD)
     assert state["current_specialist_results"]["2/a"].text == "Two by a from ['EDITED']"
@@ -280,7 +282,7 @@ async def test_where_nobody_is_asked_unsafe_work_is_not_done_once_more():
     await graph.aupdate_state(THREAD, {"current_plan": plan}, as_node="plan_creation")
     state = await graph.ainvoke(None, THREAD)
     error = state["current_specialist_results"]["1/a"].error
-    assert "Step 1 at @a was done in try 1; it was opened again" in error
+    assert "Step 1 at @a was done in attempt 1. It was opened again" in error
     assert len(world.done) == 1
 
 
@@ -333,7 +335,7 @@ async def test_a_tool_loop_that_paid_asks_before_it_is_done_once_more():
     await graph.aupdate_state(THREAD, {"current_plan": plan}, as_node="plan_creation")
     state = await graph.ainvoke(None, THREAD)
     (question,) = waiting_for(state)
-    assert "was done in try 1" in question.text
+    assert "was done in attempt 1" in question.text
     assert bank.paid == [5]
     state = await graph.ainvoke(Command(resume="run again"), THREAD)
     assert state["current_specialist_results"]["1/clerk"].text == "It is paid again."
@@ -362,7 +364,7 @@ async def test_work_that_is_declared_unsafe_asks_after_a_part_of_it_too():
         name="clerk", intended_use="Pays.", run=lambda context: half, effects="unsafe"
     )
     (question,) = waiting_for(await partly(clerk))
-    assert "was done in try 1" in question.text
+    assert "was done in attempt 1" in question.text
 
 
 async def test_a_step_tells_what_it_waits_for_the_same_after_an_interrupt(build):

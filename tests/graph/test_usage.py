@@ -73,3 +73,48 @@ async def test_where_nothing_was_cut_off_nothing_is_added(tmp_path):
     async with open_storage(tmp_path / "runs.db") as storage:
         state = (await run(build_graph(config, storage=storage), "Go.", config=THREAD)).state
     assert set(state["usage"].by) == {"think", "a", "feedback"}
+
+
+async def test_the_cost_of_a_run_is_unknown_where_one_of_its_models_has_no_price():
+    prices = {"ScriptedModel": Price(input=1, output=1)}
+
+    class Guest(ScriptedModel):
+        """A model of another name."""
+
+    host = ScriptedModel({"think": THINK, "feedback": Reply(COMPLETE, usage=(100, 10))})
+    guest = Guest({"specialist": always(Reply("Done.", usage=(100, 10)))})
+    team = [Specialist(name="a", intended_use="Works.", chat_model=guest)]
+    result = await run(Team(host=Host(model=host), specialists=team, prices=prices), "Go.")
+    usage = result.usage
+    assert (usage.cost, usage.by["a"].cost, usage.unpriced_calls) == (None, None, 2)
+    assert usage.by["feedback"].cost == pytest.approx(110 / 1_000_000)
+    assert usage.known_cost == pytest.approx(usage.by["think"].cost + usage.by["feedback"].cost)
+
+
+async def test_the_offline_model_costs_nothing_and_no_price_is_no_zero():
+    team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
+    free = await run(Team(host=Host(model="offline"), specialists=team), {"plan": PLAN})
+    assert (free.usage.cost, free.usage.calls) == (0, 1)
+    model = ScriptedModel({"feedback": COMPLETE})
+    unpriced = await run(Team(host=Host(model=model), specialists=team), {"plan": PLAN})
+    assert (unpriced.usage.cost, unpriced.usage.unpriced_calls) == (None, 1)
+
+
+async def test_of_calls_that_were_cut_off_the_cost_is_unknown_where_a_model_has_no_price(tmp_path):
+    server = Server("step 1")
+    config = Team(
+        host=Host(model=ScriptedModel(server.script)),
+        specialists=[
+            Specialist(name="a", intended_use="Works.", chat_model=ScriptedModel(server.script))
+        ],
+    )
+    for is_first in (True, False):
+        async with open_storage(tmp_path / "runs.db") as storage:
+            graph = build_graph(config, storage=storage)
+            running = asyncio.ensure_future(run(graph, "Go.", config=THREAD, run_id="r"))
+            await server.arrived.wait()
+            if is_first:
+                running.cancel()
+            await asyncio.wait({running})
+    usage = running.result().usage
+    assert (usage.by["(cut off)"].calls, usage.by["(cut off)"].cost, usage.cost) == (1, None, None)

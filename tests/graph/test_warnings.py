@@ -1,8 +1,24 @@
 """All that a run told and a person may not expect stands in its state and its last event."""
 
-from langgraph.checkpoint.memory import InMemorySaver
+import asyncio
 
-from replan import Host, Specialist, Team, build_graph, run, stream
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from replan import (
+    Host,
+    Limits,
+    MultiAgentCallback,
+    RunSettings,
+    Specialist,
+    Team,
+    ask_user,
+    build_graph,
+    raise_limits,
+    run,
+    stream,
+)
 from replan.testing import Reply, ScriptedModel, always
 
 DONE = "---\nverdict: complete\n---\nThe answer."
@@ -55,3 +71,73 @@ async def test_the_next_run_of_a_thread_begins_without_warnings():
     second = (await run(graph, {"plan": "- [ ] 1. Pay invoices @payer\n"}, config=thread)).state
     assert len(first["warnings"]) == 1
     assert second["warnings"] == []
+
+
+THREAD = {"configurable": {"thread_id": "1"}}
+ASKING = "- [ ] 1. Ask @asker\n- [ ] 2. Pay @payer (after 1)\n- [ ] 3. Pay @payer (after 1)\n"
+
+
+class Told(MultiAgentCallback):
+    """Keeps the warnings that are told by events."""
+
+    hears_tokens = False
+
+    def __init__(self):
+        self.texts = []
+
+    async def on_event(self, event):
+        if event.type == "warning":
+            self.texts.append(event.text)
+
+
+def asking_graph(told, model, **options):
+    team = [
+        Specialist("asker", "Asks.", run=lambda context: ask_user("Which?")),
+        Specialist("payer", "Pays.", run=lambda context: "paid"),
+    ]
+    config = Team(Host(model), team, callbacks=[told], limits=Limits(max_steps=2), **options)
+    return build_graph(config, checkpointer=InMemorySaver())
+
+
+def looser(**values):
+    return RunSettings(limits=Limits(**values))
+
+
+@pytest.mark.parametrize("door", ["run", "ainvoke", "raise_limits"])
+async def test_loosened_settings_are_told_by_one_event(door):
+    told, new = Told(), looser(max_steps=3)
+    graph = asking_graph(told, ScriptedModel({"feedback": always(DONE)}))
+    state = (await run(graph, {"plan": ASKING}, config=THREAD)).state
+    assert told.texts == []
+    answer = Command(resume="Bonn")
+    if door == "run":
+        state = (await run(graph, answer, config=THREAD, settings=new)).state
+    elif door == "ainvoke":
+        state = await graph.ainvoke(answer, THREAD, context=new)
+    else:
+        await run(graph, answer, config=THREAD)
+        await raise_limits(graph, settings=new, config=THREAD, by="Ada")
+        state = (await run(graph, None, config=THREAD)).state
+    assert state["outcome"] == "completed"
+    assert told.texts == state["warnings"]
+    assert len(told.texts) == 1
+
+
+async def test_a_node_that_begins_again_does_not_tell_loosened_settings_again():
+    told, arrived = Told(), asyncio.Event()
+
+    async def hangs(_):
+        arrived.set()
+        await asyncio.Event().wait()
+
+    graph = asking_graph(told, ScriptedModel({"feedback": [hangs, DONE]}))
+    await graph.ainvoke({"plan": ASKING}, THREAD)
+    await graph.ainvoke(Command(resume="Bonn"), THREAD, interrupt_before=["feedback"])
+    new = {"context": looser(max_steps=3, max_stalls=7)}
+    cut_off = asyncio.ensure_future(graph.ainvoke(None, THREAD, **new))
+    await arrived.wait()
+    cut_off.cancel()
+    await asyncio.wait({cut_off})
+    assert len(told.texts) == 1
+    state = await graph.ainvoke(None, THREAD, **new)
+    assert told.texts == state["warnings"]

@@ -70,6 +70,7 @@ NAMES = [
     "ThinkingResult",
     "ThreadBusyError",
     "ThreadLostError",
+    "Traces",
     "UnknownStepError",
     "UnpricedModelError",
     "Usage",
@@ -78,6 +79,7 @@ NAMES = [
     "build_graph",
     "open_runtime",
     "open_storage",
+    "open_traces",
     "raise_limits",
     "read_summary",
     "reset_summary",
@@ -137,6 +139,7 @@ def test_another_name_is_an_attribute_error():
         ("from replan import PlanDocument", {"langchain_core", "langgraph", "openai"}),
         ("from replan import Limits", {"langchain_core", "langgraph", "openai"}),
         ("import replan.testing.fixtures", {"langchain_core", "langgraph", "openai", "aiohttp"}),
+        ("from replan import Traces, open_traces", {"langchain_core", "opentelemetry"}),
         ("from replan import build_graph", {"openai", "langchain_openai", "duckdb"}),
     ],
 )

@@ -85,7 +85,7 @@ class LangChainModels:
             return _built_in_model(built_in.model)
         provider, colon, model = name.partition(":")
         if not name.strip() or (colon and not (provider and model.strip())):
-            raise ConfigurationError("model", name, "no model has such a name", _FORMS)
+            raise ConfigurationError("model", name, "no model has this name", _FORMS)
         provider = provider.lower().replace("-", "_")
         if colon and provider == "openai":
             return self._openai_model(name, model)
@@ -94,7 +94,7 @@ class LangChainModels:
         if self._url is not None:
             # A colon may be part of a server's own name for a model, as in `llama3:8b`.
             return self._openai_model(name, name)
-        problem = f"'{provider}' is no known provider" if colon else "it names no provider"
+        problem = f"'{provider}' is not a known provider" if colon else "it names no provider"
         raise ConfigurationError("model", name, problem, _FORMS)
 
     def _openai_model(self, name: str, model: str) -> BaseChatModel:

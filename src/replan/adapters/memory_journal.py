@@ -14,6 +14,7 @@ from replan.errors import StorageError
 from replan.ports.journal import (
     ACTED,
     BEGAN,
+    TOLD,
     UNKNOWN_ENDS,
     Attempt,
     AttemptOutcome,
@@ -30,7 +31,7 @@ from replan.state.results import SpecialistResult
 
 logger = logging.getLogger(__name__)
 
-_KEPT = (ACTED, BEGAN, TIMES)
+_KEPT = (ACTED, BEGAN, TIMES, TOLD)
 _NOTHING = Spending()
 
 
@@ -179,9 +180,9 @@ class MemoryJournal:
         if run_id in self._given_up:
             raise StorageError(
                 "in memory",
-                f"Too many runs were begun after {run_id} and are not over, so it is not known "
-                "any more which of its steps were done.",
-                "Begin it anew under another name; with `open_storage` no run is forgotten.",
+                f"Too many unfinished runs were begun after {run_id}, so the record of its steps "
+                "was dropped.",
+                "Begin a new run under another name; with `open_storage` no run is dropped.",
             )
         if run_id in self._closed:
             return cast(_Run, pickle.loads(self._closed[run_id]))  # noqa: S301 - our own bytes

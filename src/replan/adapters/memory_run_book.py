@@ -26,6 +26,7 @@ class MemoryRunBook:
         self._events: dict[str, list[JsonValue]] = {}
         self._texts: dict[tuple[str, str], KeptText] = {}
         self._requests: dict[str, Request] = {}
+        self._taken: set[str] = set()
 
     async def begin(self, record: RunRecord) -> None:
         known = self._records.setdefault(record.run_id, record)
@@ -93,13 +94,13 @@ class MemoryRunBook:
     async def add_request(self, request: Request) -> None:
         self._requests.setdefault(request.name, request)
 
-    async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
-        found = [each for each in self._requests.values() if each.run_id in run_ids]
+    async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:
+        own = [each for each in self._requests.values() if each.run_id in run_ids]
+        found = [each for each in own if taken or each.name not in self._taken]
         return sorted(found, key=lambda request: (request.at, request.name))
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
-        for request in requests:
-            self._requests.pop(request.name, None)
+        self._taken.update(request.name for request in requests)
 
     def _newest_first(self) -> list[RunRecord]:
         by_id = sorted(self._records.values(), key=lambda record: record.run_id)

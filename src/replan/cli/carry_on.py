@@ -1,32 +1,36 @@
-"""Go on with a run that was killed, interrupted, asked something or ended by a limit."""
+"""Go on with a run that was killed, interrupted, asks, was ended by a limit or is corrected."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from shutil import get_terminal_size
+from typing import Any, cast
+from uuid import uuid4
 
 import typer
 from pydantic import JsonValue
 
-from replan.calling import Graph
+from replan.calling import Graph, team_of
 from replan.cli.carry_out import at_the_terminal, attempted, finished
-from replan.cli.kept.orders import Order, order_from
+from replan.cli.kept.orders import Order, kept, order_from
 from replan.cli.kept.place import check_idle, found, opened, short
 from replan.cli.kept.plan_text import read_plan_text
-from replan.cli.kept.signature import effects_of, is_signed, own_name
+from replan.cli.kept.signature import effects_of, is_signed, own_name, signed
 from replan.cli.process import CODES, INCOMPLETE
 from replan.cli.session import Session
 from replan.cli.site import Site
-from replan.cli.views.cells import harmless
+from replan.cli.views.cells import harmless, wrapped
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
+from replan.ports.storage import Storage
 from replan.runs.asks import PLAN, Ask, changed_plan, read_answers
+from replan.runs.correcting import Correction, begun_anew, check, is_over, repeated_by
 from replan.runs.looking import RunView
 from replan.runs.past import past_events
 from replan.runs.result import RunResult
-from replan.runs.service import Runtime
+from replan.runs.service import Run, Runtime
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
@@ -43,6 +47,8 @@ class Wish:
     limits: Limits | None = None
     # Fields of the order that are other now, such as the team file's place.
     changes: Mapping[str, Any] | None = None
+    correction: Correction | None = None  # what is wanted otherwise of one step
+    repeat_effects: bool = False  # whether effects may be had once more, without a question
 
 
 def carry_on(wish: Wish, site: Site) -> int:
@@ -60,17 +66,81 @@ async def _carried_on(wish: Wish, site: Site) -> int:
         at_work = at_the_terminal(record.run_id, order, storage, site)
         async with at_work as (runtime, introduced):
             view = await runtime.look(record.run_id)
+            correction = wish.correction
+            if correction is not None:
+                check(correction, view)
+                if is_over(view.state):
+                    return await _begun_anew(runtime, view, order, wish, site, introduced)
             answers = _read(wish, view.waiting)
             is_raised = wish.limits is not None and view.state.get("limit_reached")
-            if view.state.get("is_completed") and not is_raised:
+            if view.state.get("is_completed") and not (is_raised or correction):
                 return _told_as_over(view, site)
             _check_team(view.state, runtime.graph)
             made = [artifact for result in view.results for artifact in result.artifacts]
             session = introduced(made, is_known=True)
-            session.recall(past_events(view.state, view.results))
+            session.recall(past_events(view.state, view.results), view.state.get("warnings", []))
             begun = _gone_on(runtime, view, order, wish, answers, session)
             left = [ask for ask in view.waiting if ask.key not in answers]
+            if correction is not None:
+                left = [ask for ask in left if not ask.key.startswith(f"{correction.step}/")]
             return await finished(session.followed(begun, left), record.run_id, site)
+
+
+async def _begun_anew(
+    runtime: Runtime,
+    view: RunView,
+    order: Order,
+    wish: Wish,
+    site: Site,
+    introduced: Callable[..., Session],
+) -> int:
+    """Go on from a run that is over in a new one."""
+    correction, run_id = cast("Correction", wish.correction), uuid4().hex
+    if not wish.repeat_effects:
+        await _check_effects(correction, view, runtime, site)
+    new = wish.limits and RunSettings(limits=wish.limits)
+    plan = begun_anew(correction, view)["plan"]
+    settings = order.settings if new is None else _both(order.settings, new)
+    order = order.replace(plan=plan, settings=settings)
+    session = introduced(is_known=True, run_id=run_id, order=order)
+
+    async def begun() -> RunResult:
+        run = await _doing(runtime, correction)(
+            view.run_id,
+            correction.step,
+            by=correction.by,
+            settings=new,
+            repeat_effects=True,
+            run_id=run_id,
+            order=signed(kept(order), run_id),
+            **session.following,
+        )
+        return await run
+
+    return await finished(session.followed(begun()), run_id, site)
+
+
+async def _check_effects(
+    correction: Correction, view: RunView, runtime: Runtime, site: Site
+) -> None:
+    """Have a person agree to what a new run would do a second time."""
+    journal = cast("Storage", runtime.storage).journal
+    told = await repeated_by(correction, view, team_of(runtime.graph), journal)
+    if not told:
+        return
+    what = (
+        f"Run {short(view.run_id)} is over, and a new one would do again what must not be done "
+        f"twice unasked: {'; '.join(told)}."
+    )
+    if not site.asks:
+        raise InputError(f"{what} Say that you mean it with --yes.")
+    typer.echo("\n".join(wrapped(what, get_terminal_size().columns - 1)))
+    if not typer.confirm("Do it again?"):
+        raise InputError("Nothing was done.")
+
+
+def _doing(runtime: Runtime, correction: Correction) -> Callable[..., Awaitable[Run]]:
+    return runtime.retry if correction.action == "retry" else runtime.skip
 
 
 async def _gone_on(
@@ -82,6 +152,9 @@ async def _gone_on(
     session: Session,
 ) -> RunResult:
     new, run_id = wish.limits and RunSettings(limits=wish.limits), view.run_id
+    if wish.correction is not None:
+        do, step, by = _doing(runtime, wish.correction), wish.correction.step, wish.correction.by
+        return await (await do(run_id, step, by=by, settings=new, **session.following))
     if answers:
         by_key = {ask.key: ask for ask in view.waiting}
         bound = {key: by_key[key].bound(answer) for key, answer in answers.items()}

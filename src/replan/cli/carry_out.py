@@ -1,8 +1,8 @@
 """Carry out one order of the terminal and tell how it went."""
 
 import errno
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -16,9 +16,9 @@ from replan.cli.process import INCOMPLETE, WRONG_USE
 from replan.cli.session import Session
 from replan.cli.site import Site
 from replan.cli.views.cells import harmless
-from replan.cli.views.notices import tracing_notice
+from replan.cli.views.notices import traces_notice, tracing_notice
 from replan.cli.views.teller import seconds, teller
-from replan.errors import ReplanError, UsageError
+from replan.errors import ConfigurationError, ReplanError, UsageError
 from replan.own_loop import completed
 from replan.plan.markdown.seal import origin_of
 from replan.ports.built_in import built_in_models
@@ -27,6 +27,8 @@ from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runtime import open_runtime
 from replan.state.results import Artifact
+from replan.traces.option import Traces
+from replan.traces.otlp import asked_for, content_asked_for, endpoint, open_traces
 
 
 def carry_out(order: Order, site: Site) -> int:
@@ -81,10 +83,16 @@ async def at_the_terminal(
     run_id: str, order: Order, storage: Storage, site: Site
 ) -> AsyncGenerator[tuple[Runtime, Callable[..., Session]]]:
     """Open what works on a run, and give with it what introduces the run."""
-    plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
-    ready = prepared(order, site.environment, storage=storage)
+    told_elsewhere = [tracing_notice(site.environment)]
 
-    def introduced(made: Sequence[Artifact] = (), *, is_known: bool = False) -> Session:
+    def introduced(
+        made: Sequence[Artifact] = (),
+        *,
+        is_known: bool = False,
+        run_id: str = run_id,
+        order: Order = order,
+    ) -> Session:
+        plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
         told = teller(
             site.manner,
             site.output,
@@ -94,8 +102,7 @@ async def at_the_terminal(
             clock=seconds,
             made=made,
         )
-        if traced := tracing_notice(site.environment):
-            site.complain(traced)
+        site.complain(*filter(None, told_elsewhere))
         if site.tells_all:
             if site.place.outlives:
                 site.complain(f"run {short(run_id)}")
@@ -104,8 +111,30 @@ async def at_the_terminal(
                 told.say(built_in.notice)
         return Session(run_id, runtime, site, told, plan_file)
 
-    async with open_runtime(ready.graph, storage=storage, grace=site.grace) as runtime:
-        yield runtime, introduced
+    with _traced(site.environment) as (traces, notice):
+        told_elsewhere.append(notice)
+        ready = prepared(order, site.environment, traces, storage=storage)
+        async with open_runtime(ready.graph, storage=storage, grace=site.grace) as runtime:
+            yield runtime, introduced
+
+
+@contextmanager
+def _traced(environment: Mapping[str, str]) -> Generator[tuple[Traces | None, str]]:
+    """Open the traces that OpenTelemetry's variables ask for, and give the line that says so."""
+    if not asked_for(environment):
+        yield None, ""
+        return
+    content = content_asked_for(environment)
+    with ExitStack() as stack:
+        try:
+            traces = stack.enter_context(open_traces(content=content))
+        except ConfigurationError as error:
+            # The variables may be there for other programs.
+            notice = f"no traces: {harmless(str(error))}"
+            traces = None
+        else:
+            notice = traces_notice(endpoint(environment), content=content)
+        yield traces, notice
 
 
 async def finished(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> int:

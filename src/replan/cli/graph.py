@@ -1,20 +1,29 @@
-"""`replan graph`: draw the graph of a team as text."""
+"""`replan graph`: draw a plan, the plan of a run, or the graph of a team."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 from collections.abc import Mapping
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replan.cli.options import TeamFileOption
-from replan.cli.process import end_with
-from replan.errors import ConfigurationError
+from replan.cli.kept.plan_text import is_plan_path, read_plan_text
+from replan.cli.options import StorageOption, TeamFileOption
+from replan.cli.process import end_with, place
+from replan.errors import ConfigurationError, InputError, PlanDocumentError
+
+if TYPE_CHECKING:
+    from replan.cli.kept.place import Place
+    from replan.plan.model import TaskPlan
+
+_WIDE = 100
 
 
 class DrawingFormat(StrEnum):
@@ -25,19 +34,61 @@ class DrawingFormat(StrEnum):
 
 
 def graph(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[PLAN.md|RUN]", help="A plan, or a run with its plan as it is."),
+    ] = None,
     *,
     team: TeamFileOption = None,
     drawing: Annotated[
-        DrawingFormat, typer.Option("--format", "-f", help="The form of the drawing.")
-    ] = DrawingFormat.MERMAID,
+        DrawingFormat | None,
+        typer.Option("--format", "-f", help="Mermaid (a team's) or boxes of signs (a plan's)."),
+    ] = None,
+    storage: StorageOption = None,
 ) -> None:
-    """Draw the graph of a team."""
+    """Draw a plan or that of a run: what waits for what; without one, the graph of a team."""
 
     def drawn() -> int:
-        typer.echo(draw(team, os.environ, ascii_art=drawing is DrawingFormat.ASCII))
+        if what is None:
+            typer.echo(draw(team, os.environ, ascii_art=drawing is DrawingFormat.ASCII))
+            return 0
+        if team is not None:
+            raise InputError("A plan is drawn without its team. Leave --team away.")
+        plan = _plan_of(what, place(storage))
+        typer.echo(draw_plan(plan, as_mermaid=drawing is DrawingFormat.MERMAID))
         return 0
 
     end_with(drawn)
+
+
+def draw_plan(plan: TaskPlan, *, as_mermaid: bool) -> str:
+    """Draw a plan, as wide as the window."""
+    from replan.cli.views.drawn_plan import boxes, mermaid
+
+    if as_mermaid:
+        return mermaid(plan)
+    return "\n".join(boxes(plan, shutil.get_terminal_size((_WIDE, 24)).columns - 1))
+
+
+def _plan_of(what: str, place: Place) -> TaskPlan:
+    if is_plan_path(what):
+        from replan.plan.markdown.document import PlanDocument
+
+        document = PlanDocument.recover(read_plan_text(Path(what)))
+        if document.mistakes:
+            raise PlanDocumentError(document.mistakes)
+        return document.plan
+    from replan.cli.kept.named import trusted
+    from replan.cli.kept.whole import loaded
+    from replan.runs.story import story_of
+
+    run = asyncio.run(loaded(what, place))
+    if run.plan is None:
+        raise InputError(f"The run {run.run_id[:8]} has no plan.")
+    with trusted(what):
+        stands = {each.step.id: each.status for each in story_of(run).steps}
+    steps = (step.replace(status=stands[step.id]) for step in run.plan.steps)
+    return run.plan.replace(steps=tuple(steps))
 
 
 def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) -> str:

@@ -9,7 +9,6 @@ import typer
 from replan.cli.process import end_with
 from replan.cli.schema import schema_text
 from replan.errors import InputError
-from replan.team.file_team import SCHEMA_NAME, starter_team
 
 TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
 
@@ -45,6 +44,7 @@ def init(
 def write_starter(directory: Path, *, force: bool) -> str:
     """Write the files and say so."""
     from replan.cli.kept.plan_file import replace_file
+    from replan.team.file_team import SCHEMA_NAME, starter_team
 
     contents = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text(), PLAN_NAME: _PLAN}
     there = [name for name in contents if (directory / name).exists()]

@@ -9,15 +9,18 @@ import typer
 
 from replan.cli.check import check
 from replan.cli.completion import completion
+from replan.cli.export import export
 from replan.cli.graph import graph
 from replan.cli.init import init
 from replan.cli.process import leave
 from replan.cli.resume import resume
+from replan.cli.retry import retry
 from replan.cli.rm import rm
 from replan.cli.run import RunCommand, run
 from replan.cli.runs import runs
 from replan.cli.schema import schema
 from replan.cli.show import show
+from replan.cli.skip import skip
 from replan.cli.stop import stop
 
 app = typer.Typer(
@@ -28,7 +31,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=RunCommand)(run)
-for _command in (resume, stop, runs, show, rm, check, graph, init, schema, completion):
+_runs = (resume, retry, skip, stop, runs, show, export, rm)
+for _command in (*_runs, check, graph, init, schema, completion):
     app.command()(_command)
 
 

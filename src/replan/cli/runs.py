@@ -5,24 +5,31 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import sys
-from collections.abc import Mapping
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, TextIO
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, TextIO, get_args
 
 import typer
 
 from replan.cli.options import LabelOption, StorageOption
 from replan.cli.process import end_with, place
 from replan.cli.views.cells import cut, one_line, padded
+from replan.errors import InputError
 
 if TYPE_CHECKING:
     from replan.cli.kept.place import Place
+    from replan.ports.storage import Storage
     from replan.runs.looking import RunView
 
 _NONE = "No run is kept here. `replan run` begins one.\n"
-_NONE_OF_THESE = "No run that is kept here has these labels. `replan runs` lists all.\n"
+_NONE_OF_THESE = "No run that is kept here is like that. `replan runs` lists all.\n"
+_AGO = re.compile(r"(?P<number>\d{1,9})\s?(?P<unit>[mhd])")
+_MINUTES = {"m": 1, "h": 60, "d": 24 * 60}
+_LOOKED_AT, _TOLD = 1_000, 20
 
 
 def runs(
@@ -31,81 +38,173 @@ def runs(
         int, typer.Option("--most", "-n", min=1, help="How many, the newest first.")
     ] = 20,
     label: LabelOption = None,
+    outcome: Annotated[
+        list[str] | None,
+        typer.Option("--outcome", help="How they stand, such as failed or waiting; repeatable."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="WHEN", help="Begun since then: 2026-01-31, or 90m, 12h, 7d ago."
+        ),
+    ] = None,
     storage: StorageOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each.")] = False,
 ) -> None:
-    """List the runs that are kept, the newest first; with labels, those that have all of them."""
+    """List the runs that are kept, the newest first, with what they took; all filters count."""
 
     def listed() -> int:
+        from replan.cli.kept.place import now
         from replan.cli.labels import labels_in
 
-        wanted = labels_in(label or [])
-        return list_runs(most, place(storage), sys.stdout, labels=wanted, as_json=as_json)
+        wanted = Wanted(
+            most=most,
+            labels=labels_in(label or []),
+            outcomes=_outcomes(outcome or []),
+            since=_moment(since, now()) if since else None,
+        )
+        return list_runs(wanted, place(storage), sys.stdout, as_json=as_json)
 
     end_with(listed)
 
 
-def list_runs(
-    most: int, place: Place, output: TextIO, *, labels: Mapping[str, str], as_json: bool
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which runs are listed."""
+
+    most: int
+    labels: Mapping[str, str]
+    outcomes: Collection[str]  # empty: whatever it is
+    since: datetime | None
+
+
+def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) -> int:
     """Write a table of the newest runs, or a line of JSON for each."""
-    found = asyncio.run(_found(most, place, labels))
+    found = asyncio.run(_found(wanted, place))
     if as_json:
         output.write("".join(f"{json.dumps(_record(run))}\n" for run in found))
     elif found:
         width = shutil.get_terminal_size((100, 24)).columns - 1 if output.isatty() else None
         output.write("".join(f"{line}\n" for line in _table(found, width)))
     else:
-        output.write(_NONE_OF_THESE if labels else _NONE)
+        has_filters = wanted.labels or wanted.outcomes or wanted.since
+        output.write(_NONE_OF_THESE if has_filters else _NONE)
     return 0
 
 
-async def _found(most: int, place: Place, labels: Mapping[str, str]) -> list[RunView]:
+async def _found(wanted: Wanted, place: Place) -> list[RunView]:
     from replan.assembly import viewer
     from replan.cli.kept.place import now, opened
     from replan.runs.looking import seen
 
     async with opened(place) as storage:
         graph = viewer(storage)
-        records = await storage.runs.recent(most, labels)
-        return [await seen(graph, storage, record, now()) for record in records]
+        found: list[RunView] = []
+        # How a run stands is known when it is looked at.
+        limit = sys.maxsize if wanted.outcomes or wanted.since else wanted.most
+        records = await storage.runs.recent(limit, wanted.labels)
+        if wanted.labels and not records:
+            await _check_labels(wanted.labels, storage)
+        for record in records:
+            if len(found) == wanted.most or (wanted.since and record.started_at < wanted.since):
+                break
+            run = await seen(graph, storage, record, now())
+            if not wanted.outcomes or run.outcome in wanted.outcomes:
+                found.append(run)
+        return found
+
+
+async def _check_labels(labels: Mapping[str, str], storage: Storage) -> None:
+    """Refuse a label that no run has."""
+    for name, value in labels.items():
+        if not await storage.runs.recent(1, {name: value}):
+            newest = await storage.runs.recent(_LOOKED_AT)
+            known = dict.fromkeys(f"{n}={v}" for each in newest for n, v in each.labels.items())
+            there = ", ".join(list(known)[:_TOLD]) or "none at all"
+            raise InputError(f"No run has the label {name}={value}. The newest runs have: {there}.")
+
+
+def _outcomes(given: Collection[str]) -> list[str]:
+    from replan.state.results import Outcome
+
+    known = ("running", "waiting", "interrupted", *get_args(Outcome))
+    for name in given:
+        if name not in known:
+            raise InputError(f"--outcome {name} is none. There are: {', '.join(known)}.")
+    return list(given)
+
+
+def _moment(given: str, now: datetime) -> datetime:
+    """Read a time: a date, with or without a time of the day, or how long ago."""
+    if ago := _AGO.fullmatch(given.strip()):
+        try:
+            return now - timedelta(minutes=int(ago["number"]) * _MINUTES[ago["unit"]])
+        except OverflowError:
+            return datetime.min.replace(tzinfo=UTC)
+    try:
+        return datetime.fromisoformat(given.strip()).astimezone()
+    except (ValueError, OverflowError) as error:
+        raise InputError(
+            f"--since {given} is no time. Write 2026-01-31, 2026-01-31T09:30, 90m, 12h or 7d."
+        ) from error
 
 
 def _record(run: RunView) -> dict[str, object]:
+    from replan.state.usage import Usage
+
     done, total = run.progress
-    record = run.record
+    record, usage = run.record, run.state.get("usage", Usage())
     return {
         "run_id": record.run_id,
         "started_at": record.started_at.isoformat(),
         "updated_at": record.updated_at.isoformat(),
+        "seconds": _seconds(run),
         "outcome": run.outcome,
         "labels": record.labels,
         "steps_done": done,
         "steps": total,
+        "calls": usage.calls,
+        "tokens": usage.total_tokens,
+        "cost": usage.cost,
         "title": record.title,
+        "origin": run.origin,
     }
 
 
-def _table(runs: list[RunView], width: int | None) -> list[str]:
-    from replan.cli.kept.place import short
+def _seconds(run: RunView) -> float:
+    """From its beginning to when it was last heard of, whoever worked on it."""
+    return (run.record.updated_at - run.record.started_at).total_seconds()
 
-    rows = [("run", "began", "outcome", "steps", "title")]
-    rows += [
-        (
-            short(run.record.run_id),
-            when(run.record.started_at),
-            run.outcome,
-            "{}/{}".format(*run.progress) if run.plan else "-",
-            one_line(run.record.title),
-        )
-        for run in runs
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+
+def _table(runs: list[RunView], width: int | None) -> list[str]:
+    rows = [("run", "began", "took", "cost", "outcome", "steps", "title"), *map(_row, runs)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     lines = [
-        "  ".join([*(padded(cell, wide) for cell, wide in zip(row, widths, strict=False)), row[4]])
+        "  ".join([*(padded(cell, wide) for cell, wide in zip(row, widths, strict=False)), row[-1]])
         for row in rows
     ]
     return [line.rstrip() if width is None else cut(line.rstrip(), width) for line in lines]
+
+
+def _row(run: RunView) -> tuple[str, ...]:
+    from replan.cli.kept.place import short
+    from replan.cli.views.cells import seconds
+    from replan.state.usage import Usage
+
+    usage, labels = run.state.get("usage", Usage()), run.record.labels
+    unknown = f">={usage.known_cost:.4g}" if usage.known_cost else "unknown"
+    cost = unknown if usage.cost is None else f"{usage.cost:.4g}"
+    told = "".join(f" {name}={value}" for name, value in labels.items())
+    origin = f"  (from {short(run.origin)})" if run.origin else ""
+    return (
+        short(run.record.run_id),
+        when(run.record.started_at),
+        seconds(_seconds(run)),
+        cost if usage.calls else "-",
+        run.outcome,
+        "{}/{}".format(*run.progress) if run.plan else "-",
+        one_line(f"{run.record.title}{told and f'  [{told.strip()}]'}{origin}"),
+    )
 
 
 def when(moment: datetime) -> str:

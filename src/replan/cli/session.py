@@ -17,13 +17,14 @@ from replan.cli.kept.signature import own_name
 from replan.cli.process import CODES, INCOMPLETE
 from replan.cli.site import Site
 from replan.cli.views.cells import counted, harmless
-from replan.cli.views.course import Course, after
+from replan.cli.views.course import Course, after, answered
+from replan.cli.views.notices import told_at_once
 from replan.cli.views.open_asks import waiting_lines
 from replan.cli.views.teller import Teller, rest_line, seconds
 from replan.errors import ReplanError
-from replan.events.types import BaseEvent, Event, InputRequested, StepEvent
+from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
 from replan.plan.model import StepStatus
-from replan.runs.asks import Ask, ask_of
+from replan.runs.asks import PLAN, Ask, ask_of
 from replan.runs.result import RunResult
 from replan.runs.service import Run, Runtime
 from replan.runs.stopping import put_an_end_to
@@ -53,6 +54,8 @@ class Session:
         self._is_at_rest = False
         self._outcome: str = "interrupted"
         self._asks: tuple[Ask, ...] = ()
+        self._warnings: tuple[str, ...] = ()
+        self._told: set[str] = set()  # the warnings that were told before
 
     @property
     def following(self) -> Following:
@@ -60,8 +63,9 @@ class Session:
         tokens = self._site.shows_tokens
         return {"tokens": tokens, "heard": self._hear, "stop": self._stop.asked}
 
-    def recall(self, events: Sequence[Event]) -> None:
+    def recall(self, events: Sequence[Event], warnings: Sequence[str] = ()) -> None:
         """Take what happened before this process, without telling it again."""
+        self._told |= {*warnings}
         for event in events:
             self._course = after(self._course, event, seconds())
             self._plan_file.follow(event)
@@ -70,6 +74,9 @@ class Session:
         """Follow a run until it rests and nobody answers, and give the exit code."""
         if self._site.asks:
             self._interview = self._opened_interview()
+            if asks:
+                # What is asked stands below the plan.
+                self._teller.follow(self._course)
             for ask in asks:
                 self._interview.add(ask)
         going = asyncio.ensure_future(self._gone_on(begun))
@@ -89,6 +96,7 @@ class Session:
             self._is_at_rest = False
             result = await begun
             self._outcome, self._asks, self._is_at_rest = result.outcome, result.waiting, True
+            self._warnings = result.warnings
             if self._answered is None and not await self._is_answered():
                 return
             begun, self._answered = self._answered or begun, None
@@ -102,6 +110,7 @@ class Session:
     async def _answer(self, ask: Ask, answer: JsonValue) -> None:
         """Give an answer to the run, which goes on with it if it rests."""
         given = {ask.key: ask.bound(answer)}
+        self._course = answered(self._course, ask.key)
         self._answered = await self._runtime.answer(
             self._run_id, given, by=own_name(), **self.following
         )
@@ -112,6 +121,10 @@ class Session:
         if self._is_at_rest:
             going.cancel()
             return
+        if self._interview is not None:
+            # What is typed now is not meant for a question.
+            interview, self._interview = self._interview, None
+            await interview.close()
         self._teller.remark(
             f"stopping: running steps have {self._site.grace:g} s to end; "
             "press Ctrl-C again to stop at once"
@@ -125,6 +138,7 @@ class Session:
     def _hear(self, event: Event) -> None:
         self._course = after(self._course, event, seconds())
         _log(event)
+        self._told |= told_at_once(event)
         self._plan_file.follow(event)
         if self._interview is not None and isinstance(event, InputRequested):
             self._interview.add(ask_of(event.question))
@@ -149,15 +163,16 @@ class Session:
         desk = Desk(Keyboard(site.input.fileno()), site.output, site.environment, editing)
         return Interview(desk, give=self._answer, talking=self._talk)
 
-    def _talk(self, is_talking: bool) -> None:
+    def _talk(self, ask: Ask | None) -> None:
         """Hold back what happens while somebody is asked, then tell it."""
-        if is_talking:
-            self._teller.pause()
+        if ask is not None:
+            # A plan that is asked about is shown by the question.
+            self._teller.pause(shows_plan=ask.kind != PLAN)
             return
         told, self._held_back = self._held_back, []
         for event, course in told:
             self._tell(event, course)
-        self._teller.proceed()
+        self._teller.proceed(self._course)
 
     async def _closed(self, *tasks: "asyncio.Future[None]") -> None:
         """Leave nothing running, nothing unsaid, and what is known on disk."""
@@ -184,7 +199,9 @@ class Session:
         if self._site.manner.as_json:
             self._site.output.write(rest_line(self._outcome, self._run_id, self._asks, resume))
             self._site.output.flush()
-        self._site.complain(*map(harmless, lines))
+        new = dict.fromkeys(each for each in self._warnings if each not in self._told)
+        warned = [f"warning: {each}" for each in new] if self._site.tells_all else []
+        self._site.complain(*map(harmless, [*warned, *lines]))
         return stopped or CODES.get(self._outcome, INCOMPLETE)
 
     def _interrupted(self) -> str:
@@ -202,12 +219,12 @@ def _log(event: BaseEvent) -> None:
     """Log that an event happened, without what was said in it."""
     fields = {"event": getattr(event, "type", ""), "seq": event.seq, "round": event.round}
     if isinstance(event, StepEvent):
-        fields |= {"step": event.step_id, "specialist": event.specialist, "try": event.attempt}
+        fields |= {"step": event.step_id, "specialist": event.specialist, "attempt": event.attempt}
     for name in ("outcome", "limit", "error"):
         if hasattr(event, name):
             fields[name] = getattr(event, name)
-    result = getattr(event, "result", None)
-    if result is not None:
+    if isinstance(event, SpecialistCompleted):
+        result = event.result
         fields |= {"status": result.status.value, "seconds": f"{result.duration:.3f}"}
         fields |= {"error": result.error} if result.error else {}
     logger.debug("event", extra=fields)

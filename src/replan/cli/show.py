@@ -1,246 +1,231 @@
-"""`replan show`: a kept run, with its plan, who changed it and why, its tries and its answer."""
+"""`replan show`: a run that is kept, or was exported: what it did, when, at what price, and why."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TextIO, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from replan.cli.options import JsonOption, PlainOption, RunArgument, StorageOption
+from replan.cli.kept.named import LAST, MEMORY, is_file, trusted
+from replan.cli.options import JsonOption, PlainOption, StorageOption
 from replan.cli.process import end_with, place
-from replan.cli.runs import when
-from replan.cli.views.cells import counted, harmless, one_line
+from replan.cli.views.cells import harmless
+from replan.errors import InputError
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
+    from collections.abc import Iterable, Sequence
 
     from replan.cli.kept.place import Place
-    from replan.plan.model import PlanUpdate
-    from replan.ports.journal import LedgerEntry, Spending
-    from replan.ports.run_book import LoggedEvent
-    from replan.runs.looking import RunView
-    from replan.state.results import Artifact
+    from replan.runs.attempts import AttemptView
+    from replan.runs.event_log import RunEvent
+    from replan.runs.whole_run import WholeRun
+    from replan.state.results import SpecialistResult
 
-_TYPE_WIDTH = 21
+_WIDE, _NARROWEST = 100, 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Whole:
-    """A run with all that is kept of it."""
+class View:
+    """What is to be seen of a run, and how."""
 
-    run: RunView
-    ledger: Sequence[LedgerEntry]
-    spent: Mapping[str, Spending]
-    events: Sequence[LoggedEvent]
-
-    @property
-    def history(self) -> tuple[PlanUpdate, ...]:
-        plan = self.run.plan
-        return plan.update_history if plan else ()
+    step: int | None = None
+    attempts: bool = False
+    timeline: bool = False
+    prompts: bool = False
+    markdown: bool = False
+    as_json: bool = False
+    plain: bool = False
 
     @property
-    def answer(self) -> str:
-        message = self.run.state.get("final_answer")
-        return "" if message is None else message.text
+    def is_overview(self) -> bool:
+        """Whether it is the first view."""
+        return self.is_whole and not self.timeline
 
     @property
-    def artifacts(self) -> list[Artifact]:
-        results = self.run.state.get("current_specialist_results", {}).values()
-        return list({made.path: made for each in results for made in each.artifacts}.values())
+    def is_whole(self) -> bool:
+        """Whether it is of the whole run."""
+        return self.step is None and not self.attempts and not self.prompts
 
 
 def show(
-    run_id: RunArgument,
+    run_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", help="A run's id or its beginning, `last`, or the file of an export."
+        ),
+    ],
     *,
-    storage: StorageOption = None,
-    as_json: JsonOption = False,
-    plain: PlainOption = False,
     step: Annotated[
         int | None,
-        typer.Option("--step", "-s", help="Show one step: its newest try, its whole result."),
+        typer.Option("--step", "-s", help="Show one step: its newest attempt, its whole result."),
     ] = None,
     attempts: Annotated[
-        bool, typer.Option("--attempts", help="Show every try, with its calls of models and tools.")
+        bool,
+        typer.Option("--attempts", help="Show every attempt, with its calls of models and tools."),
     ] = False,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="Show when what ran, waited, failed, stood still.")
+    ] = False,
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="Show what models were told, and what they said.")
+    ] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print one report in Markdown, with whole results.")
+    ] = False,
+    as_json: JsonOption = False,
+    plain: PlainOption = False,
+    storage: StorageOption = None,
 ) -> None:
-    """Show a run: its plan with marks, who changed it, tries, events, what it used, its answer."""
+    """Show a run: how it ended and why, each step with time and cost, who decided, its answer."""
+    view = View(
+        step=step,
+        attempts=attempts,
+        timeline=timeline,
+        prompts=prompts,
+        markdown=markdown,
+        as_json=as_json,
+        plain=plain,
+    )
+    end_with(lambda: show_run(run_id, place(storage), sys.stdout, view))
 
-    def shown() -> int:
-        if step is None and not attempts:
-            return show_run(run_id, place(storage), sys.stdout, as_json=as_json, plain=plain)
-        from replan.cli.attempts import show_attempts
 
-        return show_attempts(
-            run_id, place(storage), sys.stdout, step=step, earlier=attempts, as_json=as_json
-        )
-
-    end_with(shown)
-
-
-def show_run(prefix: str, place: Place, output: TextIO, *, as_json: bool, plain: bool) -> int:
-    """Write all that is kept of a run."""
-    whole = asyncio.run(_found(prefix, place))
-    if as_json:
-        output.write(f"{json.dumps(_record(whole), default=str)}\n")
+def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
+    """Write what is to be seen of a run."""
+    if view.as_json or view.markdown:
+        run = _loaded(name, place, view)
+        with trusted(name):
+            output.write(_document(run, view))
         return 0
-    output.write(harmless("".join(f"{line}\n" for line in _lines(whole))))
-    if whole.answer:
-        output.write("\nanswer:\n")
-        _write_answer(whole.answer, output, plain=plain or not output.isatty())
+    from replan.cli.views.overview import beginning, rest
+    from replan.cli.views.paged import paged
+    from replan.cli.views.rendered import console_on
+    from replan.runs.story import story_of
+
+    with paged(console_on(output), output, plain=view.plain) as write:
+        width = _width(output, view)
+        begun = _early(name, place) if view.is_overview else None
+        if begun is not None:
+            write(_text(beginning(story_of(begun), width)))
+            output.flush()
+        run = _loaded(name, place, view)
+        with trusted(name):
+            lines = _lines(run, view, width)
+            write(_text(lines if begun is None else rest(story_of(run), width)))
+            if view.is_overview and run.answer:
+                write(f"\nanswer:\n{_answer(run.answer, output, plain=view.plain)}")
     return 0
 
 
-def _write_answer(text: str, output: TextIO, *, plain: bool) -> None:
-    if plain:
-        lines = (f"  {line}".rstrip() for line in text.strip().splitlines())
-        output.write(harmless("".join(f"{line}\n" for line in lines)))
-        return
+def _text(lines: Iterable[str]) -> str:
+    return harmless("".join(f"{line}\n" for line in lines))
+
+
+def _early(name: str, place: Place) -> WholeRun | None:
+    """What can be shown before the state of a run is read, if it is in a file here."""
+    from replan.cli.kept.early import early
+
+    if place.key or place.where == MEMORY or "://" in place.where or is_file(name):
+        return None
+    return early(None if name == LAST else name, Path(place.where).expanduser())
+
+
+def _loaded(name: str, place: Place, view: View) -> WholeRun:
+    from replan.cli.kept.whole import loaded
+
+    return asyncio.run(loaded(name, place, lambda run: _with_long_texts(run, view)))
+
+
+def _document(run: WholeRun, view: View) -> str:
+    if view.as_json:
+        return f"{json.dumps(_record(run, view), default=str)}\n"
+    from replan.cli.views.report import report
+    from replan.runs.story import story_of
+
+    return report(story_of(run))
+
+
+def _with_long_texts(run: WholeRun, view: View) -> Iterable[RunEvent]:
+    """The events whose long texts are shown."""
+    if view.step is not None:
+        _check_step(run, view.step)
+    if view.is_whole and not view.markdown:
+        return ()
+    kinds = ("tool_",) if not view.prompts else ("tool_", "model_", "memory_")
+    return [each for each in _events_of(run, view) if each.type.startswith(kinds)]
+
+
+def _check_step(run: WholeRun, step: int) -> None:
+    known = {each.id for each in run.plan.steps} if run.plan else set[int]()
+    known |= {entry.step_id for entry in run.ledger}
+    if step not in known:
+        there = f"It has {min(known)} to {max(known)}." if known else "It has no plan."
+        raise InputError(f"There is no step {step} in this run. {there}")
+
+
+def _events_of(run: WholeRun, view: View) -> list[RunEvent]:
+    own = (None, view.step)
+    return [e for e in run.events if view.step is None or e.details.get("step_id") in own[1:]]
+
+
+def _attempts(
+    run: WholeRun, view: View
+) -> tuple[Sequence[AttemptView], Sequence[SpecialistResult]]:
+    from replan.runs.attempts import attempts_of
+
+    found = attempts_of(run.ledger, run.events, view.step)
+    if not view.attempts:
+        found = list({each.entry.specialist: each for each in found}.values())
+    return found, [each for each in run.results if each.step_id == view.step]
+
+
+def _width(output: TextIO, view: View) -> int:
+    """The cells of a line; in a pipe only a timeline is bound to them."""
+    if output.isatty() or view.timeline:
+        return max(_NARROWEST, shutil.get_terminal_size((_WIDE, 24)).columns - output.isatty())
+    return sys.maxsize
+
+
+def _answer(text: str, output: TextIO, *, plain: bool) -> str:
+    from replan.cli.views.cells import harmless
     from replan.cli.views.rendered import console_on, print_markdown
 
-    print_markdown(console_on(output), text, indent=2)
+    if plain or not output.isatty():
+        lines = (f"  {line}".rstrip() for line in text.strip().splitlines())
+        return harmless("".join(f"{line}\n" for line in lines))
+    console = console_on(output)
+    with console.capture() as captured:
+        print_markdown(console, text, indent=2)
+    return captured.get()
 
 
-async def _found(prefix: str, place: Place) -> _Whole:
-    from replan.assembly import viewer
-    from replan.cli.kept.place import found, now, opened
-    from replan.runs.looking import seen
+def _lines(run: WholeRun, view: View, width: int) -> list[str]:
+    from replan.cli.views.attempts import attempts_lines
+    from replan.cli.views.overview import overview
+    from replan.cli.views.prompts import prompts_lines
+    from replan.cli.views.timeline import timeline
+    from replan.runs.story import story_of
 
-    async with opened(place) as storage:
-        record = await found(storage.runs, prefix)
-        return _Whole(
-            run=await seen(viewer(storage), storage, record, now()),
-            ledger=await storage.journal.ledger(record.run_id),
-            spent=await storage.journal.spent(record.run_id),
-            events=await storage.runs.events(record.run_id),
-        )
-
-
-def _record(whole: _Whole) -> dict[str, object]:
-    from replan.state.usage import Usage
-
-    run, plan = whole.run, whole.run.plan
-    record = run.record
-    return {
-        "run_id": record.run_id,
-        "title": record.title,
-        "outcome": run.outcome,
-        "limit_reached": run.state.get("limit_reached", ""),
-        "warnings": run.state.get("warnings", []),
-        "started_at": record.started_at.isoformat(),
-        "updated_at": record.updated_at.isoformat(),
-        "labels": record.labels,
-        "order": record.order,
-        "plan": None if plan is None else {"version": plan.version, "markdown": plan.content},
-        "questions": [
-            {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details}
-            for ask in run.waiting
-        ],
-        "history": [update.model_dump(mode="json") for update in whole.history],
-        "ledger": [entry.model_dump(mode="json", exclude={"run_id"}) for entry in whole.ledger],
-        "usage": run.state.get("usage", Usage()).model_dump(mode="json"),
-        "spent": {scope: spent.model_dump() for scope, spent in whole.spent.items()},
-        "events": [{**_fields_of(logged), "seq": logged.seq} for logged in whole.events],
-        "artifacts": [artifact.model_dump(mode="json") for artifact in whole.artifacts],
-        "answer": whole.answer,
-    }
+    if view.prompts:
+        return prompts_lines(run, _events_of(run, view))
+    if not view.is_whole:
+        return attempts_lines(run, *_attempts(run, view))
+    return (timeline if view.timeline else overview)(story_of(run), width)
 
 
-def _lines(whole: _Whole) -> list[str]:
-    from replan.cli.views.open_asks import told
+def _record(run: WholeRun, view: View) -> dict[str, Any]:
+    from replan.cli.views.attempts import attempts_record
+    from replan.cli.views.prompts import prompts_record
+    from replan.cli.views.run_record import run_record
 
-    record = whole.run.record
-    began, heard = when(record.started_at), when(record.updated_at)
-    lines = [
-        f"run {record.run_id}",
-        f"{whole.run.outcome}, began {began}, last heard of {heard}",
-        f"title: {one_line(record.title)}",
-        *(f"label: {name}={one_line(value)}" for name, value in record.labels.items()),
-    ]
-    sections = {
-        "plan": _plan_lines(whole),
-        "waits for": [f"{ask.key}: {told(ask)}" for ask in whole.run.waiting],
-        "history": [line for update in whole.history for line in _update_lines(update)],
-        "tries": [_try_line(entry) for entry in whole.ledger],
-        "events": [_event_line(event) for event in whole.events],
-        "used": _usage_lines(whole),
-        "warnings": [one_line(each) for each in whole.run.state.get("warnings", [])],
-        "files": [one_line(f"{made.path} {made.title}") for made in whole.artifacts],
-    }
-    for title, content in sections.items():
-        if content:
-            lines += ["", f"{title}:", *(f"  {line}".rstrip() for line in content)]
-    return lines
-
-
-def _plan_lines(whole: _Whole) -> list[str]:
-    plan = whole.run.plan
-    return [] if plan is None else plan.content.strip().splitlines()
-
-
-def _update_lines(update: PlanUpdate) -> list[str]:
-    """Who changed the plan when and why, then what."""
-    why = f": {one_line(update.description)}" if update.description else ""
-    head = f"version {update.version}, {when(update.timestamp)}, by {update.by}{why}"
-    return [head, *(f"  {one_line(line)}" for line in _changes(update.changes))]
-
-
-def _changes(changes: Mapping[str, JsonValue]) -> list[str]:
-    return [
-        f"{name}: {json.dumps(value, ensure_ascii=False)}"
-        for name, value in changes.items()
-        if value
-    ]
-
-
-def _try_line(entry: LedgerEntry) -> str:
-    took = "" if entry.ended_at is None else f", {_seconds(entry):.1f} s"
-    error = f": {one_line(entry.error)}" if entry.error else ""
-    began = entry.started_at.astimezone().strftime("%H:%M:%S")
-    who = f"step {entry.step_id} {entry.specialist}, try {entry.number}"
-    return f"{began} {who}: {entry.outcome}{took}{error}"
-
-
-def _seconds(entry: LedgerEntry) -> float:
-    ended = entry.ended_at or entry.started_at
-    return (ended - entry.started_at).total_seconds()
-
-
-def _fields_of(logged: LoggedEvent) -> Mapping[str, JsonValue]:
-    return cast("Mapping[str, JsonValue]", logged.event)
-
-
-def _event_line(logged: LoggedEvent) -> str:
-    """An event in one line: when, what, and the rest as `name=value`."""
-    fields = dict(_fields_of(logged))
-    moment, kind = str(fields.pop("at", ""))[11:19], str(fields.pop("type", ""))
-    fields.pop("seq", None)
-    rest = [
-        f"{name}={one_line(str(value))}" for name, value in fields.items() if value not in ("", {})
-    ]
-    return f"{moment} {kind:<{_TYPE_WIDTH}} {' '.join(rest)}".rstrip()
-
-
-def _usage_lines(whole: _Whole) -> list[str]:
-    from replan.ports.journal import Spending
-    from replan.state.usage import Usage
-
-    usage, lines = whole.run.state.get("usage", Usage()), list[str]()
-    if usage.calls:
-        lines.append(_used("in all", usage.calls, usage.total_tokens, usage.cost))
-        lines += [_used(name, p.calls, p.total_tokens, p.cost) for name, p in usage.by.items()]
-    charged = whole.spent.get("run", Spending())
-    if charged.calls > usage.calls:
-        # The state knows of a round when it is over; what was cut off is charged in full.
-        lines.append(_used("charged to its limits", charged.calls, charged.tokens, charged.cost))
-    return lines
-
-
-def _used(name: str, calls: int, tokens: int, cost: float) -> str:
-    money = f", {cost:g} of money" if cost else ""
-    return f"{name}: {counted(calls, 'model call')}, {counted(tokens, 'token')}{money}"
+    if view.prompts:
+        return prompts_record(run, _events_of(run, view))
+    if not view.is_whole:
+        return attempts_record(run, *_attempts(run, view))
+    return run_record(run)

@@ -40,13 +40,16 @@ class Calls:
     # in a thread of its own has none.
     config: RunnableConfig
     about: Mapping[str, object]  # the fields of the events that say who calls
+    effects: Effects = "unsafe"  # of tools that do not say it themselves
     _began: dict[str, float] = field(default_factory=dict[str, float], init=False)
 
-    def called(self, call: str, model: str, messages: Sequence[BaseMessage]) -> None:
+    def called(
+        self, call: str, model: str, messages: Sequence[BaseMessage], provider: str = ""
+    ) -> None:
         """A model is called."""
         self._began[call] = time.monotonic()
-        prompt = tuple(map(said, messages)) if self.emitter.keeps_prompts else ()
-        self._tell(ModelCalled, call=call, model=model, prompt=prompt)
+        prompt = tuple(map(said, messages)) if self.emitter.tells_texts else ()
+        self._tell(ModelCalled, call=call, model=model, provider=provider, prompt=prompt)
 
     def answered(
         self,
@@ -68,28 +71,19 @@ class Calls:
             cost=cost,
             seconds=self._seconds(call),
             error=describe(came) if failed else "",
-            reply=None if failed or not self.emitter.keeps_prompts else _reply_in(came),
+            reply=None if failed or not self.emitter.tells_texts else _reply_in(came),
         )
 
-    @contextmanager
-    def tool(self, about: Mapping[str, Any]) -> Generator["ToolTold"]:
-        """Tell of a tool's call that is made inside, or that a person did not allow."""
-        call, told = str(about["call"]), ToolTold()
-        self._began[call] = time.monotonic()
+    def tool_begins(self, about: Mapping[str, Any]) -> None:
+        """A tool is called, or a person did not allow it."""
+        self._began[about["call"]] = time.monotonic()
         if about["approval"] != "rejected":
             self._tell(ToolInvoked, **about)
-        try:
-            yield told
-        except GraphBubbleUp:
-            told.ends("waiting")
-            raise
-        except Exception as error:
-            told.ends("failed", describe(error))
-            raise
-        finally:
-            result = storable_text(told.result)
-            ended = {"status": told.status, "result": result, "seconds": self._seconds(call)}
-            self._tell(ToolCompleted, **about, **ended)
+
+    def tool_ends(self, about: Mapping[str, Any], told: "ToolTold") -> None:
+        """A tool's call is over."""
+        ended = {"status": told.status, "result": storable_text(told.result)}
+        self._tell(ToolCompleted, **about, **ended, seconds=self._seconds(about["call"]))
 
     def _seconds(self, call: str) -> float:
         now = time.monotonic()
@@ -109,6 +103,8 @@ class ToolTold:
 
     status: ToolEnd = "cancelled"  # how it ended; a call that was cut off says no word
     result: str = ""  # what the model gets
+    # Who tells of it, and the tool, until LangChain tells of the same call.
+    awaited: tuple[Calls, str] | None = None
 
     def ends(self, status: ToolEnd, result: str = "") -> None:
         """Say how it ended."""
@@ -120,9 +116,26 @@ class ToolTold:
         text = "\n".join(said(each).text for each in messages)
         self.ends("failed" if failed else "success", text)
 
+    def broke_off(self, error: BaseException) -> None:
+        """Say what it raised."""
+        if isinstance(error, GraphBubbleUp):
+            self.ends("waiting")
+        elif isinstance(error, Exception):
+            self.ends("failed", describe(error))
+
+    def is_of(self, calls: Calls, tool: str) -> bool:
+        """Whether LangChain tells for the first time of this very call."""
+        if self.awaited is None or self.awaited[0] is not calls or self.awaited[1] != tool:
+            return False
+        self.awaited = None
+        return True
+
 
 calls_at_work: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)
 """Who tells of the tools that are called here; None where nobody hears."""
+
+tool_at_work: ContextVar[ToolTold | None] = ContextVar("replan_tool", default=None)
+"""The call of a tool that a loop of ours makes here, and tells of."""
 
 
 @contextmanager
@@ -134,10 +147,31 @@ def telling_of(
     if calls is None:
         yield ToolTold()
         return
-    arguments = json.loads(_json(called["args"]))
-    about = {"call": call, "tool": storable_text(called["name"]), "arguments": storable(arguments)}
-    with calls.tool({**about, "effects": effects, "approval": approval}) as told:
+    about = about_tool(call, called["name"], called["args"], effects, approval)
+    told = ToolTold(awaited=(calls, called["name"]))
+    calls.tool_begins(about)
+    token = tool_at_work.set(told)
+    try:
         yield told
+    except BaseException as error:
+        told.broke_off(error)
+        raise
+    finally:
+        tool_at_work.reset(token)
+        calls.tool_ends(about, told)
+
+
+def about_tool(
+    call: str,
+    tool: str,
+    arguments: Mapping[str, Any],
+    effects: Effects,
+    approval: Approved | None = None,
+) -> Mapping[str, Any]:
+    """What both events of a tool's call say."""
+    given = storable(json.loads(_json(arguments)))
+    about = {"call": call, "tool": storable_text(tool), "arguments": given}
+    return {**about, "effects": effects, "approval": approval}
 
 
 def said(message: BaseMessage) -> Said:

@@ -14,7 +14,7 @@ from replan.state.memory import Mode
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
 from replan.state.team import Effects
-from replan.state.usage import TokenCount, Usage
+from replan.state.usage import Usage
 
 
 class BaseEvent(Value):
@@ -82,7 +82,7 @@ class StepsReopened(BaseEvent):
 
 
 class ThinkingStarted(BaseEvent):
-    """The host begins to think of `request`."""
+    """The host begins to judge `request`."""
 
     type: Literal["thinking_started"] = "thinking_started"
     request: str = ""
@@ -132,7 +132,7 @@ class PlanCreated(BaseEvent):
 
 
 class PlanDoubtful(BaseEvent):
-    """A plan has what was read as something else than it looks like, or what does not count."""
+    """A plan contains text that was read as something else than it looks like, or was ignored."""
 
     type: Literal["plan_doubtful"] = "plan_doubtful"
     overlooked: tuple[Overlooked, ...]
@@ -149,14 +149,14 @@ class PlanUpdated(BaseEvent):
 
 
 class StepsRouted(BaseEvent):
-    """Steps that name nobody go to the specialists whose cards fit them; who, by step."""
+    """Steps without a specialist go to the specialists whose cards fit; `chosen` is by step."""
 
     type: Literal["steps_routed"] = "steps_routed"
     chosen: dict[int, str]
 
 
 class SpecialistInvoked(StepEvent):
-    """A try of a step really starts: its dependencies are done and there is a free place."""
+    """An attempt of a step starts: its dependencies are done and there is a free place."""
 
     type: Literal["specialist_invoked"] = "specialist_invoked"
     task: str
@@ -170,7 +170,7 @@ class SpecialistToken(StepEvent):
 
 
 class SpecialistRetried(StepEvent):
-    """A try failed, and another one follows."""
+    """An attempt failed, and another attempt follows."""
 
     type: Literal["specialist_retried"] = "specialist_retried"
     error: str
@@ -184,7 +184,7 @@ class SpecialistParked(StepEvent):
 
 
 class SpecialistCompleted(StepEvent):
-    """A step ended at a specialist, well or not.
+    """A step ended at a specialist, with success or not.
 
     `step_seconds` is the time since its first attempt, where a log of events takes it.
     """
@@ -195,7 +195,7 @@ class SpecialistCompleted(StepEvent):
 
 
 class InputRequested(StepEvent):
-    """A step asks a person and waits for the answer; each question is told of once."""
+    """A step asks a person and waits for the answer. Each question is one event."""
 
     type: Literal["input_requested"] = "input_requested"
     question: Question
@@ -211,12 +211,14 @@ class ApprovalRequested(BaseEvent):
 class ModelCalled(CallEvent):
     """A model is called; each retry is a call of its own.
 
-    `prompt` is what it is sent. It is no part of the event as JSON: what is kept of it is read by
-    reference. It is empty where prompts are not kept.
+    `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
+    is sent. It is no part of the event as JSON: what is kept of it is read by reference. It is
+    empty where prompts are not kept, or nobody hears them.
     """
 
     type: Literal["model_called"] = "model_called"
     model: str
+    provider: str = ""
     prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
 
 
@@ -302,12 +304,13 @@ class FeedbackGenerated(BaseEvent):
 
 
 class LimitReached(BaseEvent):
-    """A limit is reached: one of the run, which ends with what it has, or a narrower one.
+    """A limit is reached.
 
-    Or the answer is not whole: `limit` is `reply_length` or `content_filter`, `value` its tokens.
+    `scope` is the owner of the limit: `run`, `specialist/<name>` or `step/<id>`. At a limit of the
+    run, the run ends with what it has. At another limit the step fails, and other steps continue.
 
-    `scope` says whose it is: `run`, `specialist/<name>` or `step/<id>`. A step that meets one that
-    is not the run's has failed, and others go on.
+    If the answer is not whole, `limit` is `reply_length` or `content_filter`, and `value` is the
+    number of its tokens.
     """
 
     type: Literal["limit_reached"] = "limit_reached"
@@ -324,7 +327,7 @@ class AnswerToken(BaseEvent):
 
 
 class AnswerRestarted(BaseEvent):
-    """The answer tokens so far do not count; the answer begins again."""
+    """The answer tokens so far are void; the answer begins again."""
 
     type: Literal["answer_restarted"] = "answer_restarted"
 
@@ -339,17 +342,17 @@ class ReplyUnreadable(BaseEvent):
 
 
 class WarningGiven(BaseEvent):
-    """Something that a person may not expect, and that no other event tells."""
+    """Something unexpected that no other event reports."""
 
     type: Literal["warning"] = "warning"
     text: str
 
 
 class RunStopped(BaseEvent):
-    """Nobody works on the run any more, and it is not over.
+    """The run is not over, and no process works on it any more.
 
-    `why` is `waiting` for a person, `interrupted` by a wish to stop, or `failed`, with the `error`.
-    `by` says who wished it, `seconds` how long it was worked on.
+    `why` is `waiting` for a person, `interrupted` by a request to stop, or `failed`, with the
+    `error`. `by` says who requested it, `seconds` how long the run was at work.
     """
 
     type: Literal["run_stopped"] = "run_stopped"
@@ -360,16 +363,29 @@ class RunStopped(BaseEvent):
 
 
 class RunResumed(BaseEvent):
-    """Somebody works on the run again; `by` says whose answers it goes on with."""
+    """A process works on the run again; `by` says whose answers it continues with."""
 
     type: Literal["run_resumed"] = "run_resumed"
     by: str = ""
 
 
-class TaskCompleted(BaseEvent):
-    """The run is over; `warnings` has all that it told and a person may not expect.
+class RunCorrected(BaseEvent):
+    """A person has a step repeated or skipped; `by` says who.
 
-    `run_seconds` is the time since it began or was gone on with, where a log of events takes it.
+    `origin` is the finished run whose document this run continues from; otherwise empty.
+    """
+
+    type: Literal["run_corrected"] = "run_corrected"
+    action: Literal["retry", "skip"]
+    step_id: int
+    by: str = ""
+    origin: str = ""
+
+
+class TaskCompleted(BaseEvent):
+    """The run is over; `warnings` lists everything unexpected that it reported.
+
+    `run_seconds` is the time since it began or was resumed, where a log of events takes it.
     """
 
     type: Literal["task_completed"] = "task_completed"
@@ -385,19 +401,27 @@ class MemorySummary(BaseEvent):
     """A summary of the conversation was written after the answer, or could not be.
 
     Attributes:
+        node: Who asked, as in `usage`; `task_completed` does not have what it took.
         covered: Messages that the summary covers now.
         model: The model that was asked.
-        used: The calls that it took, which the usage of `task_completed` does not have.
-        seconds: How long that took.
+        calls: The calls that it took.
+        input_tokens: What the servers counted of the requests; None where they did not.
+        output_tokens: What they counted of the replies.
+        cost: What is charged for the calls; None for a model without a price.
+        seconds: How long they took.
         error: Why there is no new summary; empty where there is one.
         prompt: What the model was sent, kept as that of other calls is.
         reply: What it said.
     """
 
     type: Literal["memory_summary"] = "memory_summary"
+    node: Literal["memory_summary"] = "memory_summary"
     covered: int
     model: str = ""
-    used: TokenCount = TokenCount()
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
     seconds: float = 0.0
     error: str = ""
     prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
@@ -434,6 +458,7 @@ Event = Annotated[
     | WarningGiven
     | RunStopped
     | RunResumed
+    | RunCorrected
     | TaskCompleted
     | MemorySummary,
     Field(discriminator="type"),

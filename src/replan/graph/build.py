@@ -20,7 +20,7 @@ result_collector -> feedback -> [reflection_branch] -> plan_update -> [approval_
 # pyright: reportUnknownMemberType=false, reportArgumentType=false, reportCallIssue=false
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
 
@@ -52,6 +52,7 @@ from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
 from replan.state.plan_edits import EditablePlan
 from replan.steps.board import Boards
+from replan.values import texts_of
 
 HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
 
@@ -88,8 +89,11 @@ def host_graph(services: Services) -> HostGraph:
     for answer in ("direct_answer", "final_answer"):
         graph.add_conditional_edges(answer, summary_branch(services.prompts), ["summarise", END])
     graph.add_edge("summarise", END)
-    # Only here it is known whom a plan that a person edits may name.
-    graph.channels["current_plan"] = EditablePlan.of("current_plan", services.team)
+    # Only here it is known whom a plan that a person edits may name, and what effects they have.
+    cards = [services.specialists[card.name].card for card in services.team]
+    graph.channels["current_plan"] = EditablePlan.of("current_plan", cards)
+    for key, text in texts_of(EnhancedState).items():
+        cast("Any", graph.channels[key]).text = text
     return graph
 
 

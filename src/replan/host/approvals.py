@@ -54,7 +54,7 @@ def changed_by_person(
 ) -> TaskPlan:
     """Take a person's changed document byte for byte: all of it, or nothing and every mistake."""
     if not text.strip():
-        raise InputError("There is no changed plan. Give the whole document under 'plan'.")
+        raise InputError("The changed plan is missing. Give the whole document under 'plan'.")
     # The gate is there so that a person can change what the model may not.
     old = plan.replace(allow_dynamic_update=True)
     document = PlanDocument.parse(text)

@@ -67,7 +67,7 @@ class HostCall:
         """
         self.refused = None
         meter = self.meter()
-        config = with_handlers(self.config, [meter.handler], tags=["nostream"])
+        config = with_handlers(self.config, meter.handlers, tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
             if answer is not None:
@@ -167,10 +167,13 @@ class HostCall:
         used = state.get("usage", Usage()).plus((self.node, self.used))
         # Nothing else is on its way while a node of the host is at work.
         charged = await self._account.charged()
-        lost = TokenCount(
-            calls=max(0, charged.calls - used.calls), cost=max(0.0, charged.cost - used.cost)
-        )
-        return used.plus((CUT_OFF, lost)) if lost.calls else used
+        calls, cost = charged.calls - used.calls, max(0.0, charged.cost - used.known_cost)
+        if calls <= 0:
+            return used
+        # The journal does not say which of them have a price.
+        is_known = cost > 0 and not (used.unpriced_calls or self.services.unpriced)
+        lost = TokenCount(calls=calls, known_cost=cost, unpriced_calls=0 if is_known else calls)
+        return used.plus((CUT_OFF, lost))
 
     def meter(self) -> Meter:
         calls, services = None, self.services

@@ -8,10 +8,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
+from replan.host.host_call import emitter_of
+from replan.ports.journal import TOLD
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
-from replan.state.tightening import refused, tightened, told_loosened
+from replan.state.questions import fingerprint_of
+from replan.state.tightening import LOOSENED, refused, tightened, told_loosened
 
 Node = Callable[..., Awaitable[Any]]
 """A node of the graph: an async function of the state that gives what it changes of it."""
@@ -85,6 +88,7 @@ def with_new_settings(node: Node) -> Node:
         told = told_loosened(settings_of(state), new, by, services.clock())
         if services.is_served:
             told += _untold(edited, state, runtime, services)
+        told = await _told(told, state, runtime, services)
         known = {**state, **changes, "warnings": [*state.get("warnings", []), *told]}
         given = {"runtime": runtime, "config": config}
         asked = {name: value for name, value in given.items() if name in wanted}
@@ -93,6 +97,27 @@ def with_new_settings(node: Node) -> Node:
 
     settled.__name__, settled.__doc__ = node.__name__, node.__doc__
     return settled
+
+
+async def _told(
+    new: list[str], state: EnhancedState, runtime: Runtime[RunSettings], services: Services
+) -> list[str]:
+    """Tell of new warnings, and of those that came with a call, by one event each."""
+    loosened = [each for each in state.get("warnings", []) if each.startswith(LOOSENED)]
+    if not new and not loosened:
+        return []
+    run_id, journal, info = state.get("run_id", ""), services.journal, runtime.execution_info
+    if new and info is not None:
+        # A node that begins again says the same, though it is later.
+        place = f"{TOLD}at/{info.checkpoint_id}"
+        new = cast("list[str]", await journal.note(run_id, place, [*new]))
+    noted = await journal.notes(run_id, TOLD)
+    emitter = emitter_of(state, services, runtime)
+    for text in (*loosened, *new):
+        if (key := TOLD + fingerprint_of(text)) not in noted:
+            await emitter.warn(text)
+            await journal.note(run_id, key, value=True)
+    return new
 
 
 def _after(told: list[str], warnings: list[str] | Overwrite) -> list[str] | Overwrite:

@@ -16,6 +16,10 @@ REFUSED = "refused/"
 """What the notes begin with that say why a word could not be taken."""
 
 
+class OldWordError(Exception):
+    """A word that was taken before: a graph around this one brings it again with a newer one."""
+
+
 async def newest_word(
     journal: Journal,
     run_id: str,
@@ -35,7 +39,8 @@ async def newest_word(
         run_id: The run.
         place: What is asked, and at which checkpoint the words are counted.
         show: Gives what the interrupt shows: with the problem of the last word, and that word.
-        judge: Gives what comes of a word, or raises an error that says why it cannot be taken.
+        judge: Gives what comes of a word, or raises an error that says why it cannot be taken, or
+            that it was taken before.
         schema: The JSON schema of a word, for clients that draw a form; LangGraph checks nothing.
     """
     refused = await journal.notes(run_id, place := f"{REFUSED}{place}/")
@@ -48,11 +53,13 @@ async def newest_word(
                 raise
             return newest[0]
         word = f"{place}{number}"
-        newest, problem = [], str(refused.get(word, ""))
+        before, newest, problem = newest, [], str(refused.get(word, ""))
         if problem:
             continue
         try:
             newest = [judge(last)]
+        except OldWordError:
+            newest = before
         except (InputError, PlanDocumentError) as error:
             # It may quote half of a character, which no storage takes.
             problem = str(error).encode("utf-8", "replace").decode()

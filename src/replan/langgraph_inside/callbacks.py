@@ -93,6 +93,7 @@ class Told(NamedTuple):
     parameters: Mapping[str, Any]
     names: Sequence[str]
     most_output: int | None
+    provider: str  # what LangChain calls it; empty if it does not know
 
 
 def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Told:
@@ -106,4 +107,5 @@ def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any])
         parameters,
         [name for name in (*names, *kind[-1:]) if isinstance(name, str)],
         next((number for number in most if isinstance(number, int) and number > 0), None),
+        str(known.get("ls_provider") or ""),
     )

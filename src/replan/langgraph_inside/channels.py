@@ -1,10 +1,11 @@
 """LangGraph's delta channel, which is beta, with a rhythm of snapshots of our own."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self, cast
+from typing import Annotated, Any, Self, cast
 
 from langgraph.channels import DeltaChannel, LastValue
 from langgraph.types import Overwrite
+from pydantic import Field
 
 SNAPSHOT_AFTER = 10
 """Writes of a channel until its first snapshot; a larger value is written whole more seldom."""
@@ -23,7 +24,7 @@ NOTHING: object = LastValue[Any](object).value
 class Delta(DeltaChannel[Any]):
     """A value of which a checkpoint stores the new writes, and now and then the whole."""
 
-    __slots__ = ("idle", "least")
+    __slots__ = ("idle", "least", "text")
 
     def __init__(
         self,
@@ -34,6 +35,11 @@ class Delta(DeltaChannel[Any]):
     ) -> None:
         self.idle = 0
         super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
+
+    @property
+    def UpdateType(self) -> Any:  # noqa: N802 - LangGraph's name
+        """What a form offers to write, with its text where the channel has one."""
+        return with_text(super().UpdateType, self)
 
     @property
     def snapshot_frequency(self) -> int:
@@ -83,6 +89,12 @@ class Delta(DeltaChannel[Any]):
         twin.key, twin.typ, twin.reducer = self.key, self.typ, self.reducer  # pyright: ignore[reportUnknownMemberType]
         twin.least, twin.idle = self.least, 0
         return twin
+
+
+def with_text(kind: Any, channel: object) -> Any:
+    """A type as a form shows it: LangGraph's server makes its forms of the types of channels."""
+    text = getattr(channel, "text", "")
+    return Annotated[kind, Field(description=text)] if text else kind
 
 
 def overwriting(value: Any) -> Overwrite | None:

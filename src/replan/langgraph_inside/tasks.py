@@ -11,6 +11,9 @@ from langchain_core.runnables.config import merge_configs, var_child_runnable_co
 from langgraph.graph.message import push_message
 from langgraph.runtime import Runtime
 
+PUSH = "__pregel_push"
+"""What the path of a task begins with that was sent."""
+
 _CHECKPOINTER = "__pregel_checkpointer"
 _READ = "__pregel_read"
 _RUNTIME = "__pregel_runtime"
@@ -20,6 +23,12 @@ _UNHEARD = "__replan_tokens_unheard"
 
 inherited_config = var_child_runnable_config
 """The configuration that what runs here finds without being handed it."""
+
+
+def place_of_send(task: Any) -> int | None:
+    """Which of the sends of its super-step made a task of a snapshot; None for any other task."""
+    kind, *place = task.path
+    return place[0] if kind == PUSH and isinstance(place[0], int) else None
 
 
 def can_read_state(config: RunnableConfig) -> bool:

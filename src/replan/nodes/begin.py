@@ -25,7 +25,8 @@ from replan.spending.scopes import check_prices
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.knowledge import RAGOptions
 from replan.state.limits import RunSettings
-from replan.state.memory import MemoryOptions
+from replan.state.memory import MemoryOptions, log_unused
+from replan.state.options import joined
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.steps.kept import kept_results, note_kept
@@ -47,6 +48,8 @@ async def begin(
     memory = MemoryOptions() if asked is None else asked.memory
     if memory.summary_model_id:
         services.model_of(memory.summary_model_id)
+    if memory.summary_enabled:
+        log_unused(joined(services.prompts.memory, memory))
     rag = RAGOptions() if asked is None else asked.rag
     settings = settings.replace(memory=memory, rag=rag)
     plan, reruns = read_handed_plan(state.get("plan"), services)

@@ -25,7 +25,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import Outcome
-from replan.state.rules import is_rejected, missing_from, outcome_of, proposed_in
+from replan.state.rules import is_rejected, left_out_of, missing_from, outcome_of, proposed_in
 
 
 @with_new_settings
@@ -165,7 +165,8 @@ def _as_they_came(state: EnhancedState, why: str) -> str:
 
 
 def _undone(state: EnhancedState) -> str:
-    return "\n".join(part for part in (missing_from(state), proposed_in(state)) if part)
+    parts = (missing_from(state), left_out_of(state), proposed_in(state))
+    return "\n".join(part for part in parts if part)
 
 
 def _with_missing(answer: AIMessage, state: EnhancedState, call: HostCall) -> AIMessage:

@@ -17,6 +17,7 @@ from replan.memory.summary import covering, to_cover
 from replan.prompts.summary import build_summary_prompt
 from replan.replies.readings import read_answer
 from replan.services import Services
+from replan.spending.scopes import price_of
 from replan.state.cuts import CONTENT_FILTER
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
@@ -73,12 +74,16 @@ async def written_summary(state: EnhancedState, call: HostCall) -> Summary:
         summary = covering(state, added, _summary_in(reply, call, memory))
     except ReplanError as error:
         failed = error
-    keeps = call.emitter.keeps_prompts
+    keeps, used = call.emitter.keeps_prompts, call.used
+    is_counted, price = bool(used.total_tokens), price_of(chat.names, call.services.prices)
     await call.emitter.emit(
         MemorySummary,
         covered=0 if summary is None else summary.covered,
         model=chat.names[0],
-        used=call.used,
+        calls=used.calls,
+        input_tokens=used.input_tokens if is_counted else None,
+        output_tokens=used.output_tokens if is_counted else None,
+        cost=None if price is None else used.cost,
         seconds=round(time.monotonic() - began, 3),
         error="" if failed is None else str(failed),
         prompt=tuple(map(said, prompt)) if keeps else (),

@@ -5,7 +5,7 @@ from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
 from replan.host.new_settings import with_new_settings
-from replan.host.newest_word import newest_word
+from replan.host.newest_word import OldWordError, newest_word
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
 from replan.services import Services
@@ -30,7 +30,7 @@ async def user_input(
     now, info = services.clock(), runtime.execution_info
     asked_at = "" if info is None else info.checkpoint_id
     try:
-        given = await _given(asked, journal, run_id, asked_at)
+        given = await _given(asked, _taken(state), journal, run_id, asked_at)
     except GraphInterrupt:
         if not known:
             raise
@@ -46,15 +46,32 @@ async def user_input(
     }
 
 
+def _is_within(given: object, old: dict[str, JsonValue]) -> bool:
+    return isinstance(given, dict) and len(given) > 0 and old.items() >= given.items()  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _taken(state: EnhancedState) -> dict[str, JsonValue]:
+    questions = state.get("questions", {}).values()
+    return {question.key: question.answer for question in questions if not question.is_open}
+
+
 async def _given(
-    asked: tuple[Question, ...], journal: Journal, run_id: str, asked_at: str
+    asked: tuple[Question, ...],
+    taken: dict[str, JsonValue],
+    journal: Journal,
+    run_id: str,
+    asked_at: str,
 ) -> dict[str, JsonValue]:
     """Ask until there is an answer that can be taken; a GraphInterrupt where there is none yet."""
     # Steps that run graphs may ask at once, and each graph counts its own steps from 1.
     path = path_of_step()
     shown = [question.replace(key=path + question.key) for question in asked]
 
+    old = {path + key: answer for key, answer in taken.items()}
+
     def judged(given: object) -> dict[str, JsonValue]:
+        if _is_within(given, old):
+            raise OldWordError
         answers = read_answers(answers_decided(given, shown), shown)
         return {key.removeprefix(path): each for key, each in answers.items()}
 

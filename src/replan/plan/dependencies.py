@@ -104,6 +104,18 @@ def unmet_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
     )
 
 
+def steps_left_out(plan: TaskPlan) -> tuple[PlanStep, ...]:
+    """Give the required steps that a person skipped: those that no condition of theirs left out."""
+    steps = plan.by_id
+    return tuple(
+        step
+        for step in plan.steps
+        if step.status is StepStatus.SKIPPED
+        and not step.optional
+        and (step.condition is None or _of_condition(step.condition, steps) != "skip")
+    )
+
+
 def _of_condition(condition: Condition, steps: Mapping[int, PlanStep]) -> Readiness:
     step = steps.get(condition.step)
     if step is None:

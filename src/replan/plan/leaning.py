@@ -61,7 +61,7 @@ def _leaning(change: PlanChange, wanted: dict[int, PlanStep], gone: set[int]) ->
     if step_id is None:
         return None
     if step_id in gone:
-        reason = f"Step {step_id} is left as it is: a part of what is said of it cannot be taken."
+        reason = f"Step {step_id} stays as it is: a part of its change is refused."
         return Refusal(code="leans_on_refused", step_id=step_id, reason=reason)
     awaited = sorted(gone & set(wanted[step_id].awaits)) if step_id in wanted else []
     if not awaited:

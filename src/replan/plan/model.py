@@ -43,7 +43,12 @@ class PlanUpdateType(StrEnum):
 
 
 class Condition(Value):
-    """A step runs only if another step ended in this way; else it is skipped."""
+    """A step runs only if another step ended in this way; else it is skipped.
+
+    Attributes:
+        step: The other step.
+        outcome: How it must end.
+    """
 
     step: int
     outcome: Literal["completed", "failed"]
@@ -73,6 +78,8 @@ class PlanStep(Value):
         estimated_duration: Seconds that the step is thought to take.
         actual_duration: Seconds that the step took.
         retry_count: Tries beside the first that were used.
+        created_at: When the step came into the plan.
+        updated_at: When it changed last.
     """
 
     id: int = Field(ge=1)
@@ -122,8 +129,14 @@ class PlanStep(Value):
 class PlanUpdate(Value):
     """One revision in a plan's history.
 
-    `changes` holds the exact changes as JSON (`added`, `removed`, `modified`, `reordered`,
-    `title`), so that replaying the history from the first plan gives the current one.
+    Attributes:
+        version: The version that it made.
+        update_type: What it did.
+        description: What it did, in words.
+        timestamp: When.
+        changes: The exact changes as JSON (`added`, `removed`, `modified`, `reordered`, `title`),
+            so that replaying the history from the first plan gives the current one.
+        by: Who made it.
     """
 
     version: int
@@ -144,6 +157,8 @@ class TaskPlan(Value):
         current_step: The id of the step that leads the running round; 0 before the first.
         version: 1 for a new plan, one more after each revision.
         allow_dynamic_update: Whether a revision may change more than statuses.
+        created_at: When the plan was made.
+        updated_at: When it changed last.
         update_history: Every revision. While a run goes on the state keeps them apart (in
             `plan_history`), so that a checkpoint does not repeat them; the final plan has all.
     """

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from replan.plan.markdown.document import refresh_content
-from replan.plan.markdown.seal import fingerprint, read_seal, unsealed
+from replan.plan.markdown.seal import fingerprint, read_seal, sealed, unsealed
 from replan.plan.model import StepStatus, TaskPlan, Value
 from replan.plan.order import run_order
 from replan.plan.revision import unstarted
@@ -62,6 +62,19 @@ def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
         if of or step.id in found:
             cone.add(step.id)
     return tuple(found[step.id] for step in plan.steps if step.id in found)
+
+
+def rerun_from(plan: TaskPlan, step_id: int) -> tuple[Rerun, ...]:
+    """Tell which settled steps run again if somebody opens one of them: it, and what waits for it.
+
+    Args:
+        plan: The plan.
+        step_id: The step.
+
+    Raises:
+        UnknownStepError: No step has this id.
+    """
+    return rerun_reasons(sealed(plan).with_steps(unstarted(plan.step(step_id))))
 
 
 def reopened(plan: TaskPlan, reruns: Iterable[Rerun]) -> TaskPlan:

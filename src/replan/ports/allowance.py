@@ -23,6 +23,7 @@ class Request:
         tools: Tools that are sent, too.
         most_output: Tokens of a reply that are asked for.
         cuttable: Whether fewer may be asked for.
+        provider: What LangChain calls the model's provider; empty if that is not known.
     """
 
     model: str
@@ -31,6 +32,7 @@ class Request:
     tools: Sequence[Any] = ()
     most_output: int = USUAL_REPLY
     cuttable: bool = False
+    provider: str = ""
 
 
 class Allowance(ABC):

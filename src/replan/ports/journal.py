@@ -19,6 +19,10 @@ BEGAN = "began"
 """The key of the note that says at which checkpoint the run began."""
 
 
+TOLD = "told/"
+"""What the notes begin with that say which warnings an event has told."""
+
+
 ACTED = "acted/"
 """What the notes begin with that say whose tools did what must not be done twice."""
 

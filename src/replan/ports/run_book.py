@@ -147,8 +147,11 @@ class RunBook(Protocol):
         """Ask something of a run; it waits until the owner of the run takes it."""
         ...
 
-    async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
-        """What is asked of these runs and nobody has taken, in the order in which it was asked."""
+    async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:
+        """What is asked of these runs and nobody has taken, in the order in which it was asked.
+
+        With `taken`, all that was ever asked.
+        """
         ...
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:

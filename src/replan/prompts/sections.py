@@ -114,7 +114,14 @@ def request_sections(
     if not said:
         return [asked]
     text = get_buffer_string(said, "user", "assistant", tool_prefix="tool")
-    return [f"{_NOTE}\n{section('conversation', _cut(text, earlier_budget))}", asked]
+    return [f"{_NOTE}\n{section('conversation', _newest(text, earlier_budget))}", asked]
+
+
+def _newest(text: str, budget: int | None) -> str:
+    """The end of what was said, if all of it is too long."""
+    if budget is None or len(text) <= budget:
+        return text
+    return f"[… {len(text) - budget} characters cut]\n{text[len(text) - budget :].lstrip()}"
 
 
 def _cut(text: str, budget: int | None) -> str:

@@ -79,7 +79,7 @@ class Shape:
             raise MisshapenError(self._told(error)) from error
         except ValueError as error:
             # What serializes a value may be a function of the type's author.
-            raise MisshapenError(f"it is no {self.name} that can be kept as JSON") from error
+            raise MisshapenError(f"it is not a {self.name} that can be stored as JSON") from error
         if len(written) > LONGEST:
             raise MisshapenError(f"it has {len(written)} characters as JSON; {LONGEST} are kept")
         kept: JsonValue = json.loads(written)

@@ -9,6 +9,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from pydantic import JsonValue
 
 from replan.errors import InputError
+from replan.langgraph_inside.tasks import place_of_send
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import (
@@ -21,12 +22,14 @@ from replan.state.questions import (
     read_call_decision,
     read_decision,
 )
+from replan.state.results import Assignment
 from replan.state.waiting import open_questions, waiting_for
 from replan.steps.board import QUESTIONS
 from replan.steps.step_record import ANSWERS
 from replan.values import restored
 
 PLAN = "plan"
+SEATS = "__seats__"
 _KEY_LENGTH = 8
 
 
@@ -39,6 +42,7 @@ class Ask:
         kind: `question`, `approval` (of a tool's call), `in doubt`, or `plan`.
         text: The question; of a plan, its document.
         interrupt: The id of LangGraph's interrupt that takes the answer; empty where none does yet.
+        step_id: The step that asks; 0 if the host does.
         who: The step and the specialist that ask; empty if the host does.
         details: Of a tool's call, the tool and its arguments.
         remarks: Of a plan, why it is as it is, and what changed.
@@ -52,6 +56,7 @@ class Ask:
     kind: QuestionKind | Literal["plan"]
     text: str
     interrupt: str = ""
+    step_id: int = 0
     who: str = ""
     details: JsonValue = None
     remarks: tuple[str, ...] = ()
@@ -65,12 +70,43 @@ class Ask:
         return {"answer": answer, "fingerprint": self.fingerprint} if self.fingerprint else answer
 
 
-def asks_of(interrupts: Iterable[Interrupt]) -> tuple[Ask, ...]:
+Seats = Mapping[str, Assignment]
+"""The steps whose graphs ask, by the ids of their interrupts."""
+
+
+def seats_of(snapshot: StateSnapshot) -> Seats:
+    """Tell which step's graph each interrupt is of."""
+    dispatched = cast("EnhancedState", snapshot.values).get("dispatched", [])
+    sent = [assignment for assignment in dispatched if not assignment.refused]
+    places = ((place_of_send(task), task) for task in snapshot.tasks)
+    return {
+        interrupt.id: sent[place]
+        for place, task in places
+        if place is not None and place < len(sent)
+        for interrupt in task.interrupts
+    }
+
+
+def state_at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
+    """The state, as LangGraph gives that of a run that waits, and whose graphs ask."""
+    if not snapshot.interrupts:
+        return dict(snapshot.values)
+    seats = {SEATS: found} if (found := seats_of(snapshot)) else {}
+    return {**snapshot.values, "__interrupt__": list(snapshot.interrupts), **seats}
+
+
+def asks_in(state: Mapping[str, Any]) -> tuple[Ask, ...]:
+    """Read what a run at rest asks."""
+    return asks_of(state.get("__interrupt__") or (), state.get(SEATS) or {})
+
+
+def asks_of(interrupts: Iterable[Interrupt], seats: Seats | None = None) -> tuple[Ask, ...]:
     """Read what LangGraph's interrupts ask: the host's own, and those of foreign graphs."""
-    return tuple(ask for each in interrupts for ask in _asks_of(each))
+    known = seats or {}
+    return tuple(ask for each in interrupts for ask in _asks_of(each, known.get(each.id)))
 
 
-def _asks_of(interrupt: Interrupt) -> list[Ask]:
+def _asks_of(interrupt: Interrupt, seat: Assignment | None) -> list[Ask]:
     waiting = waiting_for([interrupt])
     if isinstance(waiting, Approval):
         remarks = (waiting.reason, waiting.changes)
@@ -86,27 +122,30 @@ def _asks_of(interrupt: Interrupt) -> list[Ask]:
                 fingerprint=waiting.fingerprint,
             )
         ]
-    return [ask_of(question, interrupt.id) for question in waiting]
+    return [ask_of(question, interrupt.id, seat) for question in waiting]
 
 
-def ask_of(question: Question, interrupt: str = "") -> Ask:
+def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = None) -> Ask:
     """Read a question."""
-    is_foreign = question.key == interrupt
+    # That of a foreign graph has the id of its interrupt for a key.
+    is_foreign = "/" not in question.key
+    place = (seat.key if seat else "") if is_foreign else question.key.rpartition("/")[0]
     return Ask(
         key=question.key[:_KEY_LENGTH] if is_foreign else question.key,
         kind=question.kind,
         text=question.text,
         interrupt=interrupt,
-        who="" if is_foreign else _who(question.key),
+        step_id=int(place.partition("/")[0] or 0),
+        who=_who(place),
         details=question.details,
         is_keyed=not is_foreign,
         fingerprint=question.fingerprint,
     )
 
 
-def _who(key: str) -> str:
+def _who(place: str) -> str:
     """The step that asks; in a graph that a step runs, behind that step."""
-    *places, _ = key.split("/")
+    places = place.split("/") if place else []
     steps = zip(places[::2], places[1::2], strict=True)
     return ", ".join(f"step {step} {specialist}" for step, specialist in steps)
 
@@ -114,7 +153,7 @@ def _who(key: str) -> str:
 async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...]:
     """What nobody has answered yet: what the run stopped for, and what its steps asked before."""
     state = cast("EnhancedState", snapshot.values)
-    asks = {ask.key: ask for ask in asks_of(snapshot.interrupts)}
+    asks = {ask.key: ask for ask in asks_of(snapshot.interrupts, seats_of(snapshot))}
     run_id = state.get("run_id", "")
     noted = await journal.notes(run_id, QUESTIONS)
     answered = await journal.notes(run_id, ANSWERS)

@@ -1,11 +1,15 @@
 """What the attempts of a run's steps did, put together from what is kept of them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from replan.ports.journal import LedgerEntry
-from replan.runs.event_log import RunEvent
+from replan.runs.run_event import RunEvent
+
+if TYPE_CHECKING:
+    from replan.ports.journal import LedgerEntry
 
 _BEGUN = {"model_called": "model_answered", "tool_invoked": "tool_completed"}
 

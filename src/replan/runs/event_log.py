@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, cast
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from replan.errors import StorageError
 from replan.events.types import (
@@ -15,48 +15,22 @@ from replan.events.types import (
     Event,
     SpecialistToken,
 )
-from replan.plan.model import Value
 from replan.ports.run_book import LoggedEvent, RunBook
 from replan.runs.durations import Durations
 from replan.runs.event_texts import EventTexts
 from replan.runs.recorded import recorded
+from replan.runs.run_event import RunEvent, event_in
+
+GATHERED = 0.1
+"""Seconds in which events are gathered before they are written."""
 
 Heard = Callable[[Event], None]
 """Hears the events of a run as they are, once they are on record."""
 
 
-class RunEvent(Value):
-    """Something that happened in a run, the same now and when it is read again.
-
-    What a plan, a result or an answer says in full stands in the state (`look`); of it, `details`
-    has what people follow a run by.
-
-    Attributes:
-        run_id: The run.
-        seq: Its number in the run, from 1, without a gap; None for a piece of text, which is
-            told once and not kept.
-        at: When it was taken down; None for a piece of text.
-        type: What happened, such as `specialist_completed`.
-        round: The round; 0 before there is a plan.
-        details: The fields of the event.
-    """
-
-    run_id: str
-    seq: int | None = None
-    at: datetime | None = None
-    type: str
-    round: int = 0
-    details: dict[str, JsonValue] = Field(default_factory=dict)
-
-
 def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
     """Give an event as it was kept."""
-    fields = dict(cast("Mapping[str, Any]", logged.event))
-    own = {name: fields.pop(name) for name in ("type", "at", "round") if name in fields}
-    fields.pop("seq", None)  # an earlier version numbered events where they happened
-    return RunEvent.model_validate(
-        {"run_id": run_id, "seq": logged.seq, "type": "", "details": fields, **own}
-    )
+    return event_in(run_id, logged.seq, cast("Mapping[str, Any]", logged.event))
 
 
 class EventLog:
@@ -79,7 +53,7 @@ class EventLog:
         self._heard = heard
         self._durations = Durations()
         self._left: list[tuple[Event, JsonValue]] = []
-        self._news = asyncio.Event()
+        self._news, self._ending = asyncio.Event(), asyncio.Event()
         self._is_over = self._is_told = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
 
@@ -98,6 +72,7 @@ class EventLog:
     def end(self) -> None:
         """Nothing more comes: `write` ends once all is written and told."""
         self._is_over = True
+        self._ending.set()
         self._news.set()
 
     async def write(self) -> None:
@@ -105,10 +80,17 @@ class EventLog:
         # More may have come while a batch was on its way.
         while self._left or not self._is_over:
             await self._news.wait()
+            await self._gathered()
             await self.flush()
         self._is_told = True
         for follower in self._followers:
             follower.put_nowait(None)
+
+    async def _gathered(self) -> None:
+        """Wait for what comes with the event that is there: each batch is a transaction."""
+        with suppress(TimeoutError):
+            if any(entry is not None for _, entry in self._left):
+                await asyncio.wait_for(self._ending.wait(), GATHERED)
 
     async def flush(self) -> None:
         """Write what is left, and tell it; what cannot be written stays to be written."""

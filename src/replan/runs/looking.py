@@ -1,6 +1,7 @@
 """Look at kept runs without what it takes to run them: no team file, no model, no key."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ from langgraph.types import StateSnapshot
 
 from replan.calling import Graph
 from replan.plan.model import StepStatus, TaskPlan
+from replan.ports.journal import LedgerEntry
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asks import Ask, open_asks
@@ -30,6 +32,7 @@ class RunView:
         results: Those of its plan that are on record, of a run that is not over.
         waiting: What it waits for.
         is_held: Whether somebody works on it now.
+        at_work: Of the steps that somebody works on now, which are `running`, and which `waiting`.
     """
 
     record: RunRecord
@@ -38,11 +41,17 @@ class RunView:
     results: tuple[SpecialistResult, ...] = ()
     waiting: tuple[Ask, ...] = ()
     is_held: bool = False
+    at_work: Mapping[int, str] = field(default_factory=dict[int, str])
 
     @property
     def run_id(self) -> str:
         """The run."""
         return self.record.run_id
+
+    @property
+    def origin(self) -> str:
+        """The run whose document this one began with; empty if there is none."""
+        return self.state.get("kept_from", "")
 
     @property
     def outcome(self) -> str:
@@ -52,6 +61,17 @@ class RunView:
         if self.record.outcome != "running" or self.is_held:
             return self.record.outcome
         return "waiting" if self.waiting else "interrupted"
+
+    @property
+    def steps(self) -> dict[int, str]:
+        """How each step stands: as the plan says, or `running`, or `waiting` for a person."""
+        asking = {ask.step_id: "waiting" for ask in self.waiting}
+        now = {**asking, **self.at_work}
+        open_ones = {step.id for step in self.plan.open_steps()} if self.plan else set[int]()
+        return {
+            step.id: now.get(step.id, "pending") if step.id in open_ones else step.status.value
+            for step in (self.plan.steps if self.plan else ())
+        }
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -70,6 +90,7 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
     plan = plan_as_it_is(state, results, at)
     asks = () if is_over else await open_asks(snapshot, storage.journal)
     is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
+    ledger = await storage.journal.ledger(record.run_id) if is_held else ()
     return RunView(
         record=record,
         state=state,
@@ -77,7 +98,16 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
         results=tuple(results),
         waiting=asks,
         is_held=is_held,
+        at_work=_at_work(ledger, record.updated_at),
     )
+
+
+def _at_work(ledger: Sequence[LedgerEntry], since: datetime) -> dict[int, str]:
+    """The steps whose newest attempt goes on, or asked; of those before nobody knows it now."""
+    newest = {(entry.step_id, entry.specialist): entry for entry in ledger}.values()
+    began = [entry for entry in newest if entry.started_at >= since]
+    asked = {entry.step_id: "waiting" for entry in began if entry.outcome == "waiting"}
+    return asked | {entry.step_id: "running" for entry in began if entry.ended_at is None}
 
 
 async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:

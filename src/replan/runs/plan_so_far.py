@@ -2,7 +2,13 @@
 
 from datetime import datetime
 
-from replan.events.types import Event, PlanCreated, PlanUpdated, SpecialistCompleted
+from replan.events.types import (
+    Event,
+    PlanCreated,
+    PlanUpdated,
+    SpecialistCompleted,
+    StepsReopened,
+)
 from replan.nodes.result_collector import settle_round
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
@@ -30,6 +36,11 @@ class PlanSoFar:
                 if result.step_id in is_open and result.status is ExecutionStatus.SUCCESS
             }
             return True
+        if isinstance(event, StepsReopened):
+            again = {rerun.step for rerun in event.reruns}
+            self._results = {
+                key: result for key, result in self._results.items() if result.step_id not in again
+            }
         if isinstance(event, SpecialistCompleted):
             self._results[event.result.key] = event.result
             self._origin = event.run_id

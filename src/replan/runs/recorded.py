@@ -20,6 +20,7 @@ from replan.events.types import (
     ToolEvent,
 )
 from replan.runs.event_texts import EventTexts
+from replan.runs.outline import outlined
 
 # The state and the journal hold these in full; a second copy would grow with the square of a plan.
 _KEPT_ELSEWHERE = {
@@ -66,7 +67,8 @@ def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for e
         case ThinkingCompleted(thinking=thought):
             return {"complexity": thought.complexity.value, "reasoning": thought.reasoning}
         case PlanCreated(plan=plan) | PlanUpdated(plan=plan):
-            return {"version": plan.version, "steps": plan.total_steps}
+            outline = outlined(plan) if isinstance(event, PlanCreated) else {}
+            return {"version": plan.version, "steps": plan.total_steps, **outline}
         case StepsReopened(reruns=reruns):
             return {"reruns": [str(rerun) for rerun in reruns]}
         case InputRequested(question=question):

@@ -1,6 +1,7 @@
 """Tells when somebody goes on with a run, and when it comes to rest before its end."""
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Literal, Self
 
@@ -18,12 +19,15 @@ _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
 class Rests:
     """The time in which a process works on a run, as a context."""
 
-    def __init__(self, log: EventLog, run_id: str, *, goes_on: bool) -> None:
+    def __init__(
+        self, log: EventLog, run_id: str, *, goes_on: bool, told: Sequence[Event] = ()
+    ) -> None:
         self.by = ""  # who stopped it, or whose answers it goes on with
         self.outcome = ""  # how it stands at the end
         self._log = log
         self._run_id = run_id
         self._goes_on = goes_on
+        self._told = told  # what was done to the run before somebody works on it
         self._round: int | None = None
         self._began = time.monotonic()
 
@@ -34,10 +38,13 @@ class Rests:
 
     def take(self, event: Event) -> None:
         """Take an event of the run; before the first one it is told that it goes on."""
+        told = self._told if self._round is None else ()
         if self._round is None and self._goes_on:
             self._log.take(RunResumed(run_id=self._run_id, round=event.round, by=self.by))
         self._round = event.round
-        self._log.take(event)
+        # A new run has begun before anything can be told of it.
+        for each in (*told, event) if self._goes_on else (event, *told):
+            self._log.take(each)
 
     def __enter__(self) -> Self:
         self._began = time.monotonic()

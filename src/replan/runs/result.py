@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from replan.plan.model import StepStatus, TaskPlan
 from replan.replies.shape import Shape
-from replan.runs.asks import Ask, asks_of
+from replan.runs.asks import Ask, asks_in
 from replan.state.enhanced import EnhancedState
 from replan.state.results import Outcome, SpecialistResult
 from replan.state.usage import Usage
@@ -81,6 +81,11 @@ class RunResult:
         return self.state.get("run_id", "")
 
     @property
+    def origin(self) -> str:
+        """The run whose document this one began with, and whose results it kept; else empty."""
+        return self.state.get("kept_from", "")
+
+    @property
     def answer(self) -> AIMessage | None:
         """The answer as a message; None before there is one."""
         return self.state.get("final_answer")
@@ -131,7 +136,7 @@ class RunResult:
     @property
     def waiting(self) -> tuple[Ask, ...]:
         """What the run waits for: questions, calls and plans to approve; empty if for nothing."""
-        return asks_of(self.state.get("__interrupt__") or ())
+        return asks_in(self.state)
 
     @property
     def warnings(self) -> tuple[str, ...]:

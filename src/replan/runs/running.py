@@ -16,6 +16,7 @@ from replan.calling import Call, Graph, alone, is_served, loosened, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event
 from replan.ports.ownership import as_owner
+from replan.runs.asks import state_at_rest
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
@@ -105,9 +106,9 @@ async def followed(
             return cast("EnhancedState", _stopped(await _saved(graph, asked.config)))
     if graph.checkpointer:
         snapshot: StateSnapshot = await graph.aget_state(asked.config)
-        state = dict(snapshot.values)
+        state = state_at_rest(snapshot)
         if snapshot.interrupts:
-            state |= {"__interrupt__": list(snapshot.interrupts), "outcome": "waiting"}
+            state["outcome"] = "waiting"
     return cast("EnhancedState", state)
 
 
@@ -214,9 +215,19 @@ async def raise_limits(
             "`served`, raise the limit there, and go on with the run there."
         )
     update: EnhancedState = {
-        "settings": new,
+        **revived(state, new),
         "warnings": loosened(graph, settings_of(state), new, storable_text(by)),
-        "max_rounds": max(new.limits.max_rounds, rounds_of(state)),
+    }
+    # The run goes on behind the node that comes before the work.
+    before_work = "think" if state.get("current_plan") is None else "plan_update"
+    await graph.aupdate_state(config, cast("Any", update), as_node=before_work)
+
+
+def revived(state: EnhancedState, settings: RunSettings) -> EnhancedState:
+    """What lets a run that a limit ended go on: in a new round, with all that it has."""
+    return {
+        "settings": settings,
+        "max_rounds": max(settings.limits.max_rounds, rounds_of(state)),
         "current_round": state.get("current_round", 0) + 1,
         "stalls": 0,
         "is_completed": False,
@@ -225,6 +236,3 @@ async def raise_limits(
         "final_answer": None,
         "current_feedback_result": None,
     }
-    # The run goes on behind the node that comes before the work.
-    before_work = "think" if state.get("current_plan") is None else "plan_update"
-    await graph.aupdate_state(config, cast("Any", update), as_node=before_work)

@@ -8,7 +8,8 @@ takes it up.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
+from dataclasses import replace
 from typing import Any, Unpack, cast
 
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
@@ -16,12 +17,23 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import Input, check_input, shapes_of
+from replan.calling import Input, alone, check_input, loosened, shapes_of, team_of
 from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import TaskPlan
 from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import answers_by_key, open_asks
+from replan.runs.asks import answers_by_key, open_asks, state_at_rest
+from replan.runs.correcting import (
+    Correction,
+    begun_anew,
+    check,
+    check_newest,
+    corrected,
+    is_over,
+    refuse_repeats,
+    repeated_by,
+)
 from replan.runs.event_log import EventLog, RunEvent, run_event
 from replan.runs.labels import checked_labels
 from replan.runs.looking import RunView, config_of, seen, snapshot_of
@@ -31,8 +43,9 @@ from replan.runs.running import raise_limits
 from replan.runs.stopping import RunStopped
 from replan.runs.work import Bench, Errand, Following, Work
 from replan.state.channels import conversation
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
+from replan.steps.kept import note_kept
 
 _TITLE = 200
 """Characters at most of a title that is taken from the request."""
@@ -95,6 +108,16 @@ class StartOptions(Following, total=False):
     title: str
     order: JsonValue
     labels: Mapping[str, str] | None
+
+
+class CorrectionOptions(Following, total=False):
+    """What a run can be told when a person corrects it; see `Runtime.retry`."""
+
+    settings: RunSettings | None
+    config: RunnableConfig | None
+    repeat_effects: bool
+    run_id: str | None
+    order: JsonValue
 
 
 class Runtime:
@@ -162,8 +185,8 @@ class Runtime:
         given = _asked(input)
         check_input(self._bench.graph, given)
         run_id = run_id or self._bench.new_id()
-        known, now = await self._bench.book.get(run_id), self._bench.clock()
-        record = known or RunRecord(
+        now = self._bench.clock()
+        record = RunRecord(
             run_id=run_id,
             thread_id=thread_id or run_id,
             title=title or _title_of(given),
@@ -173,13 +196,14 @@ class Runtime:
             labels=checked_labels(labels),
         )
         errand = Errand(
-            record=record,
-            input=given,
-            settings=settings,
-            config=config,
-            following=following,
-            goes_on=known is not None,
+            record=record, input=given, settings=settings, config=config, following=following
         )
+        return await self._started(errand)
+
+    async def _started(self, errand: Errand) -> Run:
+        known = await self._bench.book.get(errand.run_id)
+        if known is not None:
+            errand = replace(errand, record=known, goes_on=True)
         return await self._known(self._begun(errand, is_new=known is None))
 
     async def resume(
@@ -217,7 +241,7 @@ class Runtime:
             await raise_limits(self._bench.graph, settings=settings, config=at, by=by)
             settings = None
         if settings is None and await self._only_waits(run_id, snapshot):
-            return self._result(_at_rest(snapshot))
+            return self._result(state_at_rest(snapshot))
         begins = not snapshot.values and not snapshot.tasks
         given = _input_again(record) if begins else None
         errand = Errand(
@@ -266,6 +290,118 @@ class Runtime:
             record=record, settings=settings, goes_on=True, gives_way=True, following=following
         )
         return await self._known(self._begun(errand))
+
+    async def retry(
+        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+    ) -> Run:
+        """Do a step again, with all that follows from it, and go on with the run.
+
+        A run that waits, was stopped or was ended by a limit goes on itself, and its plan's history
+        says so. One that is over is left as it is: a new run begins from its document, and keeps
+        what is done and does not follow from the step.
+
+        Args:
+            run: The run.
+            step: The step.
+            by: Who wants it.
+            options: `settings` says what is other now, and must raise a limit that leaves no room.
+                `repeat_effects=True` lets a new run do once more what must not happen twice
+                unasked. `run_id` and `order` are those of a new run. The rest is as in `start`.
+
+        Raises:
+            InputError: There is no such run or step, the step is not settled yet, a limit leaves
+                no room, or work with effects would be done once more.
+            ThreadBusyError: Somebody works on the run.
+        """
+        return await self._corrected(run, Correction(action="retry", step=step, by=by), options)
+
+    async def skip(
+        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+    ) -> Run:
+        """Leave a step out that is not done, and go on: what waits for it runs without it.
+
+        The answer names it under "Not done". Which run goes on is as in `retry`.
+
+        Args:
+            run: The run.
+            step: The step.
+            by: Who wants it.
+            options: As in `retry`.
+
+        Raises:
+            InputError: There is no such run or step, the step is settled well, or a limit leaves
+                no room.
+            ThreadBusyError: Somebody works on the run.
+        """
+        return await self._corrected(run, Correction(action="skip", step=step, by=by), options)
+
+    async def _corrected(
+        self, run_id: str, correction: Correction, options: CorrectionOptions
+    ) -> Run:
+        record = await self._kept(run_id)
+        view = await self._seen(record)
+        if is_over(view.state):
+            return await self._started(await self._anew(correction, view, options))
+        async with alone(self._bench.graph, config_of(record.thread_id)) as owner:
+            with owner.at_work() if owner else nullcontext():
+                errand = await self._in_place(correction, record, options)
+        return await self._started(errand)
+
+    async def _in_place(
+        self, correction: Correction, record: RunRecord, options: CorrectionOptions
+    ) -> Errand:
+        """Correct a run that goes on; all of it is one write."""
+        graph, config = cast("Any", self._bench.graph), config_of(record.thread_id)
+        view, settings = await self._seen(record), options.get("settings")
+        check(correction, view)
+        check_newest(await graph.aget_state(config), record.run_id)
+        so_far = view.plan or TaskPlan()
+        now = self._bench.clock()
+        update, told = corrected(correction, view.state, so_far, settings, now)
+        if settings is not None and "settings" in update:
+            old, by = settings_of(view.state), correction.by or correction.action
+            update["warnings"] = loosened(self._bench.graph, old, update["settings"], by)
+            settings = None
+        await graph.aupdate_state(config, update, as_node="plan_update")
+        return Errand(
+            record=record,
+            settings=settings,
+            config=options.get("config"),
+            following=_following(options),
+            told=told,
+        )
+
+    async def _anew(
+        self, correction: Correction, view: RunView, options: CorrectionOptions
+    ) -> Errand:
+        """What a new run is called with that goes on from one that is over."""
+        check(correction, view)
+        journal = cast("Storage", self._bench.storage).journal
+        if not options.get("repeat_effects"):
+            team = team_of(self._bench.graph)
+            refuse_repeats(await repeated_by(correction, view, team, journal))
+        if not await journal.results(view.run_id):
+            # One in memory has forgotten them; the state has them whole.
+            whole = {
+                **view.state.get("kept_results", {}),
+                **view.state.get("current_specialist_results", {}),
+            }
+            await note_kept(view.run_id, whole.values(), journal)
+        given, now = begun_anew(correction, view), self._bench.clock()
+        run_id, order = options.get("run_id") or self._bench.new_id(), options.get("order")
+        if order is None:
+            old = view.record.order if isinstance(view.record.order, dict) else {}
+            order = {**old, **cast("dict[str, JsonValue]", _kept_input(given))}
+        return Errand(
+            record=view.record.replace(
+                run_id=run_id, thread_id=run_id, order=order, started_at=now, updated_at=now
+            ),
+            input=given,
+            settings=settings_of(view.state).overridden_by(options.get("settings")),
+            config=options.get("config"),
+            following=_following(options),
+            told=(correction.event(run_id, view.run_id),),
+        )
 
     async def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
         """Stop a run well: no new step starts, what runs gets its grace, and the run can go on.
@@ -445,7 +581,7 @@ class Runtime:
         """The result of a run that rests, from what is kept of it."""
         view = await self.look(run_id)
         snapshot = await snapshot_of(self._bench.graph, view.record)
-        return self._result({**_at_rest(snapshot), "outcome": view.outcome})
+        return self._result({**state_at_rest(snapshot), "outcome": view.outcome})
 
     def _result(self, state: Mapping[str, Any]) -> RunResult:
         return result_of(cast("EnhancedState", state), shapes=shapes_of(self._bench.graph))
@@ -519,10 +655,9 @@ class Runtime:
         return await self._bench.storage.holds.is_held(record.thread_id)
 
 
-def _at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
-    """The state, as LangGraph gives that of a run that waits."""
-    waiting = {"__interrupt__": list(snapshot.interrupts)} if snapshot.interrupts else {}
-    return {**snapshot.values, **waiting}
+def _following(options: CorrectionOptions) -> Following:
+    names = Following.__annotations__
+    return cast("Following", {name: each for name, each in options.items() if name in names})
 
 
 def _asked(given: Input) -> dict[str, Any]:

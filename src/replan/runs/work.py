@@ -12,10 +12,11 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
 from replan.calling import Call, Graph, Input, alone, shapes_of
+from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import asks_of, resumption
+from replan.runs.asks import asks_in, asks_of, resumption
 from replan.runs.event_log import EventLog, Heard
 from replan.runs.looking import config_of
 from replan.runs.requests import answers_in, note_answers
@@ -57,6 +58,7 @@ class Errand:
     config: RunnableConfig | None = None
     goes_on: bool = False  # whether it has begun before
     gives_way: bool = False  # whether it is left alone if its owner was told to stop it meanwhile
+    told: tuple[Event, ...] = ()  # what a person did to it before
     # How it is followed and stopped by whoever calls it.
     following: Following = field(default_factory=Following)
 
@@ -94,7 +96,7 @@ class Work:
         self._at_once = asyncio.Event()
         self._answers: list[Request] = []
         self._since = bench.clock()
-        self._rests = Rests(log, errand.run_id, goes_on=errand.goes_on)
+        self._rests = Rests(log, errand.run_id, goes_on=errand.goes_on, told=errand.told)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Stop the run, and let it come to rest."""
@@ -185,7 +187,7 @@ class Work:
                 grace=self._bench.grace,
                 at_once=self._at_once,
             )
-            asks = asks_of(state.get("__interrupt__") or ())
+            asks = asks_in(state)
             if not self._stop.is_set():
                 # A run that was stopped may not have come to them.
                 await self._take(used)

@@ -75,6 +75,16 @@ def _in_environment(environment: Mapping[str, str]) -> Iterator[str]:
             yield from _in_address(value)
         if holds_secret(name) and not _PATH.fullmatch(value):
             yield value
+        if name.startswith("OTEL_") and name.endswith("_HEADERS"):
+            yield from _in_pairs(value)
+
+
+def _in_pairs(pairs: str) -> Iterator[str]:
+    """The values of headers such as `x-api-key=VALUE,authorization=Basic%20VALUE`."""
+    for pair in pairs.split(","):
+        name, _, value = pair.partition("=")
+        if holds_secret(name):
+            yield from (value.strip(), unquote(value).strip().rpartition(" ")[2])
 
 
 def _in_address(address: str) -> Iterator[str]:

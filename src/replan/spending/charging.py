@@ -29,6 +29,7 @@ def announced(
         messages=said,
         tools=schemas_in(told.parameters),
         most_output=told.most_output or USUAL_REPLY,
+        provider=told.provider,
     )
 
 

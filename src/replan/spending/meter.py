@@ -12,11 +12,13 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.events.calls import Calls
+from replan.events.met_tools import MetTools
 from replan.ports.allowance import Request
 from replan.ports.journal import Spending
 from replan.spending.account import Account
@@ -25,7 +27,7 @@ from replan.spending.deadline import Stopwatch
 from replan.spending.fitting import Ask, Permit
 from replan.spending.met_calls import MetCalls
 from replan.spending.request_size import likely_tokens, most_tokens
-from replan.spending.scopes import Scope, price_of
+from replan.spending.scopes import Scope, known_price
 from replan.spending.waiting import HomeLoop, Line
 from replan.state.limits import Price
 from replan.state.usage import TokenCount, sum_counts
@@ -68,8 +70,8 @@ class Meter:
         self._refused: LimitReachedError | None = None
         self.scopes = scopes  # what calls are charged to
         self.clocks = account.clocks  # how long they were at work
-        # What stands among the callbacks of a configuration.
         self.handler = MetCalls(self, on_token)
+        self._tools = None if calls is None else MetTools(calls)
         self._account = account
         self._new_id = new_id
         self._prices = prices or {}
@@ -95,13 +97,21 @@ class Meter:
             calls = list(self._calls.values())
             self._calls.clear()
             for permit in calls:
-                self._used.append(TokenCount(cost=permit.reservation.amount.cost))
+                self._used.append(_priced(permit, TokenCount(), permit.reservation.amount.cost))
         self._line.close(RuntimeError(_OVER))
         for permit in calls:
             self._account.give_up(permit)
             cost = permit.reservation.amount.cost
             self._tell_end(permit, error or RuntimeError(_OVER), TokenCount(), cost)
+        if self._tools is not None:
+            self._tools.close()
         await self._home.at_rest()
+
+    @property
+    def handlers(self) -> Sequence[BaseCallbackHandler]:
+        """What stands among the callbacks of a configuration, for models and for tools."""
+        # LangChain never awaits the handlers that stand behind one that refuses a call.
+        return [self.handler] if self._tools is None else [self._tools, self.handler]
 
     @property
     def count(self) -> TokenCount:
@@ -230,7 +240,8 @@ class Meter:
                 self._made += 1
             is_made = not self._is_over
         if is_made and self.calls is not None:
-            self.calls.called(permit.ask.id, permit.ask.model, request().messages)
+            asked = request()
+            self.calls.called(permit.ask.id, permit.ask.model, asked.messages, asked.provider)
         return is_made
 
     def _check_time(self) -> None:
@@ -250,7 +261,7 @@ class Meter:
             # Whoever ended it meanwhile has counted it.
             if self._calls.pop(call, None) is not None:
                 self._line.is_own = bool(self._calls)
-                self._used.append(reported.replace(cost=spent.cost))
+                self._used.append(_priced(permit, reported, spent.cost))
         self._tell_end(permit, came, reported, spent.cost)
         counted = (reported.input_tokens, reported.output_tokens)
         return spent, counted if any(counted) else None
@@ -272,7 +283,7 @@ class Meter:
 
     def _ask(self, request: Request, loop: AbstractEventLoop | None) -> Ask:
         is_money_bound = any(scope.budget.max_cost is not None for scope in self.scopes)
-        price = price_of(request.names, self._prices) if self._prices or is_money_bound else None
+        price = known_price(request.names, self._prices)
         if price is None and is_money_bound:
             raise UnpricedModelError("prices", request.model)
         most = most_tokens(request.messages, request.tools)
@@ -290,3 +301,10 @@ class Meter:
             part_of=frozenset(handed.permit.reservation.id for handed in _handed.get()),
             loop=loop,
         )
+
+
+def _priced(permit: Permit, reported: TokenCount, cost: float) -> TokenCount:
+    """What a call used, with its cost or that nobody knows it."""
+    if permit.ask.price is None:
+        return reported.replace(unpriced_calls=1)
+    return reported.replace(known_cost=cost)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from replan.errors import LimitReachedError, UnpricedModelError
-from replan.ports.built_in import is_built_in
+from replan.ports.built_in import built_in_models
 from replan.ports.journal import Bound, Refused, Spending
 from replan.state.limits import (
     CLOSING_TOKENS,
@@ -86,8 +86,7 @@ def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
     if closing:
         return Scope(RUN, limits.whole)
     kept = limits.kept
-    if terms.prices:
-        prices = terms.prices.values()
+    if prices := [each for each in terms.prices.values() if each is not _FREE]:
         most = max(price.of(CLOSING_TOKENS, CLOSING_TOKENS) for price in prices)
         least = max(price.of(LEAST_CLOSING_REQUEST, LEAST_CLOSING_REPLY) for price in prices)
         least = min(least, (limits.max_cost or 0.0) / 2)
@@ -132,7 +131,15 @@ def check_prices(limits: Limits, terms: Terms) -> None:
 
 
 def price_of(names: Iterable[str], prices: Mapping[str, Price]) -> Price | None:
-    """The price of a model, by the first of its names that has one."""
-    names = tuple(names)
-    found = next((prices[name] for name in names if name in prices), None)
-    return _FREE if found is None and is_built_in(names) else found
+    """The price of a model, by the first of its names that has one; built-in ones are free."""
+    return known_price(names, with_free_ones(prices))
+
+
+def known_price(names: Iterable[str], prices: Mapping[str, Price]) -> Price | None:
+    """The price that stands under one of a model's names."""
+    return next((prices[name] for name in names if name in prices), None)
+
+
+def with_free_ones(prices: Mapping[str, Price]) -> Mapping[str, Price]:
+    """Prices, and those of the built-in models, which cost nothing."""
+    return {**dict.fromkeys(built_in_models(), _FREE), **prices}

@@ -18,7 +18,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
-from replan.langgraph_inside.channels import NOTHING, SNAPSHOT_AFTER, Delta, overwriting
+from replan.langgraph_inside.channels import NOTHING, SNAPSHOT_AFTER, Delta, overwriting, with_text
 from replan.values import adapter, restored
 
 _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
@@ -50,7 +50,12 @@ def _refused(key: str, problem: object) -> InvalidUpdateError:
 class Checked(LastValue[Any]):
     """The last value written, checked against the type of the key."""
 
-    __slots__ = ()
+    __slots__ = ("text",)
+
+    @property
+    def UpdateType(self) -> Any:  # noqa: N802 - LangGraph's name
+        """What a form offers to write, with its text where the channel has one."""
+        return with_text(self.typ, self)
 
     def update(self, values: Sequence[Any]) -> bool:
         """Take the one value of a super-step; LangGraph tells also of one without writes."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_type_hints
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Overwrite
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, JsonValue
 
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
@@ -39,6 +39,7 @@ from replan.state.results import (
     UnreadableReply,
 )
 from replan.state.usage import Usage
+from replan.values import described
 
 
 @dataclass(frozen=True)
@@ -49,25 +50,19 @@ class PerRun:
 
 
 class GraphInput(TypedDict, total=False):
-    """What a caller hands to the graph."""
+    """What a caller hands to the graph.
 
-    messages: Annotated[
-        list[AnyMessage],
-        Conversation(conversation),
-        Field(description="The conversation; the request is the last message."),
-    ]
-    plan: Annotated[
-        str | None,
-        Checked,
-        Field(description="A plan document (Markdown) to run as it is."),
-        PerRun(None),
-    ]
-    answers: Annotated[
-        dict[str, JsonValue] | None,
-        Checked,
-        Field(description="Answers to questions that the run will ask, by the questions' keys."),
-        PerRun(None),
-    ]
+    Keys:
+        messages: The conversation; the request is the last message.
+        plan: A plan document (Markdown) to run as it is.
+        answers: Answers to questions that the run will ask, by the questions' keys.
+    """
+
+    __pydantic_config__ = ConfigDict(json_schema_extra=described)  # type: ignore[misc] - pydantic's way
+
+    messages: Annotated[list[AnyMessage], Conversation(conversation)]
+    plan: Annotated[str | None, Checked, PerRun(None)]
+    answers: Annotated[dict[str, JsonValue] | None, Checked, PerRun(None)]
 
 
 class EnhancedState(GraphInput, total=False):
@@ -75,6 +70,8 @@ class EnhancedState(GraphInput, total=False):
 
     Keys:
         messages: The conversation of the thread, answers included.
+        plan: The plan document that was handed in.
+        answers: Answers that were handed in, by the keys of the questions that they are for.
         thinking_history: What the host thought, one entry a run.
         execution_history: The rounds of all runs.
         unreadable_replies: Replies that could not be read, and what was done instead.
@@ -110,8 +107,10 @@ class EnhancedState(GraphInput, total=False):
         current_collected_results: The digest of the newest round.
         current_feedback_result: The judgement of the newest round.
         knowledge: What the team's knowledge has on the request.
-        usage: Model calls and tokens of the run.
+        usage: Model calls, tokens and money of the run.
     """
+
+    __pydantic_config__ = ConfigDict(json_schema_extra=described)  # type: ignore[misc] - pydantic's way
 
     thinking_history: Annotated[list[ThinkingResult], CheckedDelta(appended)]
     execution_history: Annotated[list[ExecutionRecord], CheckedDelta(appended)]

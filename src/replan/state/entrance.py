@@ -22,7 +22,7 @@ Check = Callable[[Any], None]
 class Entrance(EphemeralValue[Any]):
     """The newest input, checked; what it leaves out takes the place of what an earlier one said."""
 
-    __slots__ = ("check", "clock", "editable", "services", "shapes")
+    __slots__ = ("check", "clock", "editable", "services", "shapes", "tracing")
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Entrance(EphemeralValue[Any]):
         editable: Collection[str] | None = None,
         shapes: Mapping[str, Any] | None = None,
         services: Any = None,
+        tracing: Any = None,
     ) -> None:
         super().__init__(GraphInput)
         self.check = check
@@ -39,6 +40,7 @@ class Entrance(EphemeralValue[Any]):
         self.editable = editable
         self.shapes = shapes or {}
         self.services = services  # the live things of the graph, for what is done outside of runs
+        self.tracing = tracing
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
         """Refuse an edit of the state that is not a client's to make."""
@@ -68,6 +70,7 @@ class Entrance(EphemeralValue[Any]):
             editable=self.editable,
             shapes=self.shapes,
             services=self.services,
+            tracing=self.tracing,
         )
         twin.key, twin.value = self.key, self.value
         return twin

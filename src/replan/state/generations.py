@@ -7,13 +7,16 @@ from replan.values import Value
 
 
 class Generation(Value):
-    """How often a step of a run was settled before, which says whether a record answers for it."""
+    """How often a step of a run was settled before, which says whether a record answers for it.
 
-    # How often it was settled, well or not. What a record says of an earlier generation does not
-    # answer for this one.
+    Attributes:
+        settled: How often it was settled, well or not. What a record says of an earlier generation
+            does not answer for this one.
+        done: How often it was completed. Services take it for other work then: who opens a
+            completed step wants it done once more.
+    """
+
     settled: int = 0
-    # How often it was completed. Services take it for other work then: who opens a completed step
-    # wants it done once more.
     done: int = 0
 
 

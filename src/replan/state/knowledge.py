@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from replan.plan.model import Value
 from replan.state.options import Options, joined
-from replan.values import described
 
 RagMode = Literal["none", "stuff", "map_reduce"]
 """No search; what is found as it is; or what a model made of each piece, put together."""
@@ -39,7 +38,6 @@ class RAGOptions(Options):
         filters: What chunks must be of, in settings only, such as file: policies/*.
     """
 
-    model_config = ConfigDict(json_schema_extra=described)
     prefix: ClassVar[str] = "rag_"
     settings_only: ClassVar[frozenset[str]] = frozenset({"knowledge_base_ids", "filters"})
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from replan.plan.model import Value
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
-from replan.values import Asked, described
+from replan.values import Asked
 
 V = TypeVar("V", bound=Value)
 
@@ -69,8 +69,6 @@ class Budget(Asked):
         max_seconds: Seconds at work.
     """
 
-    model_config = ConfigDict(json_schema_extra=described)
-
     max_model_calls: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -88,7 +86,7 @@ class ClosingReserve:
 
 
 class Limits(Asked):
-    """The bounds of a run; reaching one ends the run with the best partial answer.
+    """The limits of a run. Reaching one ends the run with the best partial answer.
 
     Attributes:
         max_rounds: Rounds of dispatch, feedback and revision.
@@ -100,12 +98,10 @@ class Limits(Asked):
         max_parallel_steps: Steps that run at the same time.
         max_stalls: Rounds in a row that finish no step.
         max_questions: Questions of all steps to a person; one more is refused, and its step fails.
-        step_timeout: Seconds that one try of a step may take.
-        step_retries: Tries of a step beside the first, where the step does not say.
-        per_step: What each step may spend in one run, all its tries together.
+        step_timeout: Seconds that one attempt of a step may take.
+        step_retries: Attempts of a step after the first, if the step does not say.
+        per_step: What each step may use in one run, all its attempts together.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     max_rounds: int = Field(default=10, ge=1)
     max_steps: int = Field(default=100, ge=1)
@@ -177,8 +173,6 @@ class RunSettings(Asked):
         rag: Which knowledge steps are given.
         tenant: Whose knowledge it is, where tenants have knowledge of their own.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     limits: Limits = Field(default_factory=Limits)
     round_scope: RoundScope = "plan"

@@ -1,14 +1,18 @@
 """What models see of a conversation, as it is asked for, and the summary that outlives runs."""
 
+import logging
 from typing import ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from replan.state.options import Options
-from replan.values import Value, described
+from replan.values import Value
 
 Mode = Literal["full", "window", "summary"]
 """All that was said, its newest messages, or a summary and what that does not cover."""
+
+
+logger = logging.getLogger(__name__)
 
 
 class MemoryOptions(Options):
@@ -28,7 +32,6 @@ class MemoryOptions(Options):
         summary_model_id: The name of the model that writes summaries; else the host's model does.
     """
 
-    model_config = ConfigDict(json_schema_extra=described)
     prefix: ClassVar[str] = "memory_"
 
     mode: Mode | None = None
@@ -57,3 +60,10 @@ class Summary(Value):
     text: str
     covered: int
     last_covered_id: str
+
+
+def log_unused(options: MemoryOptions) -> None:
+    """Log what is said of summaries where there will be none."""
+    mode = options.mode or BUILT_IN.mode
+    if options.summary_enabled and mode != "summary":
+        logger.warning("summary_enabled has no effect", extra={"mode": mode})

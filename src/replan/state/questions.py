@@ -256,11 +256,19 @@ _HOW_TO_DECIDE = (
 _ANSWER: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
+_FINGERPRINT: dict[str, JsonValue] = {
+    "fingerprint": {
+        "type": "string",
+        "description": "The fingerprint of what is answered; for anything else it is refused.",
+    }
+}
+
+
 def _decision(**edited: JsonValue) -> JsonValue:
     fields: dict[str, JsonValue] = {
-        "action": {"enum": ["approve", "edit", "reject"]},
-        "reason": {"type": "string"},
-        "fingerprint": {"type": "string"},
+        "action": {"enum": ["approve", "edit", "reject"], "description": "What is decided."},
+        "reason": {"type": "string", "description": "Why it is rejected."},
+        **_FINGERPRINT,
         **edited,
     }
     form: JsonValue = {"type": "object", "properties": fields, "required": ["action"]}
@@ -270,17 +278,22 @@ def _decision(**edited: JsonValue) -> JsonValue:
 _VERDICT: JsonValue = {
     "type": "object",
     "properties": {
-        "action": {"enum": ["run again", "done", "fail"]},
-        "text": {"type": "string"},
-        "fingerprint": {"type": "string"},
+        "action": {
+            "enum": ["run again", "done", "fail"],
+            "description": "What becomes of work that may or may not have had its effect.",
+        },
+        "text": {"type": "string", "description": "Its result, or why it has failed."},
+        **_FINGERPRINT,
     },
     "required": ["action"],
 }
 RESPONSES: Mapping[str, JsonValue] = {
     "question": {"description": "Text, or any JSON value; not empty."},
-    "approval": _decision(arguments={"type": "object"}),
+    "approval": _decision(
+        arguments={"type": "object", "description": "All arguments of the call, as changed."}
+    ),
     "in doubt": {"anyOf": [{"type": "string"}, _VERDICT]},
-    "plan": _decision(plan={"type": "string"}),
+    "plan": _decision(plan={"type": "string", "description": "The whole document, as changed."}),
 }
 """The JSON schema of what answers each kind of question."""
 

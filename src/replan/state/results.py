@@ -63,6 +63,7 @@ class ThinkingResult(Value):
         original_messages: The messages of this request.
         score: The numeric complexity, if the model gave one.
         contradiction: What in the reply does not go together, or empty; `complexity` decided.
+        timestamp: When.
     """
 
     thought: str
@@ -124,10 +125,15 @@ class ExecutionContext(Value):
 
 
 class MadeOf(Value):
-    """What a result was made of, to tell later whether somebody edited it or what it was given."""
+    """What a result was made of, to tell later whether somebody edited it or what it was given.
 
-    inputs: dict[int, str]  # the digests of what the step was given, by the steps that gave it
-    text: str  # the digest of the result's own text
+    Attributes:
+        inputs: The digests of what the step was given, by the steps that gave it.
+        text: The digest of the result's own text.
+    """
+
+    inputs: dict[int, str]
+    text: str
 
 
 if TYPE_CHECKING:
@@ -258,7 +264,13 @@ class FeedbackResult(Value):
 
 
 class ExecutionRecord(Value):
-    """One round in the history."""
+    """One round in the history.
+
+    Attributes:
+        round: The round.
+        results: What its steps brought.
+        timestamp: When it was over.
+    """
 
     round: int
     results: CollectedResults
@@ -266,11 +278,17 @@ class ExecutionRecord(Value):
 
 
 class Assignment(Value):
-    """One step at one specialist, to be dispatched in a round."""
+    """One step at one specialist, to be dispatched in a round.
+
+    Attributes:
+        step_id: The step.
+        specialist: Who does it.
+        refused: Why nobody does it; empty where somebody does.
+    """
 
     step_id: int
     specialist: str
-    refused: str = ""  # why nobody does it; empty where somebody does
+    refused: str = ""
 
     @property
     def key(self) -> str:
@@ -278,7 +296,13 @@ class Assignment(Value):
 
 
 class UnreadableReply(Value):
-    """A reply of a model that the host could not read, and what was done instead."""
+    """A reply of a model that the host could not read, and what was done instead.
+
+    Attributes:
+        node: The node that asked for it.
+        complaint: Why it could not be read.
+        fallback: What was done instead.
+    """
 
     node: str
     complaint: str

@@ -1,7 +1,8 @@
 """What a run asks, in the shape of LangChain's human-in-the-loop middleware.
 
 Agent Inbox and Agent Chat UI draw forms and buttons for an interrupt that has `action_requests` and
-`review_configs`, and resume with `{"decisions": [...]}`, one for each request, in their order.
+`review_configs`, and resume with `{"decisions": [...]}`, one for each request, in their order, or
+for the first ones alone. Older clients resume with a list of responses: `[{"type": "accept"}]`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ ANSWER = "answer"
 Changed = Callable[[Mapping[str, JsonValue]], object]
 """What an edited action changes, from its arguments."""
 
+_RESPONSES = {"accept": "approve", "ignore": "reject", "response": "respond"}
 _JUDGED = ["approve", "edit", "reject"]
 _ANSWERED = ["respond", "edit"]
 
@@ -45,12 +47,22 @@ _DECISIONS: JsonValue = {
     "properties": {
         "decisions": {
             "type": "array",
+            "description": "One decision for each of the action_requests, in their order.",
             "items": {
                 "type": "object",
                 "properties": {
-                    "type": {"enum": ["approve", "edit", "reject", "respond"]},
-                    "edited_action": {"type": "object"},
-                    "message": {"type": "string"},
+                    "type": {
+                        "enum": ["approve", "edit", "reject", "respond"],
+                        "description": "What is decided, of what its review_config allows.",
+                    },
+                    "edited_action": {
+                        "type": "object",
+                        "description": "With 'edit': the name of the action, and its new args.",
+                    },
+                    "message": {
+                        "type": "string",
+                        "description": "The answer, or why it is rejected.",
+                    },
                 },
                 "required": ["type"],
             },
@@ -78,7 +90,10 @@ def review_of_questions(asked: Sequence[Question]) -> dict[str, Any]:
 
 def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
     """The JSON schema of what answers these questions: by their keys, or the only one as it is."""
-    by_key: dict[str, JsonValue] = {each.key: RESPONSES[each.kind] for each in asked}
+    by_key: dict[str, JsonValue] = {
+        each.key: {**cast("dict[str, JsonValue]", RESPONSES[each.kind]), "description": each.text}
+        for each in asked
+    }
     answers: dict[str, JsonValue] = {"type": "object", "properties": by_key, "minProperties": 1}
     only = [RESPONSES[each.kind] for each in asked] if len(asked) == 1 else []
     return {"anyOf": [*only, answers, _DECISIONS]}
@@ -90,7 +105,7 @@ def answers_decided(given: object, asked: Sequence[Question]) -> object:
     if decisions is None:
         return given
     return {
-        each.key: _answer(each, decision) for each, decision in zip(asked, decisions, strict=True)
+        each.key: _answer(each, decision) for each, decision in zip(asked, decisions, strict=False)
     }
 
 
@@ -115,7 +130,8 @@ def _answer(question: Question, decision: _Decision) -> object:
 def _judged(decision: _Decision, name: str, field: str, changed: Changed) -> dict[str, object]:
     if decision.type == "edit":
         return {"action": "edit", field: changed(_edited(decision, name))}
-    if decision.type == "reject":
+    # What is said of an action, without leave to do it, is why it is not done.
+    if decision.type == "reject" or (decision.type == "respond" and decision.message):
         return {"action": "reject", "reason": decision.message}
     if decision.type == "approve":
         return {"action": "approve"}
@@ -130,11 +146,13 @@ def _edited(decision: _Decision, name: str) -> Mapping[str, JsonValue]:
 
 
 def _decisions(given: object, count: int) -> list[_Decision] | None:
-    """The decisions that were given; None where something else was."""
+    """The decisions that were given, no more than asked for; None where something else was."""
+    if _are_responses(given):
+        given = {"decisions": [_as_decision(each) for each in cast("list[dict[str, Any]]", given)]}
     if not isinstance(given, Mapping) or set(cast("Mapping[str, object]", given)) != {"decisions"}:
         return None
     rows = cast("Mapping[str, Any]", given)["decisions"]
-    if not isinstance(rows, list | tuple) or len(cast("list[object]", rows)) != count:
+    if not isinstance(rows, list | tuple) or not 0 < len(cast("list[object]", rows)) <= count:
         raise InputError(f"Give one decision for each of the {count} action_requests, in order.")
     try:
         return [_Decision.model_validate(row) for row in cast("list[object]", rows)]
@@ -144,6 +162,25 @@ def _decisions(given: object, count: int) -> list[_Decision] | None:
             f"A decision has a wrong field '{where}'. It is a mapping with type, and message or "
             "edited_action."
         ) from error
+
+
+def _are_responses(given: object) -> bool:
+    rows = cast("list[object]", given) if isinstance(given, list) else []
+    return bool(rows) and all(
+        isinstance(row, dict) and row.keys() == {"type", "args"} for row in rows
+    )
+
+
+def _as_decision(response: dict[str, Any]) -> dict[str, Any]:
+    """Read a response of an older client: accept, edit, ignore or response."""
+    kind, given = _RESPONSES.get(response["type"], response["type"]), response["args"]
+    if kind == "edit" and isinstance(given, dict):
+        edited = cast("dict[str, Any]", given)
+        return {
+            "type": kind,
+            "edited_action": {"name": edited.get("action"), "args": edited.get("args")},
+        }
+    return {"type": kind, "message": given if isinstance(given, str) else ""}
 
 
 def _name(question: Question) -> str:

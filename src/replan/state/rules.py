@@ -6,7 +6,7 @@ required step can still run.
 
 import math
 
-from replan.plan.dependencies import blocked_steps, ready_steps, unmet_steps
+from replan.plan.dependencies import blocked_steps, ready_steps, steps_left_out, unmet_steps
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.cuts import CUTS
@@ -104,7 +104,7 @@ def spent_limit(state: EnhancedState) -> str:
         "max_model_calls": usage.calls >= limits.max_model_calls - 1,
         "max_tokens": _is_spent(usage.total_tokens, limits.max_tokens, limits.kept.tokens),
         # What of it is kept depends on prices; a call for which there is no room is refused.
-        "max_cost": _is_spent(usage.cost, limits.max_cost, 0.0),
+        "max_cost": _is_spent(usage.known_cost, limits.max_cost, 0.0),
     }
     return next((name for name, is_spent in spent.items() if is_spent), "")
 
@@ -200,6 +200,17 @@ def missing_from(state: EnhancedState) -> str:
     ]
     more = len(unmet) - MOST_MISSING
     return "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])
+
+
+def left_out_of(state: EnhancedState) -> str:
+    """One line for each required step that a person left out; empty if nobody did."""
+    plan = state.get("current_plan") or TaskPlan()
+    lines = [
+        f"- {step.id}. {step.description}: {step.feedback or 'skipped'}"
+        for step in steps_left_out(plan)
+    ]
+    more = [f"- and {len(lines) - MOST_MISSING} more"] if len(lines) > MOST_MISSING else []
+    return "\n".join([*lines[:MOST_MISSING], *more])
 
 
 def fallback_feedback(state: EnhancedState, feedback: str) -> FeedbackResult:

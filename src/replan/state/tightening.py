@@ -34,6 +34,9 @@ _WRITTEN = MemoryOptions(summary_enabled=True)
 _FREE = ("complexity_threshold",)
 _OWN = ("tenant",)
 
+LOOSENED: Final = "Settings of this run were loosened"
+"""What the warnings begin with that say so."""
+
 EDITABLE: Final = frozenset({"messages", "plan", "answers", "current_plan", "settings"})
 """The keys of the state that a client may edit, whatever its team opens."""
 
@@ -104,7 +107,7 @@ def refused(asked: Value, taken: Value) -> Iterator[str]:
 def told_loosened(before: RunSettings, after: RunSettings, by: str, at: datetime) -> list[str]:
     looser = ", ".join(_loosened(before, after))
     when = f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return [f"Settings of this run were loosened by {by}, {when}: {looser}."] if looser else []
+    return [f"{LOOSENED} by {by}, {when}: {looser}."] if looser else []
 
 
 def _loosened(before: Value, after: Value, within: str = "") -> Iterator[str]:

@@ -1,25 +1,54 @@
 """What a run has used: model calls, tokens and money, in all and by whom."""
 
 from collections.abc import Iterable
+from typing import Any, cast
 
-from pydantic import Field
+from pydantic import Field, computed_field, model_validator
 
-from replan.plan.model import Value
+from replan.values import Value, adapter
 
 CUT_OFF = "(cut off)"
 """Under this name stand calls that were cut off, so that nobody took down what came of them."""
 
 
 class TokenCount(Value):
-    """Model calls, and the tokens that the servers reported for them (0 where none were).
+    """Model calls, their tokens as the servers reported them (0 where none did), and their cost.
 
-    `cost` is the money that was charged for them, 0 for a model without a price.
+    Attributes:
+        calls: Model calls.
+        input_tokens: What the models read.
+        output_tokens: What the models wrote.
+        known_cost: What was charged for the calls whose model has a price.
+        unpriced_calls: The calls whose cost nobody knows.
     """
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    cost: float = 0.0
+    known_cost: float = 0.0
+    unpriced_calls: int = 0
+
+    @computed_field
+    @property
+    def cost(self) -> float | None:
+        """The money that was charged; None where the cost of a call is not known."""
+        return None if self.unpriced_calls else self.known_cost
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_cost(cls, given: object) -> object:
+        if not isinstance(given, dict) or "cost" not in given:
+            return cast("object", given)
+        return cls.upcast({**cast("dict[str, Any]", given)})
+
+    @classmethod
+    def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Read a `cost` alone, which was 0 for a model without a price, too."""
+        if "cost" not in stored:
+            return stored
+        cost = stored.pop("cost") or 0.0
+        unpriced = 0 if cost else stored.get("calls", 0)
+        return {"known_cost": cost, "unpriced_calls": unpriced, **stored}
 
     @property
     def total_tokens(self) -> int:
@@ -34,12 +63,23 @@ _NOTHING = TokenCount()
 
 
 class Usage(TokenCount):
-    """The usage of a run: the sum, and its parts by node or specialist.
+    """The usage of a run: the sum, and its parts.
 
     Calls that were cut off, by a kill or a stop, are charged too: under `CUT_OFF`.
+
+    Attributes:
+        by: The parts by node or specialist.
     """
 
     by: dict[str, TokenCount] = Field(default_factory=dict)
+
+    @classmethod
+    def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Read a `cost` alone, in which calls of a part without a price counted as 0."""
+        if "cost" not in stored or "known_cost" in stored or not stored.get("by"):
+            return super().upcast(stored)
+        by: dict[str, TokenCount] = adapter(dict[str, TokenCount]).validate_python(stored["by"])
+        return {**dict(sum_counts(by.values())), "by": by}
 
     def plus(self, *parts: tuple[str, TokenCount]) -> "Usage":
         """Add what somebody used, under their name."""
@@ -58,5 +98,6 @@ def sum_counts(counts: Iterable[TokenCount]) -> TokenCount:
         calls=sum(each.calls for each in parts),
         input_tokens=sum(each.input_tokens for each in parts),
         output_tokens=sum(each.output_tokens for each in parts),
-        cost=sum(each.cost for each in parts),
+        known_cost=sum(each.known_cost for each in parts),
+        unpriced_calls=sum(each.unpriced_calls for each in parts),
     )

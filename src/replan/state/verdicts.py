@@ -27,7 +27,7 @@ def ask_what_became_of(
     """Ask a person what became of work that was cut off, until the answer can be read."""
     cause = f" ({why})" if why else ""
     return _asked(
-        f"{what} was cut off in try {attempt}{cause}: nobody knows whether it took effect.",
+        f"{what} was cut off in attempt {attempt}{cause}: nobody knows whether it took effect.",
         details,
         ask,
     )
@@ -38,8 +38,8 @@ def ask_whether_again(
 ) -> Verdict:
     """Ask a person whether work is to be done once more, until the answer can be read."""
     return _asked(
-        f"{what} was done in try {attempt}, and is to be done once more: it was opened again, or "
-        "what it is given has changed.",
+        f"{what} was done in attempt {attempt}, and is to be done once more: it was opened again, "
+        "or its inputs have changed.",
         details,
         ask,
     )

@@ -197,8 +197,8 @@ class Attempts:
         except (asyncio.CancelledError, GraphDrained):
             await self.record.ended("cancelled")
             raise
-        except GraphBubbleUp:
-            await self.record.ended("waiting")
+        except GraphBubbleUp as signal:
+            await self.record.interrupted(signal)
             raise
         except StorageError:
             raise
@@ -225,7 +225,9 @@ class Attempts:
             new_id=self._services.new_id,
             prices=self._services.prices,
             on_token=tell if is_heard and is_shown else None,
-            calls=Calls(emitter=self._emitter, config=self.config, about=about)
+            calls=Calls(
+                emitter=self._emitter, config=self.config, about=about, effects=self._card.effects
+            )
             if self._emitter.is_heard
             else None,
         )
@@ -246,7 +248,7 @@ class Attempts:
         if context.attempt != self.record.number:
             context = context.replace(attempt=self.record.number)
         key = {"idempotency_key": context.idempotency_key}
-        metered = with_handlers(self.config, [meter.handler], metadata=key)
+        metered = with_handlers(self.config, meter.handlers, metadata=key)
         config = config_inside(metered, RunSettings)
         if self._services.knowledge is not None:
             context = await self._informed(context, config, meter)
@@ -276,7 +278,7 @@ class Attempts:
     async def _ask(self, messages: list[BaseMessage]) -> str:
         """Ask the host's model on behalf of the step, which pays; nobody sees it speak."""
         meter = self._meter(is_shown=False)
-        config = with_handlers(self.config, [meter.handler], tags=["nostream"])
+        config = with_handlers(self.config, meter.handlers, tags=["nostream"])
         try:
             async with meter:
                 reply = await self._services.models.answering.reply(messages, config)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from pydantic import JsonValue
 
 from replan.errors import QuestionError
@@ -11,13 +12,14 @@ from replan.events.types import InputRequested, SpecialistInvoked, SpecialistRet
 from replan.failures import describe
 from replan.models.transcript import Transcript
 from replan.ports.ask_user import Asker
-from replan.ports.journal import ACTED, DOUBTED, Attempt, AttemptOutcome, Journal, LedgerEntry
+from replan.ports.journal import ACTED, DOUBTED, TOLD, Attempt, AttemptOutcome, Journal, LedgerEntry
 from replan.services import Services
 from replan.state.knowledge import Knowledge
 from replan.state.limits import OnDoubt
-from replan.state.questions import Question, questions_of
+from replan.state.questions import Question, fingerprint_of, questions_of
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
+from replan.state.waiting import waiting_for
 from replan.steps.board import QUESTIONS, Board
 from replan.steps.on_record import (
     Keys,
@@ -103,6 +105,7 @@ class StepRecord:
 
     async def ended(self, outcome: AttemptOutcome, error: str = "") -> None:
         """Record how the newest attempt ended, without a final result."""
+        self.emitter.attempt_ended(outcome, error, self.names)
         await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
 
     async def failed(self, error: str) -> None:
@@ -189,6 +192,17 @@ class StepRecord:
             about = {**self.names, "attempt": attempt}
             self.emitter.stream(InputRequested, **about, question=question)
         return [asked[0].replace(usage=used), *asked[1:]]
+
+    async def interrupted(self, signal: GraphBubbleUp) -> None:
+        """Record that a graph that does the step asks by itself, and tell of each question once."""
+        await self.ended("waiting")
+        interrupts = signal.args[0] if isinstance(signal, GraphInterrupt) else ()
+        asked = waiting_for(interrupts)
+        for question in asked if isinstance(asked, tuple) else ():
+            note = TOLD + fingerprint_of(question.key, question.text)
+            if not await self._is_noted(note):
+                await self.services.journal.note(self.context.run_id, note, value=True)
+                self.emitter.stream(InputRequested, **self.names, question=question)
 
     def _new(self, question: Question) -> Question:
         most = self.board.settings.limits.max_questions

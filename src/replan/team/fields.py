@@ -105,7 +105,7 @@ def row(given: object, info: ValidationInfo) -> object:
     """Refuse what is no list; a text is a sequence, too."""
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
-        raise refused("wrong_type", "This is no list.", fix)
+        raise refused("wrong_type", "This is not a list.", fix)
     return cast("object", given)
 
 
@@ -116,7 +116,7 @@ def model(given: object, info: ValidationInfo) -> object:
         if around is None and _is_chat_model(given):
             return given
         fix = "Give a name such as 'openai:NAME', or in Python a LangChain chat model."
-        raise refused("wrong_type", "This is no chat model.", fix)
+        raise refused("wrong_type", "This is not a chat model.", fix)
     if around is None or given in around.models or is_built_in([given]):
         return given
     if ":" in given.strip(": "):
@@ -166,7 +166,7 @@ def output_type(given: object, info: ValidationInfo) -> object:
     try:
         Shape(found)
     except TypeError as error:
-        reason = f"pydantic makes no JSON schema of it: {error}"
+        reason = f"pydantic cannot make a JSON schema for it: {error}"
         fix = "Give a pydantic model, a dataclass, a TypedDict or a type such as list[Model]."
         raise refused("no_type", reason, fix) from error
     return found
@@ -216,7 +216,7 @@ def _ready(given: object, around: Surroundings | None) -> object:
         # What is not imported is known by its name alone.
         card = SpecialistCard(name=name_in(reference), intended_use=reference)
         return SimpleNamespace(card=card, run=found)
-    reason = f"This is no ready specialist but a {type(found).__name__}."
+    reason = f"This is a {type(found).__name__}, not a specialist."
     raise refused("no_specialist", reason, "Name an object with a card and a way to run.")
 
 
@@ -243,7 +243,7 @@ def workspace(given: object, info: ValidationInfo) -> object:
     if around is None or not isinstance(given, str):
         raise refused("wrong_type", "This must be text.", "Write the name of a folder.")
     if not around.workspace.is_dir():
-        fix = "Make it, or name another; it is relative to the team file."
+        fix = "Create it, or name another folder; the path is relative to the team file."
         raise refused("no_folder", f"There is no folder '{around.workspace}'.", fix)
     return around.workspace
 

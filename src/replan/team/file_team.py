@@ -5,13 +5,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, cast
 
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from replan.errors import ConfigurationError, UsageError
 from replan.team.fields import NewModel, ServerUrl, VariableName
 from replan.team.placing import Origin
 from replan.team.team import Team
-from replan.values import Value, described
+from replan.values import Value
 
 
 class NamedModel(Value):
@@ -31,8 +31,6 @@ class NamedModel(Value):
         max_retries: Further attempts after busy or failing servers.
         streaming: Whether the server can stream.
     """
-
-    model_config = ConfigDict(json_schema_extra=described)
 
     model: str = Field(min_length=1, examples=["openai:gpt-5-mini", "offline"])
     base_url: ServerUrl | None = Field(default=None, examples=["http://127.0.0.1:8000/v1"])

@@ -1,4 +1,4 @@
-"""The host: who thinks, plans, judges and answers."""
+"""The host: it thinks, plans, judges and answers."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -12,27 +12,27 @@ from replan.team.typed import Typed
 
 
 class Host(Typed):
-    """The host: who thinks, plans, judges and answers.
+    """The host thinks, plans, judges and answers.
 
     Attributes:
-        model: A chat model, or the name of one (a name under models, offline, openai:NAME or
-            PROVIDER:NAME): answers, and does everything else where no other model is given.
-        thinking_model: Judges requests; else the model.
-        planning_model: Writes and revises plans, in calls of its own; else the thinking_model.
-        feedback_model: Judges results; else the thinking_model.
+        model: A chat model, or its name (a name under models, offline, openai:NAME or
+            PROVIDER:NAME). It answers, and does everything that no other model is set for.
+        thinking_model: Judges requests; by default the model.
+        planning_model: Writes and revises plans, in separate calls; by default the thinking_model.
+        feedback_model: Judges results; by default the thinking_model.
         system_prompt: Precedes every prompt of the host.
-        thinking_prompt: In the place of the built-in thinking prompt.
-        planning_prompt: In the place of the built-in planning prompt, in calls of its own.
-        reflection_prompt: In the place of the built-in feedback prompt.
+        thinking_prompt: Replaces the built-in thinking prompt.
+        planning_prompt: Replaces the built-in planning prompt, in separate calls.
+        reflection_prompt: Replaces the built-in feedback prompt.
         tools: What it may use for the answer to a simple request: functions, LangChain tools, or
             what the provider calls a tool of its own.
         max_tool_rounds: How often it may call tools before it must answer.
         output_type: The type of the answer: a pydantic model, a dataclass, a TypedDict, or of
-            several such as list[Model]; in a file as module:name. An answer that is not of it is
-            asked for once more, then the run fails.
-        memory: What it sees of what was said before, where that is not as the team has it.
-        rag: Which knowledge it is given for the answer to a simple request, where that is not as
-            the team has it.
+            several such as list[Model]; in a team file as module:name. An answer of another type is
+            requested once more, then the run fails.
+        memory: What it sees of the earlier conversation, if this differs from the team.
+        rag: Which knowledge it receives for the answer to a simple request, if this differs from
+            the team.
     """
 
     old_names: ClassVar[Mapping[str, str]] = {"tool_calling_model": "model"}

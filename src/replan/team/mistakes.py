@@ -98,10 +98,10 @@ def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
 def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
     name = str(where[-1])
     if holds_secret(name):
-        reason = "A key must not stand in a team."
+        reason = "A team must not contain a key."
         return Found(where, "literal_secret", reason, FIX, MASK, in_name=True)
     known = list(_model_at(where[:-1], kind).model_fields)
-    fix = _FORMER.get(name) or meant(name.casefold(), known, f"Known are: {', '.join(known)}.")
+    fix = _FORMER.get(name) or meant(name.casefold(), known, f"The fields are: {', '.join(known)}.")
     return Found(where, "unknown_field", "There is no such field.", fix, value, in_name=True)
 
 

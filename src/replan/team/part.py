@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 from replan.team.surroundings import Surroundings, refused
-from replan.values import Value, described
+from replan.values import Value
 
 _said: set[str] = set()
 
@@ -28,9 +28,7 @@ class Part(Value):
     others.
     """
 
-    model_config = ConfigDict(
-        strict=True, arbitrary_types_allowed=True, json_schema_extra=described
-    )
+    model_config = ConfigDict(strict=True, arbitrary_types_allowed=True)
     old_names: ClassVar[Mapping[str, str]] = {}
     """Fields that had another name once: the old name, and the new one."""
 

@@ -16,7 +16,7 @@ def prompt_text(given: object, folder: Path) -> object:
     name = fields.get("file")
     if not isinstance(name, str) or len(fields) != 1:
         fix = "Write the prompt itself, or {file: NAME.md} and nothing else."
-        raise refused("bad_prompt", "This names no prompt file.", fix)
+        raise refused("bad_prompt", "This does not name a prompt file.", fix)
     text = _read(_inside(name, folder), name).strip()
     if not text:
         raise refused("bad_prompt", f"The prompt file '{name}' is empty.", "Write the prompt.")
@@ -30,7 +30,7 @@ def _inside(name: str, folder: Path) -> Path:
         path = None
     if path is None or not path.is_relative_to(folder):
         reason = f"The prompt file '{name}' is not in the folder of the team file."
-        fix = "Put it beside the team file, or below, and name it relative to it."
+        fix = "Put it beside or below the team file, and write its path relative to the file."
         raise refused("prompt_outside", reason, fix)
     return path
 
@@ -38,7 +38,7 @@ def _inside(name: str, folder: Path) -> Path:
 def _read(path: Path, name: str) -> str:
     try:
         if not path.is_file():
-            fix = "Check the name; it is relative to the team file."
+            fix = "Check the name; the path is relative to the team file."
             raise refused("no_prompt_file", f"There is no prompt file '{name}'.", fix)
         if path.stat().st_size > LARGEST:
             reason = f"The prompt file '{name}' is larger than {LARGEST:,} bytes."

@@ -1,4 +1,4 @@
-"""A specialist: of one kind, which the fields that are given tell."""
+"""A specialist: its fields decide its kind."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -31,8 +31,8 @@ def _one_kind(schema: dict[str, Any], kind: type[BaseModel]) -> None:
 class Specialist(Chat, Runnable, Function, Ready):
     """A member of the team: a chat model, a runnable, a function, or a ready one.
 
-    It has the fields that every member has, and those of its kind; `chat_model`, `invokable` (or
-    `streamable`), `run` or `use` says which kind it is.
+    It has the fields of every member and the fields of its kind. The kind is decided by
+    `chat_model`, `invokable` (or `streamable`), `run` or `use`.
     """
 
     model_config = ConfigDict(json_schema_extra=_one_kind)
@@ -72,7 +72,7 @@ class Specialist(Chat, Runnable, Function, Ready):
             if name in kinds[0].model_fields or given[name] == cls.model_fields[name].default:
                 continue
             if name in marks:
-                reason = f"It has {way} already as its way to work."
+                reason = f"It already has {way} as its way to work."
                 yield broken((name,), given[name], "two_ways", reason, one)
             else:
                 reason = f"A specialist with {way} does not use this."

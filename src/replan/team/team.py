@@ -24,6 +24,7 @@ from replan.team.mistakes import told_of
 from replan.team.part import Part, broken
 from replan.team.references import name_in
 from replan.team.specialist import Specialist
+from replan.traces.option import Traces
 
 if TYPE_CHECKING:
     from replan.models.chat import ToolCallChecker
@@ -58,31 +59,33 @@ def _tool_call_checker() -> "ToolCallChecker":
 class Team(Part, RunSettings):
     """A team of specialists with a host that plans for them, and what its runs may do.
 
-    All that is wrong with it and its parts is told at once, when it is made.
+    All mistakes of a team and its parts are reported together when the team is created.
 
     Attributes:
-        host: Who thinks, plans, judges and answers; a model alone is a host of that model.
+        host: Thinks, plans, judges and answers. A model alone is a host with this model.
         specialists: The members of the team; at least one.
         name: The name of the system.
-        calls: merged lets one call of the host do the work of two; separate never.
+        calls: merged lets one call of the host do the work of two; separate does not.
         plan_template: The shape of a plan in the prompts.
-        thinking_prompt_template: The thinking prompt, where the host has none of its own.
-        reflection_prompt_template: The feedback prompt, where the host has none of its own.
-        stream_tool_call_checker: Gets the pieces of an answer of a host with tools, and says
-            whether they hold a tool call, so that their text is no answer yet. It may wait for as
-            many pieces as it needs; what it has not decided is not shown.
+        thinking_prompt_template: The thinking prompt, if the host has none of its own.
+        reflection_prompt_template: The feedback prompt, if the host has none of its own.
+        stream_tool_call_checker: Receives the pieces of a reply of a host with tools, and returns
+            whether they contain a tool call, so that their text is not the answer. It may wait for
+            as many pieces as it needs; pieces are shown only after its decision.
         callbacks: Objects with some of the hooks of a MultiAgentCallback.
-        hook_timeout: Seconds after which a hook of a callback is left alone.
-        workspace: The folder that specialists may read and write; in a file relative to it, and
-            the file's own folder where none is given.
-        out: The folder for the files that they make; else the workspace. In a file relative to it.
-        prices: What models cost for each million tokens, by the name that they are configured
-            with or that their provider gives them.
-        knowledge: Where knowledge is found: a folder of texts, or an object with a search, in a
-            file as module:name; a folder in a file is relative to it.
+        hook_timeout: Seconds after which a hook of a callback is abandoned.
+        traces: How its runs are traced by OpenTelemetry; without it they are not.
+        workspace: The folder that specialists may read and write. In a team file the path is
+            relative to the file, and the default is the folder of the file.
+        out: The folder for the files that specialists make; by default the workspace. In a team
+            file the path is relative to the file.
+        prices: What models cost for each million tokens, by their configured name or by their
+            provider's name.
+        knowledge: The team's knowledge: a folder of texts, or an object with a search. In a team
+            file it is a folder relative to the file, or module:name.
         open_to_clients: Settings (approval), limits (max_seconds) and keys of the state
-            (current_specialist_results) that clients of a server may loosen or edit; of all
-            others they can only tighten settings, and edit the conversation and the plan.
+            (current_specialist_results) that clients of a server may loosen or edit. Otherwise
+            clients can only tighten settings, and edit the conversation and the plan.
 
     Raises:
         TeamError: Names the field, the value and the fix of each mistake.
@@ -98,6 +101,7 @@ class Team(Part, RunSettings):
     stream_tool_call_checker: ToolCallChecker = Field(default_factory=_tool_call_checker)
     callbacks: Row[Callback] = ()
     hook_timeout: float = Field(default=HOOK_SECONDS, gt=0, allow_inf_nan=False)
+    traces: Traces | None = None
     workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
     out: Out = Field(default=None, validate_default=True, examples=["reports"])
     prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])
@@ -140,8 +144,8 @@ class Team(Part, RunSettings):
             name = name_in(name) if field == "use" and isinstance(name, str) else name
             first = seen.setdefault(name.casefold(), index) if isinstance(name, str) else index
             if first != index:
-                reason = f"specialists[{first}] has this name already."
-                fix = "Give each a name of its own."
+                reason = f"specialists[{first}] already has this name."
+                fix = "Give each specialist a name of its own."
                 yield broken(
                     ("specialists", index, field), name, "duplicate_specialist", reason, fix
                 )

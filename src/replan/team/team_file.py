@@ -135,8 +135,8 @@ def _refuse(path: Path, code: str, reason: str, fix: str, line: int = 1) -> NoRe
 
 def _no_team(source: YamlSource) -> FieldMistake:
     if not source.value:
-        fix = "Write a team; `replan init` gives one to start from."
-        return placed(Found((), "empty", "The file has no team in it.", fix), source)
+        fix = "Write a team; `replan init` writes a starter file."
+        return placed(Found((), "empty", "The file is empty.", fix), source)
     fix = "Begin with fields such as host: and specialists:."
     reason = "A team file must have fields."
     return placed(Found((), "wrong_type", reason, fix, source.value), source)

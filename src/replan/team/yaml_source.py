@@ -171,7 +171,7 @@ class _Reading:
             if not isinstance(key, yaml.ScalarNode):
                 self._tell(key, where, "bad_key", "The name of a field must be text.", "Name it.")
             elif key.value in seen:
-                reason = f"This field stands in line {seen[key.value].line} already."
+                reason = f"This field is already in line {seen[key.value].line}."
                 fix = "Keep one of the two."
                 self._tell(key, (*where, key.value), "duplicate_field", reason, fix)
             else:
@@ -189,12 +189,12 @@ class _Reading:
         except (ValueError, KeyError):
             kind = node.tag.removeprefix(_STANDARD)
             reason = f"This cannot be read as {kind}."
-            self._tell(node, where, "bad_value", reason, "Write it as it is meant, without a tag.")
+            self._tell(node, where, "bad_value", reason, "Write the value without a tag.")
             return None
         return value
 
     def _tagged(self, node: yaml.Node, where: Where) -> None:
-        reason = f"A team file knows no tag '{without_secrets(node.tag)[:60]}'."
+        reason = f"A team file cannot have the tag '{without_secrets(node.tag)[:60]}'."
         self._tell(node, where, "unknown_tag", reason, "Write the value without a tag.")
 
     def _tell(self, node: yaml.Node, where: Where, code: str, reason: str, fix: str) -> None:

@@ -105,7 +105,7 @@ def test_an_unsafe_step_is_not_done_again_without_a_word(worlds):
     world.kill()
     ended = world.go_on()
     assert ended["outcome"] == "partial"
-    assert "Step 2 at @unsafe was cut off in try 1" in ended["texts"]["2/unsafe"]
+    assert "Step 2 at @unsafe was cut off in attempt 1" in ended["texts"]["2/unsafe"]
     assert world.times["/unsafe"] == 1
     assert of_step(ended, 2) == [(1, "failed")]
     assert of_step(ended, 1) == [(1, "done")]
@@ -116,7 +116,7 @@ def test_a_person_takes_an_unsafe_step_for_done(worlds):
     world.kill()
     waiting = world.go_on()
     assert waiting["outcome"] == "waiting"
-    assert "Step 2 at @unsafe was cut off in try 1" in waiting["questions"][0]
+    assert "Step 2 at @unsafe was cut off in attempt 1" in waiting["questions"][0]
     assert of_step(waiting, 2) == [(1, "in doubt")]
     ended = world.go_on("it is done: receipt 7")
     assert ended["outcome"] == "completed"
@@ -158,7 +158,7 @@ def test_an_unsafe_tool_that_was_killed_is_asked_about(worlds, held):
     world.kill()
     waiting = world.go_on()
     assert waiting["outcome"] == "waiting"
-    assert "The call of mail was cut off in try 1" in waiting["questions"][0]
+    assert "The call of mail was cut off in attempt 1" in waiting["questions"][0]
     again = held == "/before-mail-Ann"
     ended = world.go_on("run again" if again else "it is done: sent")
     assert ended["outcome"] == "completed"
@@ -173,7 +173,7 @@ def test_an_unsafe_tool_that_was_killed_fails_its_step(worlds):
     world.kill()
     ended = world.go_on()
     assert ended["outcome"] == "partial"
-    assert "The call of mail was cut off in try 1" in ended["texts"]["2/agent"]
+    assert "The call of mail was cut off in attempt 1" in ended["texts"]["2/agent"]
     assert world.times["/mail-Ann"] == 1
     assert world.times["/step-3"] == 0
     assert of_step(ended, 2) == [(1, "in doubt"), (2, "failed")]

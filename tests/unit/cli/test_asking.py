@@ -237,20 +237,32 @@ class Talk:
 
     def __init__(self, desk, give=None):
         self.given, self.turns = {}, []
-        self.interview = Interview(desk, give=give or self.give, talking=self.turns.append)
+        self.interview = Interview(
+            desk, give=give or self.give, talking=lambda ask: self.turns.append(ask is not None)
+        )
 
     async def give(self, asked, given):
         self.given[asked.key] = given
 
 
 async def test_questions_are_asked_in_their_order_each_once(desk, seen):
-    talk = Talk(desk)
     first, second = ask(), ask(key="2/writer/1", text="When?")
+    is_awaited = asyncio.Event()
+
+    async def give(asked, given):
+        if asked is second:
+            await is_awaited.wait()
+        talk.given[asked.key] = given
+
+    talk = Talk(desk, give=give)
     talk.interview.add(first)
     seen.answers = ["Because.", "Now."]
     assert await talk.interview.answered([first, second])
     assert talk.given == {"1/writer/1": "Because."}
-    assert await talk.interview.answered([second])
+    waiting = asyncio.create_task(talk.interview.answered([second]))
+    await asyncio.sleep(0)  # let it wait
+    is_awaited.set()
+    assert await waiting
     await talk.interview.close()
     assert talk.given == {"1/writer/1": "Because.", "2/writer/1": "Now."}
     assert talk.turns == [True, False, True, False]

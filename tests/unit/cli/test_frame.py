@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage
 
-from replan.cli.views.course import Course, after
+from replan.cli.views.course import Course, after, answered
 from replan.cli.views.frame import ASCII, Window, frame, seconds, whole_plan
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,
+    InputRequested,
     LimitReached,
+    ModelAnswered,
+    ModelCalled,
     PlanCreated,
     PlanUpdated,
     SpecialistCompleted,
@@ -21,8 +24,11 @@ from replan.events.types import (
     SpecialistToken,
     TaskCompleted,
     ThinkingCompleted,
+    ToolCompleted,
+    ToolInvoked,
 )
 from replan.plan import PlanDocument, StepStatus
+from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, SpecialistResult, TaskComplexity, ThinkingResult
 from replan.state.usage import Usage
 
@@ -95,12 +101,82 @@ def test_a_frame_of_60_columns():
         "⠋ 2 米国の現在の電気自動車政策を調べて…  researcher   8.0 s",
         "✗ 3 [bold]Ask[/bold] 👨👩👧 the archive  archivist    3.2 s",
         "    The archive is closed for the whole week.",
-        "· 4 Compare both                         analyst",
+        "· 4 Compare both  waits for 2            analyst",
         "⠋ 5 Say why the archive is closed        analyst      3.0 s",
-        "· 6 Write a brief                        writer",
-        "    waits for 4",
+        "· 6 Write a brief  waits for 4           writer",
         "⠋ 10 s: 1 of 6 done, 1 failed, 2 running",
     ]
+
+
+def calls_tool(step_id, call, kind=ToolInvoked, **fields):
+    about = {"node": "specialist_a", "step_id": step_id, "specialist": "a", "attempt": 1}
+    fields = {"tool": "price", "arguments": {"item": "x"}, "effects": "pure", **fields}
+    return kind(**RUN, call=call, **about, **fields)
+
+
+THREE = "- [ ] 1. Buy @a\n- [ ] 2. Wrap @a (after 1)\n- [ ] 3. Aside @a\n"
+
+
+def test_a_running_step_says_which_tools_and_models_it_calls():
+    asks = ModelCalled(
+        **RUN, call="0", node="n", step_id=1, specialist="a", attempt=1, model="gpt-5"
+    )
+    answered = ModelAnswered(**asks.model_dump(exclude={"type", "prompt", "provider"}), seconds=1.0)
+    course = course_of(created(THREE), invoked(1, "a"), asks)
+    assert shown(course)[1] == "    asks model gpt-5"
+    hostile = calls_tool(1, "0.1", arguments={"item": "\x1b[2J\u202ex\n", "number": 2})
+    course = course_of(created(THREE), invoked(1, "a"), asks, answered, calls_tool(1, "0.0"))
+    assert shown(course)[1] == '    calls price(item="x")'
+    course = after(course, hostile, 9.0)
+    assert shown(course)[1].startswith('    2 at once: calls price(item="\\u001b[2J')
+    assert shown(course)[1].endswith('x\\n", number=2)')
+    ended = [calls_tool(1, call, ToolCompleted, status="success") for call in ("0.0", "0.1")]
+    assert not after(after(course, ended[0], 9.0), ended[1], 9.0).rows[1].calls
+
+
+def test_a_step_says_what_it_waits_for():
+    course = course_of(created(THREE), invoked(1, "a"))
+    assert shown(course)[1:] == [
+        "· 2 Wrap  waits for 1                             a",
+        "· 3 Aside  waits for room                         a",
+        "⠋ 10 s: 0 of 3 done, 1 running",
+    ]
+    failed = after(course, done(1, "a", ExecutionStatus.FAILED, error="no"), 9.0)
+    assert "· 2 Wrap  blocked: 1 failed" in shown(failed)[2]
+
+
+def test_what_is_asked_is_noted_and_counted():
+    question = Question(
+        key="1/a/1",
+        step_id=1,
+        specialist="a",
+        kind="approval",
+        text="May the tool order be called?",
+        details={"tool": "order", "arguments": {"item": "chairs"}, "call": "0.0"},
+    )
+    asked = step(InputRequested, 1, "a", question=question)
+    course = course_of(created(THREE), invoked(1, "a"), asked)
+    assert shown(course)[1] == '    waits for approval: order(item="chairs")'
+    assert shown(course)[-1] == "⠋ 10 s: 0 of 3 done, 1 asking"
+    course = answered(course, "1/a/1")
+    assert shown(course)[1:] == [
+        "    answered",
+        "· 2 Wrap  waits for 1                             a",
+        "· 3 Aside                                         a",
+        "⠋ 10 s: 0 of 3 done, judging",
+    ]
+    assert after(course, invoked(1, "a", 2), 9.0).rows[1].note == ""
+
+
+def test_all_that_runs_is_seen_before_anything_is_said_of_it():
+    text = "".join(f"- [ ] {n}. Step @a\n" for n in range(1, 31))
+    busy = [each for n in range(10, 20) for each in (invoked(n, "a"), calls_tool(n, "0"))]
+    lines = shown(course_of(created(text), *busy), height=14, width=59)
+    assert [line for line in lines if "calls" in line] == []
+    assert sum(line.startswith("⠋ 1") and "Step" in line for line in lines) == 10
+    assert lines[-2] == "… and 18 waiting"
+    more = shown(course_of(created(text), *busy[:4]), height=14, width=59)
+    assert sum("calls price" in line for line in more) == 2
 
 
 def test_a_narrow_frame_leaves_out_names_and_then_times():
@@ -126,9 +202,9 @@ def test_before_there_is_a_plan_the_activity_is_shown():
         assert shown(course) == [f"⠋ 10 s: {activity}"]
 
 
-def test_a_try_that_failed_is_noted_until_the_step_ends():
+def test_a_further_attempt_says_what_it_comes_after():
     course = course_of(*MIDWAY[:5])
-    assert "    try 1 failed: busy�[2J server" in shown(course)
+    assert "    attempt 2 after: busy�[2J server" in shown(course)
     assert not course_of(*MIDWAY[:5], done(3, "archivist")).rows[3].note
 
 
@@ -208,7 +284,7 @@ def test_the_whole_plan_is_drawn_in_the_end_with_whole_reasons():
     window = Window(width=30, height=3)
     lines = [line.plain for line in whole_plan(course_of(*MIDWAY, end), window, 9.0)]
     assert lines[4:6] == ["    The archive is closed for", "    the whole week."]
-    assert len(lines) == 10
+    assert len(lines) == 9
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,10 @@ from replan.events.types import (
     FeedbackGenerated,
     LimitReached,
     PlanCreated,
+    PlanDoubtful,
     PlanUpdated,
     ReplyUnreadable,
+    RunCorrected,
     RunStarted,
     SpecialistCompleted,
     SpecialistInvoked,
@@ -27,6 +29,7 @@ from replan.events.types import (
     ThinkingCompleted,
     ThinkingStarted,
 )
+from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.results import (
     Artifact,
@@ -231,3 +234,18 @@ def test_an_event_with_half_a_character_is_json_all_the_same():
     turning = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069"
     assert json_line(AnswerToken(**RUN, text=turning)).isascii()
     assert "\n" not in line[:-1]
+
+
+def test_a_persons_word_on_a_step_is_told(tell):
+    again = RunCorrected(**RUN, action="retry", step_id=3, by="eva\x1b[2J", origin="0123456789")
+    assert tell(again) == "goes on from run 01234567: step 3 is done again, by eva\ufffd[2J\n"
+    assert tell(RunCorrected(**RUN, action="skip", step_id=3)) == "step 3 is left out\n"
+
+
+def test_a_doubt_that_was_told_is_not_told_again_at_the_end(tell):
+    doubt = Overlooked(line=1, kind="name", step=2, text="@b")
+    told = tell(
+        PlanDoubtful(**RUN, overlooked=(doubt,)), end(warnings=(f"In the plan, {doubt}.", "x"))
+    )
+    assert told.count("@b") == 1
+    assert "warning: x\n" in told

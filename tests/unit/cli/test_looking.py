@@ -73,10 +73,9 @@ def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
     assert "interrupted  -      Do" in replan("runs")
     shown = replan("show", "aaaa")
     assert "\x1b" not in shown
-    assert "interrupted, began " in shown
-    assert "step 1 w, try 1: failed, 1.5 s: no ink" in shown
-    assert "plan:" not in shown
-    assert "used:" not in shown
+    assert "\ninterrupted: 0 of 1 step done" in shown
+    assert "attempt 1: failed: no ink" in shown
+    assert "used no model calls\n" in shown
     assert json.loads(replan("show", "aaaa", "--json"))["plan"] is None
     assert replan("resume", "last", "--quiet") == "2 + 2 = 4\n"
 
@@ -93,9 +92,8 @@ def test_what_was_spent_on_a_round_that_was_cut_off_is_shown(replan, place):
         await storage.journal.settle(one, used)
 
     change(place, begin)
-    assert (
-        "used:\n  charged to its limits: 3 model calls, 3600 tokens, 0.75 of money\n"
-    ) in replan("show", "a")
+    charged = "charged to its limits: 3 model calls, 3600 tokens, 0.75 of money\n"
+    assert charged in replan("show", "a")
 
 
 def test_what_another_program_began_is_shown_and_cannot_be_resumed(place, replan):

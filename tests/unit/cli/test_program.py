@@ -6,7 +6,20 @@ from typer.testing import CliRunner
 import warm
 from replan.cli.main import app
 
-COMMANDS = ["run", "resume", "runs", "show", "rm", "check", "graph", "init", "schema", "completion"]
+COMMANDS = [
+    "run",
+    "resume",
+    "runs",
+    "show",
+    "retry",
+    "skip",
+    "rm",
+    "check",
+    "graph",
+    "init",
+    "schema",
+    "completion",
+]
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -79,8 +79,9 @@ FIELDS = {
     "warning": {"text": "Settings were refused."},
     "run_stopped": {"why": "waiting", "seconds": 2.5},
     "run_resumed": {"by": "eva"},
+    "run_corrected": {"action": "retry", "step_id": 2, "by": "eva", "origin": "r0"},
     "memory_applied": {"node": "think", "mode": "window", "shown": 10, "left_out": 3, "cut": 1},
-    "memory_summary": {"covered": 20, "model": "m", "used": TokenCount(calls=1), "error": "busy"},
+    "memory_summary": {"covered": 20, "model": "m", "calls": 1, "error": "busy"},
     "task_completed": {
         "outcome": "completed",
         "answer": ANSWER,

@@ -38,8 +38,8 @@ WRONG = {
     "twins": (
         [specialist(), specialist(name="b"), specialist(name="A")],
         "specialists[2].name",
-        "specialists[0] has this name already (got 'A')",
-        "Give each a name of its own",
+        "specialists[0] already has this name (got 'A')",
+        "Give each specialist a name of its own",
     ),
     "no use": (
         [specialist(), specialist(name="b", intended_use=" \n")],
@@ -51,13 +51,13 @@ WRONG = {
     "two ways": (
         [specialist(invokable=work)],
         "specialists[0].run",
-        "it has invokable already as its way to work",
+        "it already has invokable as its way to work",
         "Give exactly one of",
     ),
     "a model too": (
         [specialist(run=None, chat_model="offline", streamable=work)],
         "specialists[0].streamable",
-        "it has chat_model already as its way to work",
+        "it already has chat_model as its way to work",
         "Give exactly one of",
     ),
 }

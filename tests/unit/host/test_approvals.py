@@ -77,7 +77,7 @@ def test_what_no_document_can_say_stays_as_it_was():
 @pytest.mark.parametrize(
     ("text", "error", "problem"),
     [
-        (" \n", InputError, "There is no changed plan"),
+        (" \n", InputError, "The changed plan is missing"),
         ("Nothing to do here.\n", PlanDocumentError, "line"),
         (DOCUMENT.replace("[x] 1", "[ ] 1"), InputError, "^line 3: Step 1 is completed and cannot"),
         (DOCUMENT.replace("1. One", "1. Once"), InputError, "^line 3: Step 1 is completed"),

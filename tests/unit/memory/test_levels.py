@@ -130,7 +130,7 @@ def test_wrong_options_in_a_persons_plan_are_told_with_their_places():
 
 def test_summaries_that_are_switched_on_where_there_are_none_are_logged(caplog):
     memory = MemoryOptions(summary_enabled=True)
-    with caplog.at_level(logging.WARNING, "replan.assembly"):
+    with caplog.at_level(logging.WARNING, "replan.state.memory"):
         build_graph(Team(ScriptedModel({}), [NOBODY], memory=memory))
     assert [each.message for each in caplog.records] == ["summary_enabled has no effect"]
 

@@ -25,6 +25,7 @@ from replan.plan import (
     unmet_steps,
     width,
 )
+from replan.plan.dependencies import steps_left_out
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 
@@ -314,3 +315,11 @@ def test_running_whatever_is_ready_ends_with_only_blocked_steps_left(made: TaskP
     left = {step.id for step in plan_now.open_steps()}
     assert left == {step.id for step in blocked_steps(plan_now)}
     assert left <= stuck_before
+
+
+def test_what_a_person_skipped_is_told_apart_from_what_a_condition_left_out():
+    plan = parse_plan_from_markdown(
+        "- [x] 1. A\n- [-] 2. B\n- [-] 3. C (if 1 failed)\n- [-] 4. D (if 1 completed)\n"
+        "- [-] 5. E (optional)\n"
+    )
+    assert [step.id for step in steps_left_out(plan)] == [2, 4]

@@ -21,6 +21,7 @@ from replan.plan import (
     unsealed,
 )
 from replan.plan.markdown.seal import origin_of, read_seal
+from replan.plan.rerun import rerun_from
 
 DONE = """\
 # Move the shop
@@ -395,3 +396,19 @@ def test_a_run_whose_name_would_break_the_comment_is_not_named(run_id):
 def test_a_document_with_whole_results_names_no_run():
     plan = PlanDocument.parse(DONE).plan
     assert sealed(plan, "5b0c") == sealed(plan)
+
+
+def test_a_step_that_is_opened_takes_with_it_what_was_settled_after_it():
+    plan = PlanDocument.parse(
+        "- [x] 1. A @a\n- [!] 2. B @a (after 1)\n- [x] 3. C @a (if 2 failed)\n"
+        "- [ ] 4. D @a (after 2)\n- [x] 5. E @a\n"
+    ).plan
+    assert [str(each) for each in rerun_from(plan, 2)] == ["2 (reopened)", "3 (after 2)"]
+    assert [each.step for each in rerun_from(plan, 1)] == [1, 2, 3]
+    assert [each.step for each in rerun_from(plan, 5)] == [5]
+
+
+def test_a_document_names_its_run_where_it_is_to():
+    plan = PlanDocument.parse("- [x] 1. A @a\n").plan
+    assert origin_of(sealed(plan, "r1").content) == ""
+    assert origin_of(sealed(plan, "r1", is_named=True).content) == "r1"

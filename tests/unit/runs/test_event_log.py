@@ -106,7 +106,13 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
     step = {"step_id": 1, "specialist": "writer", "attempt": 1}
     assert kept == [
         {"type": "thinking_completed", "complexity": "complex", "reasoning": "Two things."},
-        {"type": "plan_created", "version": 1, "steps": 1},
+        {
+            "type": "plan_created",
+            "version": 1,
+            "steps": 1,
+            "title": "",
+            "outline": [{"id": 1, "description": "Go"}],
+        },
         {"type": "approval_requested", "reason": "It is new."},
         {"type": "steps_reopened", "reruns": ["1 (edited)"]},
         {"type": "input_requested", **step, "key": "1/writer/1", "question": "Who?"},

@@ -184,7 +184,7 @@ async def test_a_call_that_was_cut_off_is_made_again_only_if_it_may_be(
         if name == "mail":
             (question,) = waiting_for(state)
             assert question.kind == "in doubt"
-            assert "The call of mail was cut off in try 1" in question.text
+            assert "The call of mail was cut off in attempt 1" in question.text
             assert question.details["arguments"] == {"to": "Ann"}
             state = (await run(graph, Command(resume="it is done: sent as 7"), config=CONFIG)).state
             assert [m.content for m in told(model)] == ["sent as 7"]
@@ -241,7 +241,7 @@ async def test_an_unsafe_call_in_doubt_fails_its_step_where_nobody_is_to_be_aske
         graph = team(model, world.tools(), on_doubt="fail")
         await cut_off(graph)
         state = (await run(graph, None, config=CONFIG)).state
-    assert "The call of mail was cut off in try 1" in result_of(state).error
+    assert "The call of mail was cut off in attempt 1" in result_of(state).error
     assert result_of(state).retry_count == 0
     assert state["outcome"] == "failed"
     assert world.done == ["mail"]

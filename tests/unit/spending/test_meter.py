@@ -49,7 +49,7 @@ async def test_calls_and_the_tokens_that_the_server_reported_are_counted():
         await model.ainvoke("Hi", {"callbacks": [counted.handler]})
         async for _ in model.astream("Hi", {"callbacks": [counted.handler]}):
             pass
-    assert counted.count == TokenCount(calls=2, input_tokens=8, output_tokens=4)
+    assert counted.count == TokenCount(calls=2, input_tokens=8, output_tokens=4, unpriced_calls=2)
     assert Usage().plus(("think", counted.count)).calls == 2
 
 
@@ -82,7 +82,7 @@ async def test_a_call_that_fails_is_counted_all_the_same():
     model = ScriptedModel({"*": [ConnectionError("reset")]})
     with model, pytest.raises(ConnectionError):
         await model.ainvoke("Hi", {"callbacks": [counted.handler]})
-    assert counted.count == TokenCount(calls=1)
+    assert counted.count == TokenCount(calls=1, unpriced_calls=1)
 
 
 async def test_no_more_calls_are_made_at_once_than_the_run_has_left():
@@ -105,7 +105,7 @@ async def test_a_model_of_plain_text_is_counted_and_stopped_too():
     assert await model.ainvoke("Hi", {"callbacks": [counted.handler]}) == "Yes."
     with pytest.raises(LimitReachedError):
         await model.ainvoke("Hi", {"callbacks": [counted.handler]})
-    assert counted.count == TokenCount(calls=1)
+    assert counted.count == TokenCount(calls=1, unpriced_calls=1)
 
 
 async def test_a_call_that_is_kept_for_others_is_left_and_the_limit_is_told_as_the_run_has_it():
@@ -160,7 +160,7 @@ async def test_of_several_generations_for_one_prompt_the_usage_is_counted_once()
     assert inspect.iscoroutinefunction(end)
     await begin({}, [[]], run_id=call)
     await end(result, run_id=call)
-    assert counted.count == TokenCount(calls=1, input_tokens=5, output_tokens=2)
+    assert counted.count == TokenCount(calls=1, input_tokens=5, output_tokens=2, unpriced_calls=1)
 
 
 PRICE = Price(input=1, output=10)
@@ -232,7 +232,7 @@ async def test_calls_without_await_are_counted_and_stopped_wherever_they_are_mad
         with pytest.raises(LimitReachedError, match="max_model_calls=2"):
             await made()
     assert calls == ["Yes.", "Yes."]
-    assert counted.count == TokenCount(calls=2, input_tokens=14, output_tokens=6)
+    assert counted.count == TokenCount(calls=2, input_tokens=14, output_tokens=6, unpriced_calls=2)
     assert counted.refused.limit == "max_model_calls"
     assert (await journal.spent("r"))["run"] == Spending(calls=2, tokens=20)
 
@@ -338,7 +338,9 @@ async def test_a_reply_is_cut_to_what_is_left(asked):
             await chat.reply([HumanMessage("Hi")], config)
     # 34 for the message at most, 33 where room is short.
     assert asked == [567, 436]
-    assert counted.count == TokenCount(calls=2, input_tokens=60, output_tokens=500)
+    assert counted.count == TokenCount(
+        calls=2, input_tokens=60, output_tokens=500, unpriced_calls=2
+    )
 
 
 async def test_a_model_keeps_its_own_bound_and_is_not_touched_without_a_limit(asked):
@@ -358,7 +360,11 @@ async def test_two_meters_both_count_and_the_narrower_one_cuts(asked):
     async with outer, inner:
         await chat.reply([HumanMessage("Hi")], {"callbacks": [outer.handler, inner.handler]})
     assert asked == [967]
-    assert outer.count == inner.count == TokenCount(calls=1, input_tokens=5, output_tokens=6)
+    assert (
+        outer.count
+        == inner.count
+        == TokenCount(calls=1, input_tokens=5, output_tokens=6, unpriced_calls=1)
+    )
 
 
 async def test_leave_for_a_call_that_is_not_made_is_given_back():

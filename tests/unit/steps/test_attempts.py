@@ -415,7 +415,7 @@ async def test_what_was_cut_off_where_nobody_is_asked_stays_in_doubt(tries):
     built, _ = tries(hang, step=STEP.replace(timeout=0.01), journal=journal, card=card)
     built.record.on_doubt = "fail"
     result = await built.run()
-    assert "was cut off in try 1 (StepTimeoutError: no answer within 0.01 s)" in result.error
+    assert "was cut off in attempt 1 (StepTimeoutError: no answer within 0.01 s)" in result.error
     assert "declare that in the team: effects='pure' for @a" in result.error
     # Whoever opens the step again, with other words even, does not make it run again.
     again, _ = tries(hang, journal=journal, card=card, tried=await journal.ledger("r"))

@@ -67,7 +67,7 @@ async def test_what_a_stale_owner_writes_is_refused(lasting):
                 connection.execute(text("UPDATE replan_threads SET epoch = epoch + 1"))
             with owner.at_work():
                 for write in writes.values():
-                    with pytest.raises(ThreadLostError, match="another one has taken it"):
+                    with pytest.raises(ThreadLostError, match="another run has taken the thread"):
                         await write()
             # Whatever task it is in: LangGraph writes in the background.
             with pytest.raises(ThreadLostError):

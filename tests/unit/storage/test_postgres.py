@@ -63,7 +63,7 @@ async def test_newer_tables_of_langgraph_are_left_alone(postgres_database):
         await storage.journal.note("r", "k", 1)
     with psycopg.connect(postgres_database) as connection:
         connection.execute("INSERT INTO checkpoint_migrations (v) VALUES (1000)")
-    await refused(postgres_database, match="newer version of its saver")
+    await refused(postgres_database, match="newer version of LangGraph's saver")
 
 
 async def test_tables_that_were_made_only_in_part_are_completed(postgres_database):

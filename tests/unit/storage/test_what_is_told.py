@@ -41,10 +41,10 @@ async def test_a_file_that_goes_away_in_the_middle_ends_the_run_loudly(how, tmp_
         return "done"
 
     async with open_storage(where) as storage:
-        with pytest.raises(StorageError, match="removed, or another one") as caught:
+        with pytest.raises(StorageError, match="removed or replaced") as caught:
             await run(graph_of(work, storage), {"plan": PLAN}, config=thread("t"), run_id="r")
         assert "no finished step is lost" not in str(caught.value)
-        with pytest.raises(StorageError, match="removed, or another one"):
+        with pytest.raises(StorageError, match="removed or replaced"):
             await storage.runs.recent(1)
     assert done == [1, 2]
 

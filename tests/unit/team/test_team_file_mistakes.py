@@ -11,7 +11,7 @@ GOOD = HOST + TEAM
 # text, line, column, code, field, value, a part of the fix
 MISTAKES = [
     (f"{GOOD}roundscope: plan\n", 3, 1, "unknown_field", "roundscope", "'plan'", "round_scope"),
-    (f"{GOOD}zzz: 1\n", 3, 1, "unknown_field", "zzz", "1", "Known are: "),
+    (f"{GOOD}zzz: 1\n", 3, 1, "unknown_field", "zzz", "1", "The fields are: "),
     (
         f"{HOST}{TEAM[:-3]}, promt: x}}]\n",
         2,
@@ -63,7 +63,7 @@ MISTAKES = [
         "'no'",
         "",
     ),
-    (f"{GOOD}workspace: nowhere\n", 3, 12, "no_folder", "workspace", "'nowhere'", "Make it"),
+    (f"{GOOD}workspace: nowhere\n", 3, 12, "no_folder", "workspace", "'nowhere'", "Create it"),
     (f"{GOOD}workspace: 5\n", 3, 12, "wrong_type", "workspace", "5", "folder"),
     (
         f"{GOOD}models: {{a b: {{model: offline}}}}\n",

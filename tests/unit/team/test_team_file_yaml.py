@@ -26,8 +26,8 @@ def merging_bomb(level):
 
 
 WRONG = [
-    ("", 1, 1, "no team in it"),
-    ("# nothing\n", 1, 1, "no team in it"),
+    ("", 1, 1, "file is empty"),
+    ("# nothing\n", 1, 1, "file is empty"),
     ("- a\n", 1, 1, "must have fields"),
     ("text\n", 1, 1, "must have fields"),
     ("name: a\nhost: [\n", 3, 1, "not YAML"),
@@ -47,11 +47,11 @@ WRONG = [
     (bomb(30), None, None, "more than 10,000 values"),
     (merging_bomb(30), None, None, "more than 10,000 values"),
     ("<<: 3\n", 1, 5, "only merge mappings"),
-    ("name: a\nname: b\n", 2, 1, "line 1 already"),
-    ("host: {a: 1, a: 2}\n", 1, 14, "line 1 already"),
-    ("host: !!python/object/apply:os.getcwd []\n", 1, 7, "knows no tag"),
-    ("host: !mine {a: 1}\n", 1, 7, "knows no tag"),
-    ("name: !!binary aGk=\n", 1, 7, "knows no tag"),
+    ("name: a\nname: b\n", 2, 1, "already in line 1"),
+    ("host: {a: 1, a: 2}\n", 1, 14, "already in line 1"),
+    ("host: !!python/object/apply:os.getcwd []\n", 1, 7, "cannot have the tag"),
+    ("host: !mine {a: 1}\n", 1, 7, "cannot have the tag"),
+    ("name: !!binary aGk=\n", 1, 7, "cannot have the tag"),
     ("name: !!int abc\n", 1, 7, "cannot be read as int"),
     ("name: !!bool abc\n", 1, 7, "cannot be read as bool"),
     ("? [a]\n: b\n", 1, 3, "must be text"),

@@ -66,30 +66,29 @@ _BUSY = Fault(
     "Another process keeps it locked.", "See which process has it open, and end it.", can_pass=True
 )
 DAMAGED = Fault(
-    "It is damaged, or no database at all.",
-    "Restore it from a copy, or name another one.",
+    "It is damaged, or not a database.",
+    "Restore it from a copy, or name another place.",
     is_safe=False,
 )
 GONE = Fault(
     "The database server cannot be reached.", "Start it, or fix the address.", can_pass=True
 )
 _REFUSED = Fault(
-    "The database refuses this user.", "Fix the user name, the password or the rights."
+    "The database refuses this user.", "Fix the user name, the password or the permissions."
 )
 REPLACED = Fault(
-    "Its file was removed, or another one was put into its place, while it was open: what was "
-    "recorded since then is lost.",
-    "Put the file back, or begin anew.",
+    "Its file was removed or replaced while it was open: what was recorded since then is lost.",
+    "Put the file back, or begin a new one.",
     is_safe=False,
 )
 _NO_DATABASE = Fault("The server has no such database.", "Create it, or fix the address.")
 _UNSTORABLE = Fault(
-    "A value cannot be kept there: a number of more than 64 bits, half of a character, a NUL, or "
-    "something that is no plain value.",
-    "Give it as text, without them.",
+    "A value cannot be kept there: a number of more than 64 bits, half a character, a NUL, or "
+    "something that is not a plain value.",
+    "Give the value as text, without NUL and half characters.",
 )
 _WRITE_PROTECTED = Fault(
-    "It cannot be written.", "Fix its rights and those of its folder, or name another one."
+    "It cannot be written.", "Fix its permissions and those of its folder, or name another place."
 )
 
 _OF_SQLITE = {
@@ -170,8 +169,8 @@ def storage_error(where: str, fault: Fault) -> StorageError:
 def _unreadable(place: Place) -> Fault:
     where = f" of {place[0]} at {json.dumps(place[1:])}" if place else ""
     return Fault(
-        f"A record{where} cannot be read: it was damaged, or changed or put there by another "
-        "program.",
+        f"A record{where} cannot be read: it was damaged, or another program changed or "
+        "inserted it.",
         "Restore the storage from a copy, or remove the run.",
         is_safe=False,
     )

@@ -79,7 +79,7 @@ async def open_storage(
             `keep_days` is no number of days.
     """
     if keep_days is not None and not 0 <= keep_days <= _MOST_DAYS:
-        problem = "It is no number of days."
+        problem = "It is not a number of days."
         raise ConfigurationError("keep_days", keep_days, problem, "Give a number such as 30.")
     learn_address(str(where))
     learn_values([key])
@@ -105,7 +105,7 @@ async def _opened(
         raise ConfigurationError(
             "storage",
             f"{scheme}://...",
-            "Replan knows no such storage.",
+            "Replan does not know this kind of storage.",
             "Give a path, `sqlite:///path` or `postgresql://user@host/database`.",
         )
 

@@ -102,7 +102,7 @@ def shown(address: str) -> str:
         raise ConfigurationError(
             "storage",
             "postgresql://...",
-            "This is no address of PostgreSQL.",
+            "This is not an address of PostgreSQL.",
             "Write `postgresql://user@host/database`; encode what is special in a password "
             "(`@` is `%40`).",
         ) from None
@@ -253,7 +253,6 @@ def _check_langgraphs_tables(connection: SyncConnection, where: str) -> None:
     if newest >= known_migrations(AsyncPostgresSaver):
         raise StorageError(
             where,
-            "LangGraph's tables in it are of a newer version of its saver.",
-            "It was left as it was: upgrade langgraph-checkpoint-postgres, or name another "
-            "database.",
+            "LangGraph's tables in it were written by a newer version of LangGraph's saver.",
+            "It is unchanged: upgrade langgraph-checkpoint-postgres, or name another database.",
         )

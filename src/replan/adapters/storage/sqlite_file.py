@@ -46,7 +46,7 @@ def file_errors(path: Path) -> Generator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise StorageError(
-            str(path), f"The system says: {reason}.", "Fix its rights, or give another path."
+            str(path), f"The system says: {reason}.", "Fix its permissions, or give another path."
         ) from error
 
 
@@ -111,7 +111,7 @@ def _check_names(path: Path) -> None:
     if names > 1:
         raise StorageError(
             str(path),
-            f"It has {names} names (hard links), and who opens it by another one would damage it.",
+            f"It has {names} names (hard links), and opening it by another name would damage it.",
             "It was left as it was. Remove the others (`find -samefile` finds them), make them "
             "symbolic links, or give the path of a copy.",
         )

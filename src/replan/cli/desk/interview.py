@@ -16,7 +16,7 @@ Give = Callable[[Ask, JsonValue], Awaitable[None]]
 class Interview:
     """The questions of a run, in the order in which they came."""
 
-    def __init__(self, desk: Desk, *, give: Give, talking: Callable[[bool], None]) -> None:
+    def __init__(self, desk: Desk, *, give: Give, talking: Callable[[Ask | None], None]) -> None:
         """Prepare; nobody is asked before the first question comes."""
         self.is_talking = False  # whether the person is asked something now
         self._desk = desk
@@ -63,7 +63,7 @@ class Interview:
                 self._news.notify_all()
 
     async def _ask(self, ask: Ask) -> None:
-        self._turn(is_talking=True)
+        self._turn(ask)
         self._desk.keyboard.clear()
         try:
             await self._give(ask, await answer(ask, self._desk))
@@ -74,10 +74,10 @@ class Interview:
             self._asked.discard(ask.key)
             self._given += 1
         finally:
-            self._turn(is_talking=False)
+            self._turn(None)
         async with self._news:
             self._news.notify_all()
 
-    def _turn(self, *, is_talking: bool) -> None:
-        self.is_talking = is_talking
-        self._talking(is_talking)
+    def _turn(self, ask: Ask | None) -> None:
+        self.is_talking = ask is not None
+        self._talking(ask)

@@ -18,6 +18,7 @@ from replan.plan.model import Value
 from replan.state.limits import Budget, Limits, RunSettings
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
+from replan.traces.option import Traces
 from replan.values import restored
 
 SIGNATURE = "signature"
@@ -59,7 +60,9 @@ class Order(Value):
         if self.plan is None:
             return {"messages": [self._message(self.task)]}
         heading = PlanDocument.recover(self.plan).plan.title
-        message = self._message(heading or f"Carry out the plan in {self.task}")
+        # A run that goes on from another one has a request, and the plan that was made of it.
+        asked = heading or f"Carry out the plan in {self.task}"
+        message = self._message(asked if is_plan_path(self.task) else self.task)
         return {"messages": [message], "plan": self.plan}
 
     def _message(self, text: str) -> HumanMessage:
@@ -120,12 +123,15 @@ def order_from(record: JsonValue, run_id: str) -> Order:
         ) from error
 
 
-def prepared(order: Order, environment: Mapping[str, str], **keeping: Any) -> Prepared:
-    """Build the graph of an order."""
+def prepared(
+    order: Order, environment: Mapping[str, str], traces: Traces | None = None, **keeping: Any
+) -> Prepared:
+    """Build the graph of an order; `traces` take the place of those of its team."""
     path = order.team or DEFAULT_TEAM
     team = read_team_file(path, environment, directory=order.folder, out=order.out)
     team = team.with_model(order.model, order.base_url)
-    graph = build_graph(team.config, models=team.models, **keeping)
+    config = team.config.model_copy(update={"traces": traces}) if traces else team.config
+    graph = build_graph(config, models=team.models, **keeping)
     workspace = Path(team.config.workspace or Path())
     return Prepared(graph, workspace, team.config.host.model)
 

@@ -1,5 +1,7 @@
 """Where the terminal keeps its runs: a SQLite file of the user, unless something else is named."""
 
+from __future__ import annotations
+
 import re
 import shlex
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -7,18 +9,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 
-from replan.adapters.storage.opening import open_storage
+from replan.cli.kept.named import LAST, MEMORY
 from replan.errors import InputError, StorageError
-from replan.ports.run_book import RunBook, RunRecord
-from replan.ports.storage import Storage
 
-MEMORY = "memory"
-LAST = "last"
+if TYPE_CHECKING:
+    from replan.ports.run_book import RunBook, RunRecord
+    from replan.ports.storage import Storage
+
 _PASSWORD = re.compile(r"(?i)([?&])\w*password=[^&]*&?")
+_TOLD = 3
 SHORT = 8
 """Characters of a run's id that people are shown."""
 
@@ -62,6 +66,9 @@ def _days(given: str) -> float | None:
 @asynccontextmanager
 async def opened(place: Place) -> AsyncGenerator[Storage]:
     """Open the storage of a place."""
+    # It loads a framework, and who names a place need not.
+    from replan.adapters.storage.opening import open_storage  # noqa: PLC0415
+
     where = place.where if place.outlives else ":memory:"
     async with AsyncExitStack() as stack:
         try:
@@ -89,7 +96,9 @@ async def found(book: RunBook, prefix: str) -> RunRecord:
         case [run]:
             return run
         case []:
-            raise InputError(f"There is no run '{prefix}'. `replan runs` lists them.")
+            newest = ", ".join(short(run.run_id) for run in await book.recent(_TOLD))
+            there = f"The newest: {newest}; `replan runs` lists all." if newest else "None is kept."
+            raise InputError(f"There is no run '{prefix}'. {there}")
         case several:
             ids = ", ".join(_apart(several))
             raise InputError(f"More than one run begins with '{prefix}': {ids}. Write more of it.")

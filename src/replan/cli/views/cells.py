@@ -17,6 +17,8 @@ _INDENT = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(?:\[[ x~!-]\]\s+)?")
 _PREFORMATTED = re.compile(r"\s*(?:\||```|~~~)")
 _WORD = re.compile(r"\S+\s*")
 _LEAST_TEXT = 8
+_LONGEST_CELL = 16
+_MINUTE, _HOUR, _SHORT = 60, 3600, 10
 
 
 def harmless(text: str) -> str:
@@ -52,6 +54,18 @@ def padded(text: str, width: int) -> str:
 def counted(number: int, what: str) -> str:
     """A number with its noun."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def seconds(value: float) -> str:
+    """Write a duration for people."""
+    if value < _SHORT:
+        return f"{value:.1f} s"
+    if value < _MINUTE:
+        return f"{value:.0f} s" if value < _MINUTE - 0.5 else "1:00"
+    whole = int(value)
+    if value < _HOUR:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // _HOUR}:{whole % _HOUR // 60:02}:{whole % 60:02}"
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
@@ -106,6 +120,19 @@ def _broken(line: str, width: int) -> Iterator[str]:
 
 def _head(text: str, width: int) -> str:
     """The longest beginning of a wider text that fits; no character is split."""
+    if width > 0:
+        # Of a very long text no more than can be the head is measured.
+        text = text[: _LONGEST_CELL * width]
+        if cell_len(text) <= width:
+            return text
     head = set_cell_size(text, max(0, width))
     # Half of a wide character is filled up with a blank.
     return head if text.startswith(head) else head[:-1]
+
+
+def corrected(action: str, step_id: int, by: str, origin: str) -> str:
+    """The line of a person's word on a step."""
+    how = "is done again" if action == "retry" else "is left out"
+    who = f", by {one_line(by)}" if by else ""
+    before = f"goes on from run {one_line(origin[:8])}: " if origin else ""
+    return f"{before}step {step_id} {how}{who}"

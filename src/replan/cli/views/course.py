@@ -3,13 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from replan.cli.views.calls import called, doing
 from replan.cli.views.cells import one_line
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,
+    ApprovalRequested,
     Event,
     InputRequested,
     LimitReached,
+    ModelAnswered,
+    ModelCalled,
     PlanCreated,
     PlanUpdated,
     SpecialistCompleted,
@@ -20,8 +24,11 @@ from replan.events.types import (
     StepEvent,
     TaskCompleted,
     ThinkingCompleted,
+    ToolCompleted,
+    ToolInvoked,
 )
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, TaskComplexity
 
 _LONGEST = 2_000
@@ -42,8 +49,14 @@ class Row:
     ended: Mapping[str, bool] = field(default_factory=dict[str, bool])
     started: float | None = None  # when the work began
     seconds: float | None = None  # how long it took
-    note: str = ""  # why it failed, waits, was skipped or is tried again
+    asks: bool = False  # whether it waits for a person
+    note: str = ""  # why it failed, waits, was skipped or is attempted again
     said: str = ""  # the newest text of its specialist
+    awaits: tuple[int, ...] = ()  # the steps that it waits for
+    needs: tuple[int, ...] = ()  # those of them that must not fail
+    optional: bool = False
+    # What it does now, by the calls of models and tools that are under way.
+    calls: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +89,10 @@ def after(course: Course, event: Event, now: float) -> Course:
             | InputRequested()
         ):
             row = course.rows.get(event.step_id)
-            if row is None:
-                return course
-            moved = _worked(row, event, now)
-            return replace(course, rows={**course.rows, row.id: moved})
+            return course if row is None else _moved(course, _worked(row, event, now))
+        case ModelCalled() | ModelAnswered() | ToolInvoked() | ToolCompleted():
+            row = course.rows.get(event.step_id or 0)
+            return course if row is None else _moved(course, _calling(row, event))
         case AnswerToken():
             return replace(course, activity="answering", answer=course.answer + event.text)
         case AnswerRestarted():
@@ -88,11 +101,49 @@ def after(course: Course, event: Event, now: float) -> Course:
             return _of_host(course, event)
 
 
+def _moved(course: Course, row: Row) -> Course:
+    return replace(course, rows={**course.rows, row.id: row})
+
+
+def waits_for(row: Row, course: Course) -> str:
+    """What a step that is yet to begin waits for; empty where nothing is known of it."""
+    if row.status is not StepStatus.PENDING or row.note:
+        return ""
+    rows = course.rows
+    if failed := [str(each) for each in row.needs if each in rows and _blocks(rows[each])]:
+        return f"blocked: {', '.join(failed)} failed"
+    if coming := [str(each) for each in row.awaits if each in rows and rows[each].status in _OPEN]:
+        return f"waits for {', '.join(coming)}"
+    return "waits for room" if course.count(StepStatus.EXECUTING) else ""
+
+
+def _blocks(row: Row) -> bool:
+    return row.status is StepStatus.FAILED and not row.optional
+
+
+def answered(course: Course, key: str) -> Course:
+    """The course after a person has answered the question with this key."""
+    step, sign, _ = key.partition("/")
+    row = course.rows.get(int(step)) if sign and step.isdecimal() else None
+    if row is None or not row.asks:
+        return course
+    return _moved(course, replace(row, note="answered", asks=False))
+
+
+def _calling(row: Row, event: ModelCalled | ModelAnswered | ToolInvoked | ToolCompleted) -> Row:
+    key = f"{event.specialist}/{event.call}"
+    others = {name: told for name, told in row.calls.items() if name != key}
+    is_begun = isinstance(event, ModelCalled | ToolInvoked)
+    return replace(row, calls={**others, key: doing(event)} if is_begun else others)
+
+
 def _of_host(course: Course, event: Event) -> Course:
     match event:
         case ThinkingCompleted(thinking=thinking) if not course.rows:
             is_simple = thinking.complexity is TaskComplexity.SIMPLE
             return replace(course, activity="answering" if is_simple else "planning")
+        case ApprovalRequested():
+            return replace(course, activity="waiting for a word on the plan")
         case LimitReached(scope="run"):
             return replace(course, activity=f"ending: {event.limit} is reached")
         case TaskCompleted():
@@ -111,7 +162,7 @@ def _row_of(step: PlanStep, known: Row | None) -> Row:
     row = known or Row(id=step.id, description="")
     is_open = step.status in _OPEN
     note = row.note if is_open else step.feedback
-    if is_open and row.status is StepStatus.FAILED:
+    if is_open and row.status not in _OPEN:
         row, note = replace(row, ended={}, started=None, seconds=None), ""
     return replace(
         row,
@@ -120,7 +171,15 @@ def _row_of(step: PlanStep, known: Row | None) -> Row:
         status=_open_status(row) if is_open else step.status,
         seconds=row.seconds if step.actual_duration is None else step.actual_duration,
         note=one_line(note[:_LONGEST]),
+        awaits=step.awaits,
+        needs=tuple(each for each in step.dependencies if not _handled(each, step)),
+        optional=step.optional,
+        asks=row.asks and is_open,
     )
+
+
+def _handled(awaited: int, step: PlanStep) -> bool:
+    return step.condition is not None and step.condition.step == awaited
 
 
 def _open_status(row: Row) -> StepStatus:
@@ -133,7 +192,7 @@ def _worked(row: Row, event: StepEvent, now: float) -> Row:
         names = (*names, event.specialist)
     match event:
         case SpecialistInvoked():
-            is_first = event.attempt == 1 and not row.busy
+            is_first = not row.busy
             return replace(
                 row,
                 specialists=names,
@@ -142,15 +201,16 @@ def _worked(row: Row, event: StepEvent, now: float) -> Row:
                 started=now if is_first or row.started is None else row.started,
                 note="" if is_first else row.note,
                 said="",
+                calls={},
+                asks=False,
             )
         case SpecialistToken():
             return replace(row, said=(row.said + event.text)[-_LONGEST:])
         case SpecialistRetried():
-            note = f"try {event.attempt} failed: {event.error[:_LONGEST]}"
+            note = f"attempt {event.attempt + 1} after: {event.error[:_LONGEST]}"
             return replace(row, note=one_line(note))
         case SpecialistParked():
-            steps = ", ".join(map(str, event.waiting_for))
-            return replace(row, note=f"waits for {steps}" if steps else "waits for another round")
+            return replace(row, note="" if event.waiting_for else "waits for another round")
         case SpecialistCompleted():
             return _ended(replace(row, specialists=names), event)
         case _:
@@ -162,8 +222,16 @@ def _asking(row: Row, event: StepEvent) -> Row:
         return row
     busy = row.busy - {event.specialist}
     status = StepStatus.EXECUTING if busy else StepStatus.PENDING
-    note = f"asks: {one_line(event.question.text[:_LONGEST])}"
-    return replace(row, status=status, busy=busy, note=note)
+    return replace(row, status=status, busy=busy, note=_asked(event.question), calls={}, asks=True)
+
+
+def _asked(question: Question) -> str:
+    told = question.details
+    if question.kind == "approval" and isinstance(told, dict):
+        arguments = told.get("arguments")
+        given = arguments if isinstance(arguments, dict) else {}
+        return f"waits for approval: {called(str(told.get('tool', '')), given)}"
+    return f"asks: {one_line(question.text[:_LONGEST])}"
 
 
 def _ended(row: Row, event: SpecialistCompleted) -> Row:
@@ -171,7 +239,9 @@ def _ended(row: Row, event: SpecialistCompleted) -> Row:
     succeeded = result.status is ExecutionStatus.SUCCESS
     ended = {**row.ended, event.specialist: succeeded}
     seconds = max(result.duration, row.seconds or 0.0)
-    row = replace(row, busy=row.busy - {event.specialist}, ended=ended, seconds=seconds, said="")
+    row = replace(
+        row, busy=row.busy - {event.specialist}, ended=ended, seconds=seconds, said="", calls={}
+    )
     if len(ended) < len(row.specialists):
         return row
     if any(ended.values()):

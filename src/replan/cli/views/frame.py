@@ -1,20 +1,20 @@
 """Draw the course of a run into a window: a pure function of course, size and time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from replan.cli.views.cells import cut, folded, padded, steady
-from replan.cli.views.course import Course, Row
+from replan.cli.views.cells import cut, folded, padded, seconds, steady
+from replan.cli.views.course import Course, Row, waits_for
 from replan.plan.model import StepStatus
 
 _FRAMES_PER_SECOND = 8
 _WITH_NAMES, _WITH_TIMES = 44, 26
 _WIDEST_NAME = 18
 _TIME = 7
-_MINUTE, _HOUR, _SHORT = 60, 3600, 10
+_LEAST_DESCRIPTION = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +58,9 @@ _ORDER = {
     StepStatus.SKIPPED: 4,
 }
 
+_NOTED = (StepStatus.EXECUTING, StepStatus.FAILED)
+"""Of which steps is told more where there is little room."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
@@ -94,18 +97,6 @@ def whole_plan(course: Course, window: Window, now: float) -> list[Text]:
     return lines
 
 
-def seconds(value: float) -> str:
-    """Write a duration for people."""
-    if value < _SHORT:
-        return f"{value:.1f} s"
-    if value < _MINUTE:
-        return f"{value:.0f} s" if value < _MINUTE - 0.5 else "1:00"
-    whole = int(value)
-    if value < _HOUR:
-        return f"{whole // 60}:{whole % 60:02}"
-    return f"{whole // _HOUR}:{whole % _HOUR // 60:02}:{whole % 60:02}"
-
-
 def _title(course: Course, window: Window) -> list[Text]:
     return [Text(cut(steady(course.title), window.width), "bold")] if course.title else []
 
@@ -113,15 +104,26 @@ def _title(course: Course, window: Window) -> list[Text]:
 def _body(course: Course, window: Window, now: float, room: int) -> list[Text]:
     """The steps with their notes; of too many, those that matter now, and how many are left out."""
     rows = list(course.rows.values())
-    if sum(1 + len(_notes(row, course, window)) for row in rows) <= room:
-        return [line for row in rows for line in _lines(row, course, window, now)]
-    shown = _chosen(rows, course, window, room - 1)
-    lines = [line for row in shown for line in _lines(row, course, window, now)]
+
+    def heights(noted: Container[StepStatus]) -> dict[int, int]:
+        return {row.id: 1 + len(_notes(row, course, window, noted)) for row in rows}
+
+    noted, shown = tuple(StepStatus), rows
+    if sum(heights(noted).values()) > room:
+        noted = _NOTED
+    if sum(heights(noted).values()) > room:
+        running = [row.id for row in rows if row.status is StepStatus.EXECUTING]
+        # All that runs is seen before anything is said of it.
+        noted = noted if sum(heights(noted)[each] for each in running) < room else ()
+        shown = _chosen(rows, heights(noted), room - 1)
+    lines = [line for row in shown for line in _lines(row, course, window, now, noted)]
+    if len(shown) == len(rows):
+        return lines[: max(0, room)]
     hidden = [row for row in rows if row not in shown]
     return [*lines[: max(0, room - 1)], _counts(hidden, window)][: max(0, room)]
 
 
-def _chosen(rows: Sequence[Row], course: Course, window: Window, room: int) -> list[Row]:
+def _chosen(rows: Sequence[Row], height: Mapping[int, int], room: int) -> list[Row]:
     """Running steps first, then the next ones, then failures, then the newest ends."""
     pending = [row for row in rows if row.status is StepStatus.PENDING]
     running = [row for row in rows if row.status is StepStatus.EXECUTING]
@@ -129,9 +131,8 @@ def _chosen(rows: Sequence[Row], course: Course, window: Window, room: int) -> l
     ended = [row for row in rows if row.status in (StepStatus.COMPLETED, StepStatus.SKIPPED)]
     chosen: set[int] = set()
     for row in (*running, *pending[:3], *reversed(failed), *pending[3:], *reversed(ended)):
-        needed = 1 + len(_notes(row, course, window))
-        if needed <= room:
-            room -= needed
+        if height[row.id] <= room:
+            room -= height[row.id]
             chosen.add(row.id)
     return [row for row in rows if row.id in chosen]
 
@@ -145,8 +146,10 @@ def _counts(hidden: Iterable[Row], window: Window) -> Text:
     return Text(cut(f"… and {', '.join(parts)}", window.width), "dim")
 
 
-def _lines(row: Row, course: Course, window: Window, now: float) -> list[Text]:
-    return [_row_line(row, course, window, now), *_notes(row, course, window)]
+def _lines(
+    row: Row, course: Course, window: Window, now: float, noted: Container[StepStatus]
+) -> list[Text]:
+    return [_row_line(row, course, window, now), *_notes(row, course, window, noted)]
 
 
 def _row_line(row: Row, course: Course, window: Window, now: float) -> Text:
@@ -154,11 +157,17 @@ def _row_line(row: Row, course: Course, window: Window, now: float) -> Text:
     mark = window.signs.marks.get(row.status) or _spin(window, now)
     text = Text(f"{mark} ", style)
     text.append(f"{row.id:>{_id_width(course)}} ", "dim")
-    names = _names_width(course, window)
+    names, before = _names_width(course, window), text.cell_len
     times = _TIME + 1 if width >= _WITH_TIMES else 0
     space = width - text.cell_len - times - (names + 1 if names else 0)
     dim = "dim" if row.status in (StepStatus.SKIPPED, StepStatus.COMPLETED) else ""
-    text.append(padded(steady(row.description), max(0, space)), dim)
+    waits = waits_for(row, course) if names else ""
+    least = max(0, space - cell_len(waits) - 2) if waits else 0
+    if waits and least >= _LEAST_DESCRIPTION:
+        text.append(f"{cut(steady(row.description), least)}  ", dim)
+        text.append(padded(waits, space - (text.cell_len - before)), "dim")
+    else:
+        text.append(padded(steady(row.description), max(0, space)), dim)
     if names:
         text.append(f" {padded(steady(', '.join(row.specialists)), names)}", "dim")
     if times:
@@ -168,8 +177,13 @@ def _row_line(row: Row, course: Course, window: Window, now: float) -> Text:
     return text
 
 
-def _notes(row: Row, course: Course, window: Window) -> list[Text]:
+def _notes(row: Row, course: Course, window: Window, noted: Container[StepStatus]) -> list[Text]:
+    if row.status not in noted:
+        return []
     notes = [row.note] if row.note else []
+    if row.calls:
+        *_, newest = row.calls.values()
+        notes.append(f"{len(row.calls)} at once: {newest}" if len(row.calls) > 1 else newest)
     if window.verbose and row.busy and row.said.strip():
         notes.append(row.said.strip().rsplit("\n", 1)[-1])
     indent = " " * (_id_width(course) + 3)
@@ -181,12 +195,14 @@ def _note_style(row: Row) -> str:
 
 
 def _status_line(course: Course, window: Window, now: float) -> Text:
-    running = course.count(StepStatus.EXECUTING)
+    rows, running = course.rows.values(), course.count(StepStatus.EXECUTING)
     failed, total = course.count(StepStatus.FAILED), len(course.rows)
     done = course.count(StepStatus.COMPLETED, StepStatus.SKIPPED)
     parts = [f"{done} of {total} done"] if total else []
     parts += [f"{failed} failed"] if failed else []
-    parts += [f"{running} running"] if running else [course.activity]
+    asking = sum(row.asks for row in rows)
+    parts += [f"{asking} asking"] if asking else []
+    parts += [f"{running} running"] if running else [] if asking else [course.activity]
     line = f"{_spin(window, now)} {seconds(now - course.started)}: {', '.join(parts)}"
     return Text(cut(line, window.width), "cyan")
 

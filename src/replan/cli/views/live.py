@@ -12,14 +12,17 @@ from rich.text import Text
 from replan.cli.views.cells import wrapped
 from replan.cli.views.course import Course, Row
 from replan.cli.views.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.cli.views.notices import notice, verbose_notice
+from replan.cli.views.notices import notice, told_at_once, verbose_notice
 from replan.cli.views.rendered import columns_of, console_on, print_markdown
+from replan.cli.views.sayings import Sayings
 from replan.cli.views.summary import account, files, warnings
 from replan.events.types import Event, SpecialistCompleted, TaskCompleted
 from replan.plan.model import StepStatus
 from replan.state.results import Artifact
 
 _PER_SECOND = 8
+_ROOM_TO_ASK = 6
+"""Lines of the terminal that a plan leaves to the question below it."""
 
 
 class LiveTeller:
@@ -40,6 +43,8 @@ class LiveTeller:
         self._clock = clock
         self._verbose = verbose
         self._course = Course(started=clock())
+        self._sayings = Sayings()
+        self._told: set[str] = set()
         self._artifacts = {each.path: each for each in made}
         self._console = console_on(output)
         self._live = self._new_live()
@@ -57,8 +62,10 @@ class LiveTeller:
         if isinstance(event, SpecialistCompleted):
             self._artifacts |= {each.path: each for each in event.result.artifacts}
         self.follow(course)
-        line = notice(event) or (verbose_notice(event) if self._verbose else "")
-        if line:
+        self._told |= told_at_once(event)
+        said = self._sayings.after(event) if self._verbose else []
+        told = notice(event) or (verbose_notice(event) if self._verbose else "")
+        for line in (*said, *([told] if told else [])):
             self._print(list(wrapped(line, self._width)), "dim")
 
     def follow(self, course: Course) -> None:
@@ -71,15 +78,20 @@ class LiveTeller:
         """Print a line above the plan."""
         self._print(list(wrapped(line, self._width)), "dim")
 
-    def pause(self) -> None:
-        """Take the plan off the terminal."""
+    def pause(self, *, shows_plan: bool = False) -> None:
+        """Stop drawing; the plan as it is now stands above what comes."""
         if self._live.is_started:
             self._live.stop()
             # One that was stopped would wipe as many lines as it had drawn when it starts again.
             self._live = self._new_live()
+        if shows_plan and self._course.rows:
+            height = max(1, self._console.height - _ROOM_TO_ASK)
+            for line in frame(self._course, replace(self._window, height=height), self._clock()):
+                self._console.print(line, soft_wrap=True)
 
-    def proceed(self) -> None:
+    def proceed(self, course: Course) -> None:
         """Bring the plan back."""
+        self._course = course
         if not self._course.outcome:
             self._live.start(refresh=True)
 
@@ -107,7 +119,7 @@ class LiveTeller:
         self._show(self._course)
         seconds = self._clock() - self._course.started
         self._output.write(f"\n{files(self._artifacts.values(), self._workspace)}")
-        for line in warnings(event):
+        for line in warnings(event, self._told):
             self._print(list(wrapped(line, self._width)))
         self._print(list(wrapped(account(event, seconds).rstrip("\n"), self._width)))
         self._output.flush()

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
-from replan.cli.views.cells import one_line
+from replan.cli.views.calls import call_line
+from replan.cli.views.cells import corrected, one_line
 from replan.events.types import (
+    CallEvent,
     Event,
     FeedbackGenerated,
     InputRequested,
@@ -12,16 +14,25 @@ from replan.events.types import (
     PlanDoubtful,
     PlanUpdated,
     ReplyUnreadable,
+    RunCorrected,
     StepsReopened,
     StepsRouted,
     ThinkingCompleted,
 )
+from replan.events.warnings import warnings_in
 from replan.secrets.masking import without_secrets
 
-_TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2")
+# In the order in which LangSmith asks them; the first one that says something decides.
+_TRACING = (
+    "LANGSMITH_TRACING_V2",
+    "LANGCHAIN_TRACING_V2",
+    "LANGSMITH_TRACING",
+    "LANGCHAIN_TRACING",
+)
 _ON = "true"
 _NAMED = 3
 _ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_REPLICAS = ("LANGSMITH_RUNS_ENDPOINTS", "LANGCHAIN_RUNS_ENDPOINTS")
 _LANGSMITH = "https://api.smith.langchain.com"
 
 
@@ -34,10 +45,10 @@ def notice(event: Event) -> str:
             return f"plan revised (version {event.plan.version}, by {event.by})"
         case StepsReopened(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
+        case RunCorrected():
+            return corrected(event.action, event.step_id, event.by, event.origin)
         case InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
-        case KnowledgeRetrieved():
-            return _found(event)
         case _:
             return _trouble(event)
 
@@ -58,18 +69,30 @@ def _found(event: KnowledgeRetrieved) -> str:
 
 def tracing_notice(environment: Mapping[str, str]) -> str:
     """The line that says that another service gets all texts of a run, or an empty text."""
-    names = [name for name in _TRACING if environment.get(name, "").casefold() == _ON]
-    if not names:
+    name = next((name for name in _TRACING if environment.get(name, "").strip()), "")
+    if environment.get(name, "").strip().casefold() != _ON:
         return ""
     where = next(filter(None, map(environment.get, _ENDPOINTS)), _LANGSMITH)
+    replicas = [f"all of {name}" for name in _REPLICAS if environment.get(name)]
     return (
-        f"tracing is on ({names[0]}): prompts, results and answers go to "
-        f"{one_line(without_secrets(where))}; {names[0]}=false turns it off"
+        f"tracing is on ({name}): prompts, results and answers go to "
+        f"{next(iter(replicas), one_line(without_secrets(where)))}; {name}=false turns it off"
+    )
+
+
+def traces_notice(where: str, *, content: bool) -> str:
+    """The line that says where OpenTelemetry's traces of a run go."""
+    said = "with" if content else "without"
+    return (
+        f"traces go to {one_line(where)}, {said} prompts, results and answers; "
+        "OTEL_SDK_DISABLED=true turns them off"
     )
 
 
 def _trouble(event: Event) -> str:
     match event:
+        case KnowledgeRetrieved():
+            return _found(event)
         case StepsRouted(chosen=chosen):
             given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
             return f"names nobody, given by the cards: {one_line(given)}"
@@ -94,5 +117,12 @@ def verbose_notice(event: Event) -> str:
             return f"judged {thinking.complexity}{reason}"
         case FeedbackGenerated(feedback=said) if said.feedback:
             return f"feedback: {one_line(said.feedback)}"
+        case CallEvent():
+            return call_line(event)
         case _:
             return ""
+
+
+def told_at_once(event: Event) -> set[str]:
+    """The warnings that the line of an event has told, word by word."""
+    return {*warnings_in(event)} if isinstance(event, PlanDoubtful) else set()

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from replan.cli.views.cells import harmless, one_line
-from replan.cli.views.notices import notice, verbose_notice
+from replan.cli.views.notices import notice, told_at_once, verbose_notice
+from replan.cli.views.sayings import Sayings, who
 from replan.cli.views.summary import account, files, warnings
 from replan.events.types import (
     AnswerRestarted,
@@ -16,8 +17,6 @@ from replan.events.types import (
     SpecialistInvoked,
     SpecialistParked,
     SpecialistRetried,
-    SpecialistToken,
-    StepEvent,
     TaskCompleted,
     ThinkingStarted,
 )
@@ -52,7 +51,8 @@ class Lines:
         self._started = clock()
         self._artifacts = {each.path: each for each in made}
         self._answer = ""
-        self._said: dict[tuple[int, str], str] = {}
+        self._sayings = Sayings()
+        self._told: set[str] = set()
 
     def lines_of(self, event: Event) -> str:
         """The text that an event adds to the terminal, with its line ends; often empty."""
@@ -64,7 +64,9 @@ class Lines:
             case _ if self._quiet:
                 text = ""
             case _:
-                text = self._working(event)
+                said = self._sayings.after(event) if self._verbose else []
+                text = "".join(f"{line}\n" for line in said) + self._working(event)
+        self._told |= told_at_once(event)
         return harmless(text)
 
     def broken_off(self) -> str:
@@ -73,12 +75,10 @@ class Lines:
 
     def _working(self, event: Event) -> str:
         match event:
-            case SpecialistToken():
-                return self._saying(event) if self._verbose else ""
             case SpecialistInvoked() | SpecialistRetried() | SpecialistParked():
-                return f"{self._rest_of(event)}{_of_try(event)}\n"
+                return f"{_of_attempt(event)}\n"
             case SpecialistCompleted():
-                return f"{self._rest_of(event)}{self._finished(event)}\n"
+                return f"{self._finished(event)}\n"
             case PlanCreated() | PlanUpdated():
                 return _of_plan(event)
             case ThinkingStarted():
@@ -101,7 +101,7 @@ class Lines:
         if self._quiet:
             return text
         made = files(self._artifacts.values(), self._workspace)
-        told = "".join(f"{line}\n" for line in warnings(event))
+        told = "".join(f"{line}\n" for line in warnings(event, self._told))
         return f"{text}\n{made}{told}{account(event, self._clock() - self._started)}"
 
     def _rest_of_answer(self, answer: str) -> str:
@@ -112,34 +112,23 @@ class Lines:
         before = self.broken_off() if self._quiet else f"{self.broken_off()}\n"
         return before + answer.rstrip("\n") + "\n"
 
-    def _saying(self, event: SpecialistToken) -> str:
-        """The lines of a specialist that are complete; those of several must not mix."""
-        key = (event.step_id, event.specialist)
-        *whole, rest = (self._said.get(key, "") + event.text).split("\n")
-        self._said[key] = rest
-        return "".join(f"{_who(event)} | {one_line(line)}\n" for line in whole)
-
-    def _rest_of(self, event: StepEvent) -> str:
-        rest = self._said.pop((event.step_id, event.specialist), "")
-        return f"{_who(event)} | {one_line(rest)}\n" if rest.strip() else ""
-
     def _finished(self, event: SpecialistCompleted) -> str:
         result = event.result
         self._artifacts |= {artifact.path: artifact for artifact in result.artifacts}
         error = f": {one_line(result.error)}" if result.error else ""
         cut = f" (not whole: {cut_in_words(result.cut)})" if result.cut else ""
-        return f"{_MARKS[result.status]} {_who(event)}{error}{cut} ({result.duration:.1f} s)"
+        return f"{_MARKS[result.status]} {who(event)}{error}{cut} ({result.duration:.1f} s)"
 
 
-def _of_try(event: SpecialistInvoked | SpecialistRetried | SpecialistParked) -> str:
+def _of_attempt(event: SpecialistInvoked | SpecialistRetried | SpecialistParked) -> str:
     match event:
         case SpecialistInvoked():
-            return f"-> {_who(event)}: {one_line(event.task)}"
+            return f"-> {who(event)}: {one_line(event.task)}"
         case SpecialistRetried():
-            return f"[~] {_who(event)}: {one_line(event.error)}; trying again"
+            return f"[~] {who(event)}: {one_line(event.error)}; trying again"
         case SpecialistParked():
             steps = ", ".join(map(str, event.waiting_for)) or "another round"
-            return f"[ ] {_who(event)}: waits for {steps}"
+            return f"[ ] {who(event)}: waits for {steps}"
 
 
 def _of_plan(event: PlanCreated | PlanUpdated) -> str:
@@ -156,7 +145,3 @@ def _open_step(step: PlanStep) -> str:
     names = "".join(f" @{name}" for name in step.specialists)
     after = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
     return f"[ ] {step.id} {one_line(step.description)}{names}{after}"
-
-
-def _who(event: StepEvent) -> str:
-    return f"step {event.step_id} {event.specialist}"

@@ -1,11 +1,12 @@
 """What stands below the answer of a run: its files, and what it took."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from replan.cli.views.cells import counted, one_line
 from replan.events.types import TaskCompleted
 from replan.state.results import Artifact
+from replan.state.usage import TokenCount
 
 
 def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
@@ -13,9 +14,10 @@ def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
     return "".join(f"file: {_place(each, workspace)}\n" for each in artifacts)
 
 
-def warnings(event: TaskCompleted) -> list[str]:
-    """A line for each thing that the run told and a person may not expect."""
-    return [f"warning: {one_line(each)}" for each in event.warnings]
+def warnings(event: TaskCompleted, told: Container[str] = ()) -> list[str]:
+    """A line for each thing that a person may not expect, and that no line has told."""
+    untold = dict.fromkeys(each for each in event.warnings if each not in told)
+    return [f"warning: {one_line(each)}" for each in untold]
 
 
 def account(event: TaskCompleted, seconds: float) -> str:
@@ -23,8 +25,18 @@ def account(event: TaskCompleted, seconds: float) -> str:
     usage = event.usage
     return (
         f"{event.outcome}: {counted(usage.calls, 'model call')}, "
-        f"{counted(usage.total_tokens, 'token')}, {seconds:.1f} s\n"
+        f"{counted(usage.total_tokens, 'token')}{money(usage)}, {seconds:.1f} s\n"
     )
+
+
+def money(used: TokenCount) -> str:
+    """What calls cost, behind a comma; nothing where none of them has a price."""
+    if not used.known_cost:
+        return ""
+    if used.cost is None:
+        unpriced = counted(used.unpriced_calls, "call")
+        return f", at least {used.known_cost:g} of money ({unpriced} without a price)"
+    return f", {used.cost:g} of money"
 
 
 def _place(artifact: Artifact, workspace: Path) -> str:

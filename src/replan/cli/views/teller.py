@@ -39,12 +39,12 @@ class Teller(Protocol):
         """Tell a person something that is no event."""
         ...
 
-    def pause(self) -> None:
-        """Leave the terminal to somebody else."""
+    def pause(self, *, shows_plan: bool = False) -> None:
+        """Leave the terminal to somebody else, below the plan as it is now or without it."""
         ...
 
-    def proceed(self) -> None:
-        """Take the terminal back."""
+    def proceed(self, course: Course) -> None:
+        """Take the terminal back, with the run as it is now."""
         ...
 
     def close(self) -> None:
@@ -108,10 +108,10 @@ class JsonTeller:
     def remark(self, line: str) -> None:
         """Programs read events only."""
 
-    def pause(self) -> None:
+    def pause(self, *, shows_plan: bool = False) -> None:
         """Nobody else writes here."""
 
-    def proceed(self) -> None:
+    def proceed(self, course: Course) -> None:
         """Nobody else wrote here."""
 
     def close(self) -> None:
@@ -143,11 +143,11 @@ class LineTeller:
         self.errors.write(f"{line}\n")
         self.errors.flush()
 
-    def pause(self) -> None:
+    def pause(self, *, shows_plan: bool = False) -> None:
         """End the line that was begun."""
         self.close()
 
-    def proceed(self) -> None:
+    def proceed(self, course: Course) -> None:
         """The next event has its own line."""
 
     def close(self) -> None:

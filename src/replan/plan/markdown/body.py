@@ -212,7 +212,7 @@ class _BodyReader:
             self._body.parameters = read_parameters(token.content)
         except ParametersError as error:
             reason = f"The parameters cannot be read. {error.problem}"
-            fix = "Write one `name: value` a line; quote a value that holds `: `, `#` or `@`."
+            fix = "Write one `name: value` a line; quote a value that contains `: `, `#` or `@`."
             self._mistake(min(start + 1 + error.line, end - 1), "bad_parameters", reason, fix)
 
     def _fenced(self, start: int, end: int) -> list[str]:

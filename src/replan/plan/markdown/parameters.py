@@ -35,7 +35,7 @@ def read_parameters(text: str) -> dict[str, JsonValue]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise ParametersError("It holds no mapping.")
+        raise ParametersError("It is not a mapping.")
     found = cast("dict[str, JsonValue]", _json(cast("object", content)))
     if problem := unstorable(found):
         raise ParametersError(problem)
@@ -94,7 +94,7 @@ def _scalar(found: object) -> JsonValue:
         return found
     if isinstance(found, float) and math.isfinite(found):
         return found
-    raise ParametersError(f"{found!r} is no JSON value.")
+    raise ParametersError(f"{found!r} is not a JSON value.")
 
 
 def _line(error: yaml.YAMLError) -> int:
@@ -104,4 +104,4 @@ def _line(error: yaml.YAMLError) -> int:
 
 def _problem(error: yaml.YAMLError) -> str:
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
-    return f"It is no YAML: {problem}."
+    return f"It is not YAML: {problem}."

@@ -70,7 +70,7 @@ def origin_of(text: str) -> str:
     return next((seal["run"] or "" for seal in seals if seal), "")
 
 
-def sealed(plan: TaskPlan, run_id: str = "") -> TaskPlan:
+def sealed(plan: TaskPlan, run_id: str = "", *, is_named: bool = False) -> TaskPlan:
     """Give the plan with the fingerprints of its settled steps at the end of its document.
 
     Nothing else of the document changes: `unsealed` gives it back byte for byte.
@@ -78,11 +78,13 @@ def sealed(plan: TaskPlan, run_id: str = "") -> TaskPlan:
     Args:
         plan: The plan.
         run_id: The run that has the whole results; empty: the one that the document names.
+        is_named: Whether to name the run also where the document has all results whole.
     """
     text = unsealed(plan.content)
     pairs = [f"{step.id}={fingerprint(step)}" for step in plan.steps if step.status not in _OPEN]
     run_id = run_id or origin_of(plan.content)
-    if any(step.is_cut for step in plan.steps) and _RUN.fullmatch(run_id):
+    has_rest = is_named or any(step.is_cut for step in plan.steps)
+    if has_rest and _RUN.fullmatch(run_id):
         pairs.append(f"run={run_id}")
     if pairs and text:
         lines = split_lines(text)

@@ -19,12 +19,12 @@ class Chat(Answering):
     """A specialist that is a chat model.
 
     Attributes:
-        chat_model: A chat model, or the name of one: a name under models, offline, openai:NAME or
+        chat_model: A chat model, or its name: a name under models, offline, openai:NAME or
             PROVIDER:NAME.
         tools: What its chat_model may use: functions, LangChain tools, or what the provider calls
             a tool of its own. A tool that fails is told to it.
-        max_tool_rounds: How often it may call tools, several at once count as one; without an
-            answer after the last, the step fails.
+        max_tool_rounds: How often it may call tools. Several calls at once count as one. Without
+            an answer after the last round, the step fails.
         approve: The names of tools that a person must approve, call by call.
     """
 
@@ -39,7 +39,7 @@ class Chat(Answering):
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """Approval is about tools."""
         if given.get("approve") and not given.get("tools"):
-            fix = "Name tools that stand in tools."
+            fix = "Name tools of the field tools."
             yield broken(("approve",), given["approve"], "no_tools", "It has no tools.", fix)
         yield from super().broken_rules(given)
 

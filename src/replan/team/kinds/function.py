@@ -14,8 +14,8 @@ class Function(Giving):
     """A specialist that is a function.
 
     Attributes:
-        run: A function, sync or async, of the ExecutionContext; it gives text, a message, a
-            SpecialistResult, or with an output_type a value of it.
+        run: A function, sync or async, of the ExecutionContext. It returns text, a message, a
+            SpecialistResult, or, with an output_type, a value of this type.
     """
 
     marks: ClassVar[tuple[str, ...]] = ("run",)

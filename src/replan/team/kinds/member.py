@@ -25,16 +25,17 @@ class Member(Part):
         name: Unique; letters, digits, _ and -, so that a plan can say @name.
         intended_use: When to choose it; the planner reads this.
         capabilities: What it can do, in a few words each.
-        effects: What a second run of its work would do outside: pure nothing, keyed nothing as it
-            hands the idempotency key on, unsafe its effect once more. With tools, it is said of
-            each tool that does not say it itself. Left out: pure for a chat model, keyed for a
-            function or a tool with a parameter idempotency_key, which is handed the key. All else
-            counts as unsafe: tried again after an error, and asked about where it was cut off. A
-            step that is declared unsafe is tried again only where its line says retries.
-        limits: What all its steps together may spend in one run.
-        memory: What it sees of what was said before, where that is not as the team has it: mode
-            and history_limit. What is said of summaries is the host's.
-        rag: Which knowledge its steps are given, where that is not as the team has it.
+        effects: What a repetition of its work changes outside: nothing (pure), nothing because the
+            work passes on the idempotency key (keyed), or the effect happens again (unsafe). With
+            tools, it applies to each tool without a declaration of its own. The default is pure for
+            a chat model, and keyed for a function or a tool with a parameter idempotency_key, which
+            receives the key. Other work is treated as unsafe: it is attempted again after an error,
+            and a person is asked if it was cut off. A step that is declared unsafe is attempted
+            again only if its line says retries.
+        limits: What all its steps together may use in one run.
+        memory: What it sees of the earlier conversation, if this differs from the team: mode and
+            history_limit. The settings of summaries belong to the host.
+        rag: Which knowledge its steps receive, if this differs from the team.
     """
 
     marks: ClassVar[tuple[str, ...]] = ()

@@ -293,7 +293,7 @@ def check_above(checkpoint_id: str, parent: str | None, where: str) -> None:
     if parent is not None and checkpoint_id <= parent:
         raise StorageError(
             where,
-            f"The checkpoint {checkpoint_id} is not above {parent}, from which it goes on, so "
-            "nobody would find it.",
-            "Correct the clock of this host, then go on with the run on its thread.",
+            f"The checkpoint {checkpoint_id} is not above its parent {parent}, so nothing "
+            "would find it.",
+            "Correct the clock of this host, then resume the run on its thread.",
         )

@@ -199,7 +199,7 @@ def with_allowed(serde: SerializerProtocol, names: Iterable[tuple[str, ...]]) ->
 def cipher_of(key: str | bytes, salt: bytes) -> Cipher:
     secret = key.encode() if isinstance(key, str) else key
     if not secret:
-        raise ConfigurationError("key", "", "The key of the storage is empty.", "Give a long one.")
+        raise ConfigurationError("key", "", "The key of the storage is empty.", "Give a long key.")
     if find_spec("Crypto") is None:
         raise ConfigurationError(
             "key",

@@ -36,8 +36,8 @@ def opened_with(
         if token:
             raise StorageError(
                 where,
-                "It is encrypted, and no key was given.",
-                "Give the key that it was made with (REPLAN_STORAGE_KEY, or `key=`).",
+                "It is encrypted, but no key was given.",
+                "Give the key that it was created with (REPLAN_STORAGE_KEY, or `key=`).",
             )
         return plain, Seal()
     if not token:
@@ -51,6 +51,6 @@ def opened_with(
         raise StorageError(
             where,
             "It was encrypted with another key.",
-            "Give the key that it was made with (REPLAN_STORAGE_KEY, or `key=`).",
+            "Give the key that it was created with (REPLAN_STORAGE_KEY, or `key=`).",
         )
     return SealedSerializer(cipher, plain), Seal(cipher)

@@ -42,7 +42,7 @@ def known(connection: Connection, where: str) -> Facts:
             where,
             f"It was written by a newer version of Replan ({release}, format {found}; this one "
             f"knows format {FORMAT}).",
-            "It was left as it was: upgrade Replan, or name another place.",
+            "It is unchanged: upgrade Replan, or name another place.",
         )
     # What tables an older format has, its migrations know.
     has_tables = 0 < found < FORMAT or (found == FORMAT and tables >= metadata.tables.keys())

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from pydantic import JsonValue
@@ -110,7 +111,7 @@ class SqlRunBook:
     async def add_events(
         self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
     ) -> int:
-        table, batch = schema.events, secrets.token_hex(16)
+        table, batch, tries = schema.events, secrets.token_hex(16), count()
         rows = [
             {
                 "run_id": run_id,
@@ -125,7 +126,7 @@ class SqlRunBook:
         async def work(connection: AsyncConnection) -> int:
             # Done already, if the connection broke after the commit and before its receipt.
             done = select(func.min(table.c.seq)).where(table.c.batch == batch)
-            if (first := await connection.scalar(done)) is not None:
+            if next(tries) and (first := await connection.scalar(done)) is not None:
                 return first
             await self._database.take_run(connection, run_id, _NUMBERS)
             newest = select(func.max(table.c.seq)).where(table.c.run_id == run_id)
@@ -176,14 +177,12 @@ class SqlRunBook:
         again_is_harmless = statement.on_conflict_do_nothing()
         await self._database.write(lambda connection: connection.execute(again_is_harmless))
 
-    async def requests(self, run_ids: Collection[str]) -> Sequence[Request]:
+    async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:
         table = schema.requests
-        query = (
-            select(table)
-            .where(table.c.run_id.in_(run_ids), table.c.taken_at.is_(None))
-            .order_by(table.c.at, table.c.name)
-        )
-        return await self._database.rows(query, self._request)
+        query = select(table).where(table.c.run_id.in_(run_ids))
+        if not taken:
+            query = query.where(table.c.taken_at.is_(None))
+        return await self._database.rows(query.order_by(table.c.at, table.c.name), self._request)
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
         table, names = schema.requests, [request.name for request in requests]

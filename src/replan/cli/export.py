@@ -1,0 +1,54 @@
+"""`replan export`: write a run into one file, without secrets, which `show` opens elsewhere."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replan.cli.options import RunArgument, StorageOption
+from replan.cli.process import end_with, place
+from replan.errors import InputError
+
+
+def export(
+    run_id: RunArgument,
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", dir_okay=False, help="The file; else a pipe.")
+    ] = None,
+    storage: StorageOption = None,
+) -> None:
+    """Write all of a run, without secrets, as JSON that `replan show FILE` opens anywhere."""
+
+    def written() -> int:
+        if output is None and sys.stdout.isatty():
+            raise InputError("Name a file for it with -o FILE, or send it into a pipe.")
+        from replan.cli.kept.place import now
+        from replan.cli.kept.whole import all_texts, loaded
+        from replan.runs.export import exported
+
+        text = exported(asyncio.run(loaded(run_id, place(storage), all_texts)), now())
+        if output is None:
+            sys.stdout.write(text)
+        else:
+            _write(output, text)
+        return 0
+
+    end_with(written)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that only this user reads."""
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
+    typer.echo(f"wrote {path}")

@@ -1,0 +1,41 @@
+"""What can be shown of a run before the framework that reads its state is loaded."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from replan.adapters.storage.glimpse import Glimpse, glimpse
+from replan.runs.outline import plan_in
+from replan.runs.run_event import event_in
+
+if TYPE_CHECKING:
+    from replan.runs.whole_run import WholeRun
+
+_OVER = ("completed", "partial", "failed")
+
+
+def early(name: str | None, path: Path) -> "WholeRun | None":
+    """Give a run that is over as far as its rows tell; None where they do not tell enough."""
+    found = glimpse(path, name)
+    if found is None or found.run["outcome"] not in _OVER:
+        return None
+    events = tuple(event_in(found.run["run_id"], seq, kept) for seq, kept in found.events)
+    if not events or events[-1].type != "task_completed" or (plan := plan_in(events)) is None:
+        return None
+    limits = [
+        e.details for e in events if e.type == "limit_reached" and e.details["scope"] == "run"
+    ]
+    run = SimpleNamespace(
+        **found.run,
+        labels=found.labels,
+        plan=plan,
+        limit_reached=limits[-1]["limit"] if limits else "",
+        spent=_spent(found),
+        ledger=[SimpleNamespace(**each) for each in found.attempts],
+        events=events,
+    )
+    return cast("WholeRun", run)
+
+
+def _spent(found: Glimpse) -> dict[str, Any]:
+    return {"run": SimpleNamespace(**found.charged)} if found.charged else {}

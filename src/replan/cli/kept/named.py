@@ -1,0 +1,31 @@
+"""What a command may be given as a run: its id, `last`, or the file of an export."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from replan.failures import describe
+
+MEMORY = "memory"
+LAST = "last"
+
+
+@contextmanager
+def trusted(name: str) -> Generator[None]:
+    """Show a run; a file of others whose events hold something else is refused as damaged."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if not is_file(name):
+            raise
+        missing = f"An event has no, or no right, field of its type: {describe(error)}."
+        from replan.runs.export import refused  # noqa: PLC0415 - loads a framework
+
+        raise refused(Path(name), f"It is damaged. {missing}") from error
+
+
+def is_file(name: str) -> bool:
+    """Whether a name means a file, and no run that is kept here."""
+    looks_so = name.endswith(".json") or os.sep in name
+    return name != LAST and (looks_so or Path(name).is_file())

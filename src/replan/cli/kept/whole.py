@@ -1,0 +1,32 @@
+"""The run that a command names: one that is kept here, or the file of an export."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from replan.assembly import viewer
+from replan.cli.kept.named import is_file
+from replan.cli.kept.place import Place, found, now, opened
+from replan.runs.event_log import RunEvent
+from replan.runs.export import opened_export
+from replan.runs.whole_run import WholeRun, whole_run, with_texts
+
+Chosen = Callable[[WholeRun], Iterable[RunEvent]]
+"""The events of a run whose long texts are to be read."""
+
+
+def no_texts(_: WholeRun) -> Iterable[RunEvent]:
+    return ()
+
+
+def all_texts(run: WholeRun) -> Iterable[RunEvent]:
+    return run.events
+
+
+async def loaded(name: str, place: Place, chosen: Chosen = no_texts) -> WholeRun:
+    """Read the run that a name means."""
+    if is_file(name):
+        return opened_export(Path(name))
+    async with opened(place) as storage:
+        record = await found(storage.runs, name)
+        run = await whole_run(viewer(storage), storage, record, now())
+        return await with_texts(run, storage, tuple(chosen(run)))

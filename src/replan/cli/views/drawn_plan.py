@@ -1,0 +1,91 @@
+"""A plan as a drawing: boxes for a terminal, or the text of a Mermaid flowchart."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from replan.cli.views.cells import cut, one_line, padded
+from replan.cli.views.overview import MARKS
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.order import run_order
+
+_USUAL_BOX, _NARROWEST_BOX, _GAP = 26, 16, 2
+_LONGEST_LABEL = 200
+# Mermaid reads these in a quoted label as markup, or as its end.
+_MARKUP = re.compile(r"[\"#&<>`\\;]")
+_COLOURS = {
+    StepStatus.COMPLETED: "fill:#d7f5dd,stroke:#2b8a3e,color:#123",
+    StepStatus.FAILED: "fill:#ffe0e0,stroke:#c92a2a,color:#123",
+    StepStatus.SKIPPED: "fill:#f1f3f5,stroke:#868e96,color:#345",
+    StepStatus.EXECUTING: "fill:#dbeafe,stroke:#1864ab,color:#123",
+}
+
+
+def mermaid(plan: TaskPlan) -> str:
+    """The text of a flowchart: a node a step, an arrow a dependency, dashed that of a condition."""
+    lines = ["flowchart TD"]
+    lines += [f'    s{step.id}["{_label(step)}"]{_class(step)}' for step in plan.steps]
+    for step in plan.steps:
+        lines += [f"    s{other} --> s{step.id}" for other in step.dependencies]
+        if (condition := step.condition) is not None:
+            lines.append(f"    s{condition.step} -. if {condition.outcome} .-> s{step.id}")
+    used = {step.status for step in plan.steps}
+    lines += [f"    classDef {each} {style}" for each, style in _COLOURS.items() if each in used]
+    return "\n".join(lines)
+
+
+def _label(step: PlanStep) -> str:
+    who = f" @{', '.join(step.specialists)}" if step.specialists else ""
+    text = cut(one_line(f"{step.id}. {step.description}{who}"), _LONGEST_LABEL)
+    return _MARKUP.sub(lambda found: f"#{ord(found[0])};", text)
+
+
+def _class(step: PlanStep) -> str:
+    return f":::{step.status}" if step.status in _COLOURS else ""
+
+
+def boxes(plan: TaskPlan, width: int) -> list[str]:
+    """Lines with a box a step, which names what it waits for, and stands below it."""
+    width = max(width, _NARROWEST_BOX)
+    lines = list[str]()
+    for layer in _layers(plan):
+        if lines:
+            lines += [f"{' ' * 6}|", f"{' ' * 6}v"]
+        texts = [_box_texts(step) for step in layer]
+        widest = max(cell_len(line) for text in texts for line in text) + 4
+        # Rather narrower boxes than one below the other.
+        each_row = max(1, min(len(texts), (width + _GAP) // (_USUAL_BOX + _GAP)))
+        box = max(_NARROWEST_BOX, min(widest, (width + _GAP) // each_row - _GAP))
+        for at in range(0, len(texts), each_row):
+            lines += _row(texts[at : at + each_row], box)
+    return lines
+
+
+def _layers(plan: TaskPlan) -> list[list[PlanStep]]:
+    """The steps by how many stand in a row before them."""
+    depth = dict[int, int]()
+    for step in run_order(plan):
+        depth[step.id] = 1 + max((depth[each] for each in step.awaits if each in depth), default=-1)
+    layers: list[list[PlanStep]] = [[] for _ in range(1 + max(depth.values(), default=-1))]
+    for step in plan.steps:
+        layers[depth[step.id]].append(step)
+    return layers
+
+
+def _box_texts(step: PlanStep) -> list[str]:
+    condition = step.condition
+    waits = [f"after {', '.join(map(str, step.dependencies))}"] if step.dependencies else []
+    waits += [f"if {condition.step} {condition.outcome}"] if condition else []
+    who = one_line(", ".join(step.specialists)) or "-"
+    return [f"{MARKS[step.status]} {step.id}. {one_line(step.description)}", who, "; ".join(waits)]
+
+
+def _row(texts: Sequence[Sequence[str]], box: int) -> Iterator[str]:
+    gap = " " * _GAP
+    edge = gap.join([f"+{'-' * (box - 2)}+"] * len(texts))
+    yield edge
+    for line in zip(*texts, strict=True):
+        if any(line):
+            yield gap.join(f"| {padded(text, box - 4)} |" for text in line)
+    yield edge

@@ -1,0 +1,244 @@
+"""The first view of a run: how it went, step by step, who decided what, and what came of it."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.cells import cell_len
+
+from replan.cli.views.cells import counted, cut, folded, one_line, padded, seconds
+from replan.cli.views.history import moment, moments
+from replan.plan.model import StepStatus
+from replan.runs.story import Calls, StepStory, Story, calls_of
+
+MARKS = {
+    StepStatus.PENDING: "[ ]",
+    StepStatus.EXECUTING: "[>]",
+    StepStatus.COMPLETED: "[x]",
+    StepStatus.FAILED: "[!]",
+    StepStatus.SKIPPED: "[-]",
+}
+_NARROW, _WIDEST_NAME = 72, 18
+_LOUD = ("failed", "in doubt", "cancelled")
+
+
+def overview(story: Story, width: int) -> list[str]:
+    """The lines of a run but for its answer; the rows of its steps are cut to the width."""
+    return [*beginning(story, width), *rest(story, width)]
+
+
+def beginning(story: Story, width: int) -> list[str]:
+    """How the run ended, and its steps: what its rows tell without its state."""
+    steps = _section(_plan_title(story), _step_lines(story, width - 2))
+    return _folded([*_head(story), *steps], width)
+
+
+def rest(story: Story, width: int) -> list[str]:
+    """What follows the steps."""
+    sections = {
+        "waits for": _waiting(story),
+        "history": moments(story),
+        "host": _host_lines(story),
+        "warnings": [one_line(each) for each in story.run.warnings],
+        "files": [one_line(f"{made.path} {made.title}") for made in story.run.artifacts],
+    }
+    lines = [line for title, each in sections.items() for line in _section(title, each)]
+    return _folded(lines, width)
+
+
+def _section(title: str, content: list[str]) -> list[str]:
+    return ["", f"{title}:", *(f"  {line}" for line in content)] if content else []
+
+
+def _folded(lines: list[str], width: int) -> list[str]:
+    return [part for line in lines for part in (folded(line, width) if line else [""])]
+
+
+def money(calls: Calls) -> str:
+    """What calls cost, in one word: `-` where there were none, `unknown` without a price."""
+    if not calls.number:
+        return "-"
+    if calls.unpriced:
+        return f">={calls.known_cost:.4g}" if calls.known_cost else "unknown"
+    return f"{calls.known_cost:.4g}"
+
+
+def used(calls: Calls) -> str:
+    """What calls took, in words."""
+    tokens = f"{counted(calls.number, 'model call')}, {counted(calls.tokens, 'token')}"
+    return f"{tokens}, cost {money(calls)}" if calls.number else "no model calls"
+
+
+def ended_why(story: Story) -> str:
+    """Why a run ended, or stands as it does, in a sentence."""
+    run, pauses = story.run, story.pauses
+    if run.limit_reached:
+        return f"{run.limit_reached} was reached"
+    if pauses and pauses[-1].ended is None:
+        return _stopped_why(story)
+    judged = [e.details for e in run.events if e.type == "feedback_generated"]
+    return one_line(str(judged[-1].get("feedback", ""))) if judged else ""
+
+
+def _stopped_why(story: Story) -> str:
+    last, at = story.pauses[-1], moment(story.pauses[-1].began)
+    said = [e.details for e in story.run.events if e.type == "run_stopped"]
+    match last.why:
+        case "waiting":
+            return f"it waits for {counted(len(story.run.waiting), 'answer')} since {at}"
+        case "interrupted":
+            by = one_line(str(said[-1].get("by", "")))
+            return f"it was stopped at {at}{f' by {by}' if by else ''}"
+        case "failed":
+            return f"it broke off at {at}: {one_line(str(said[-1].get('error', '')))}"
+        case _:
+            return f"its process ended without a word after {at}"
+
+
+def _head(story: Story) -> list[str]:
+    run = story.run
+    why, goal = ended_why(story), goal_of(story)
+    return [
+        f"run {run.run_id}",
+        f"{run.outcome}{_counts(story)}",
+        *([f"why: {why}"] if why else ()),
+        *([f"goal: {goal}"] if goal else ()),
+        f"began {day(story.began)}, {took(story)}",
+        f"used {used(story.calls)}{_charged(story)}",
+        *(f"label: {name}={one_line(value)}" for name, value in run.labels.items()),
+    ]
+
+
+def took(story: Story) -> str:
+    """How long a run took, and for how much of it nobody worked on it."""
+    idle = f", of which nobody worked for {seconds(story.idle)}" if story.idle else ""
+    return f"took {seconds(story.seconds)}{idle}"
+
+
+def goal_of(story: Story) -> str:
+    """What the run was asked to do, in one line."""
+    asked = (str(e.details.get("request", "")) for e in story.run.events if e.type == "run_started")
+    return one_line(next(asked, "") or story.run.title)
+
+
+def day(at: datetime) -> str:
+    """A time with its day, as people here read it."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _counts(story: Story) -> str:
+    if not story.steps:
+        return ""
+    done = f"{story.count(StepStatus.COMPLETED)} of {counted(len(story.steps), 'step')} done"
+    others = {status: story.count(status) for status in StepStatus}
+    del others[StepStatus.COMPLETED]
+    return f": {', '.join([done, *(f'{n} {each.value}' for each, n in others.items() if n)])}"
+
+
+def _charged(story: Story) -> str:
+    """What was charged in full, as the calls were cut off."""
+    charged = story.run.spent.get("run")
+    if charged is None or charged.calls <= story.calls.number:
+        return ""
+    cost = f", {charged.cost:g} of money" if charged.cost else ""
+    told = f"{counted(charged.calls, 'model call')}, {counted(charged.tokens, 'token')}{cost}"
+    return f"; charged to its limits: {told}"
+
+
+def _plan_title(story: Story) -> str:
+    plan = story.run.plan
+    if plan is None:
+        return "steps"
+    title = f" {one_line(plan.title)}" if plan.title else ""
+    return f"plan{title}, version {plan.version}"
+
+
+def _step_lines(story: Story, width: int) -> list[str]:
+    if not story.steps:
+        return []
+    rows = [_row(step) for step in story.steps]
+    has_cost = any(row[4] != "-" for row in rows)
+    rows = [("", "", "began", "took", "cost", "who", "step"), *rows]
+    shown = [0, 1, *([2] if width >= _NARROW else []), 3, *([4] if has_cost else []), 5]
+    widths = [min(max(cell_len(row[at]) for row in rows), _WIDEST_NAME) for at in range(6)]
+    indent = " " * (widths[0] + widths[1] + 2)
+    lines = list[str]()
+    for row, step in zip(rows, [None, *story.steps], strict=True):
+        cells = [_cell(row[at], widths[at], is_right=at in (1, 3, 4)) for at in shown]
+        line = f"{' '.join(cells[:2])}  {'  '.join([*cells[2:], row[6]])}"
+        lines.append(cut(line.rstrip(), width))
+        lines += [f"{indent}{note}" for note in _notes(step)] if step else []
+    return lines
+
+
+def _cell(text: str, width: int, *, is_right: bool) -> str:
+    return f"{' ' * (width - cell_len(text))}{text}" if is_right else padded(text, width)
+
+
+def _row(story: StepStory) -> tuple[str, ...]:
+    step, took = story.step, story.seconds
+    waits = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
+    return (
+        MARKS[story.status],
+        f"{step.id}.",
+        moment(story.began) if story.began else "-",
+        "-" if took is None else seconds(took),
+        money(story.calls),
+        one_line(", ".join(story.specialists)) or "-",
+        f"{one_line(step.description)}{waits}",
+    )
+
+
+def _notes(story: StepStory) -> Iterator[str]:
+    """What one may not expect of a step, a line each."""
+    for each in story.attempts:
+        if each.entry.outcome in _LOUD:
+            yield attempt_line(each.entry.number, each.entry.outcome, each.entry.error)
+    if tools := story.tools:
+        yield f"tools: {', '.join(_tool_counts(e.details for e in tools))}"
+    if told := one_line(story.step.feedback):
+        errors = [one_line(each.entry.error) for each in story.attempts]
+        if told not in errors:
+            yield f"{story.step.status.value}: {told}"
+
+
+def attempt_line(number: int, outcome: str, error: str) -> str:
+    """How an attempt ended, in one line."""
+    unknown = " (it has no end on record)" if outcome == "in doubt" else ""
+    return f"attempt {number}: {outcome}{unknown}{f': {one_line(error)}' if error else ''}"
+
+
+def _tool_counts(calls: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    by_name = dict[str, list[str]]()
+    for call in calls:
+        by_name.setdefault(one_line(str(call["tool"])), []).append(call.get("status", "not over"))
+    for name, ends in by_name.items():
+        bad = [end for end in dict.fromkeys(ends) if end != "success"]
+        told = ", ".join(f"{ends.count(end)} {end}" for end in bad)
+        yield f"{name} x{len(ends)}{f' ({told})' if told else ''}"
+
+
+def _waiting(story: Story) -> list[str]:
+    from replan.cli.views.open_asks import told  # noqa: PLC0415 - imports LangGraph
+
+    return [f"{ask.key}: {told(ask)}" for ask in story.run.waiting]
+
+
+def _host_lines(story: Story) -> list[str]:
+    """The calls of the host by node."""
+    by_node = dict[str, list[Any]]()
+    for event in story.host_calls:
+        by_node.setdefault(str(event.details.get("node")), []).append(event)
+    lines = list[str]()
+    for node, events in by_node.items():
+        calls = calls_of(events)
+        tools = [e.details for e in events if e.type == "tool_completed"]
+        told = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
+        lines.append(f"{one_line(node)}: {used(calls)}, {seconds(calls.seconds)}{told}")
+    return lines
+
+
+def as_json(value: object) -> str:
+    """A value of an event in one line of text: a text as it is."""
+    return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,27 @@
+"""What specialists say, as whole lines, so that those of several do not mix."""
+
+from replan.cli.views.cells import one_line
+from replan.events.types import Event, SpecialistToken, StepEvent
+
+
+class Sayings:
+    """The texts of a run's specialists while they come."""
+
+    def __init__(self) -> None:
+        self._begun: dict[tuple[int, str], str] = {}
+
+    def after(self, event: Event) -> list[str]:
+        """The lines that are whole by an event; whatever else a step does ends its last one."""
+        if not isinstance(event, StepEvent):
+            return []
+        key = (event.step_id, event.specialist)
+        begun = self._begun.pop(key, "")
+        lines = [begun] if begun.strip() else []
+        if isinstance(event, SpecialistToken):
+            *lines, self._begun[key] = (begun + event.text).split("\n")
+        return [f"{who(event)} | {one_line(line)}" for line in lines]
+
+
+def who(event: StepEvent) -> str:
+    """The step and the specialist of an event."""
+    return f"step {event.step_id} {event.specialist}"

@@ -1,0 +1,143 @@
+"""A run as bars over time, as wide as the window: what ran, waited, failed and stood still."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+from rich.cells import cell_len
+
+from replan.cli.views.cells import cut, one_line, padded, seconds
+from replan.cli.views.overview import MARKS, money
+from replan.plan.model import StepStatus
+from replan.runs.attempts import AttemptView
+from replan.runs.story import StepStory, Story, calls_of
+
+_LEAST_BAR, _LEAST_NAME = 20, 10
+_SIGNS = {"done": "=", "failed": "x", "waiting": "?", "in doubt": "/", "cancelled": "/"}
+_LEGEND = "= at work   x failed   ? asks   / cut off   . waits   : nobody works on the run"
+
+Column = Callable[[datetime], int]
+
+
+def timeline(story: Story, width: int) -> list[str]:
+    """The lines of a timeline; none is wider than the width."""
+    rows = [_row(step) for step in story.steps]
+    calls = story.calls
+    took = max(map(cell_len, (seconds(story.seconds), *(row[1] for row in rows))))
+    cost = max(map(cell_len, (money(calls), *(row[2] for row in rows))))
+    name = max(map(cell_len, ("host", *(row[0] for row in rows))))
+    name = max(_LEAST_NAME, min(name, width - took - cost - 4 - max(_LEAST_BAR, width // 2)))
+    bar = max(1, width - name - took - cost - 4)
+    column = _columns(story, bar)
+
+    def line(texts: tuple[str, str, str], drawn: str) -> str:
+        first = padded(texts[0], name)
+        return cut(f"{first} {texts[1]:>{took}} {texts[2]:>{cost}} |{drawn}".rstrip(), width)
+
+    host = calls_of(story.host_calls)
+    whole = ("all", seconds(story.seconds), money(calls))
+    return [
+        line(("", "took", "cost"), _scale(story, bar)),
+        line(whole, _run_bar(story, bar, column)),
+        line(("host", seconds(host.seconds), money(host)), _host_bar(story, bar, column)),
+        *(
+            line(row, _step_bar(step, story, bar, column))
+            for row, step in zip(rows, story.steps, strict=True)
+        ),
+        *(
+            cut(each, width)
+            for each in ("", _LEGEND[: _LEGEND.index("/")], _LEGEND[_LEGEND.index("/") :])
+        ),
+    ]
+
+
+def _row(story: StepStory) -> tuple[str, str, str]:
+    took, step = story.seconds, story.step
+    name = f"{MARKS[story.status]} {step.id}. {one_line(step.description)}"
+    return name, "-" if took is None else seconds(took), money(story.calls)
+
+
+def _columns(story: Story, bar: int) -> Column:
+    length = max(story.seconds, 0.001)
+
+    def column(at: datetime) -> int:
+        place = (at - story.began).total_seconds() / length * bar
+        return min(bar - 1, max(0, int(place)))
+
+    return column
+
+
+def _scale(story: Story, bar: int) -> str:
+    """The times above the bars, as many as there is room for."""
+    text, parts = "", max(1, bar // 12)
+    for part in range(parts):
+        at = seconds(story.seconds * part / parts)
+        text = f"{text.ljust(bar * part // parts)}{at}"
+    return text
+
+
+def _painted(bar: list[str], column: Column, began: datetime, ended: datetime, sign: str) -> None:
+    """Paint a stretch of a bar, one column at least."""
+    first, last = column(began), column(ended)
+    for at in range(first, max(first + 1, last)):
+        bar[at] = sign
+
+
+def _pauses(bar: list[str], story: Story, column: Column, ended: datetime) -> None:
+    for pause in story.pauses:
+        end = min(pause.ended or story.ended, ended)
+        if column(end) > column(pause.began):
+            _painted(bar, column, pause.began, end, ":")
+
+
+def _run_bar(story: Story, width: int, column: Column) -> str:
+    bar = ["="] * width
+    _pauses(bar, story, column, story.ended)
+    return "".join(bar)
+
+
+def _host_bar(story: Story, width: int, column: Column) -> str:
+    bar = [" "] * width
+    for event in story.host_calls:
+        took = event.details.get("seconds") or 0.0
+        if event.at is not None and isinstance(took, float | int):
+            sign = "x" if event.details.get("error") else "="
+            _painted(bar, column, event.at - timedelta(seconds=took), event.at, sign)
+    return "".join(bar).rstrip()
+
+
+def _step_bar(step: StepStory, story: Story, width: int, column: Column) -> str:
+    bar = [" "] * width
+    spans = list(_spans(step, story))
+    is_settled = step.status not in (StepStatus.PENDING, StepStatus.EXECUTING)
+    last = spans[-1][1] if spans and is_settled else story.ended
+    if spans or not is_settled:
+        _painted(bar, column, _planned_at(story), last, ".")
+        _pauses(bar, story, column, last)
+    for began, ended, sign in spans:
+        _painted(bar, column, began, ended, sign)
+    return "".join(bar).rstrip()
+
+
+def _planned_at(story: Story) -> datetime:
+    made = (e.at for e in story.run.events if e.type == "plan_created" and e.at)
+    return next(made, story.began)
+
+
+def _spans(step: StepStory, story: Story) -> Iterator[tuple[datetime, datetime, str]]:
+    """The attempts of a step, and the times in which it waited for a person."""
+    follows = [*(each.entry.started_at for each in step.attempts[1:]), story.ended]
+    for each, next_one in zip(step.attempts, follows, strict=False):
+        began, ended = each.entry.started_at, _end_of(each, story)
+        is_running = each.entry.ended_at is None and story.run.outcome == "running"
+        if each.entry.outcome == "waiting":
+            ended = next_one
+        yield began, ended, "=" if is_running else _SIGNS[each.entry.outcome]
+
+
+def _end_of(attempt: AttemptView, story: Story) -> datetime:
+    """The end of an attempt; of one that was cut off, when work on the run ended."""
+    entry = attempt.entry
+    if entry.ended_at is not None:
+        return entry.ended_at
+    cuts = (pause.began for pause in story.pauses if pause.began >= entry.started_at)
+    return next(cuts, story.ended)

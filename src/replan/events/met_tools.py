@@ -1,0 +1,84 @@
+"""Tells of the tools that others call: graphs, runnables and functions that are specialists."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import BaseMessage
+from langgraph.types import Command
+
+from replan.events.calls import Calls, ToolTold, about_tool, tool_at_work
+
+_EFFECTS = ("pure", "keyed", "unsafe")
+
+
+class MetTools(BaseCallbackHandler):
+    """A handler that goes wherever the caller's config goes."""
+
+    # Else LangChain makes a task or a thread of each call.
+    run_inline = True
+    ignore_llm = ignore_chat_model = ignore_chain = ignore_retriever = True  # type: ignore[assignment] - properties
+    ignore_retry = ignore_custom_event = True  # type: ignore[assignment] - properties
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._on_way: dict[UUID, Mapping[str, Any]] = {}
+        self._is_over = False
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        metadata: dict[str, Any] | None = None,
+        inputs: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Tell that a tool is called, if no loop of ours has told it already."""
+        name = str((serialized or {}).get("name") or "tool")
+        own = tool_at_work.get()
+        if self._is_over or (own is not None and own.is_of(self._calls, name)):
+            return
+        declared = (metadata or {}).get("effects")
+        effects = declared if declared in _EFFECTS else self._calls.effects
+        arguments = {"input": input_str} if inputs is None else inputs
+        about = about_tool(str(run_id), name, arguments, effects)
+        self._on_way[run_id] = about
+        self._calls.tool_begins(about)
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
+        """Tell what it gave."""
+        told = ToolTold()
+        messages = _messages_in(output)
+        if messages:
+            told.answered(messages)
+        else:
+            told.ends("success", str(output))
+        self._ends(run_id, told)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        """Tell why it gave nothing."""
+        told = ToolTold()
+        told.broke_off(error)
+        self._ends(run_id, told)
+
+    def close(self) -> None:
+        """Tell that what is still on its way was cut off."""
+        self._is_over = True
+        for call in list(self._on_way):
+            self._ends(call, ToolTold())
+
+    def _ends(self, call: UUID, told: ToolTold) -> None:
+        about = self._on_way.pop(call, None)
+        if about is not None:
+            self._calls.tool_ends(about, told)
+
+
+def _messages_in(output: object) -> list[BaseMessage]:
+    if isinstance(output, Command):
+        update = cast("Command[Any]", output).update
+        output = cast("dict[str, Any]", update).get("messages") if isinstance(update, dict) else ()
+    found = cast("list[object]", output) if isinstance(output, list) else [output]
+    return [each for each in found if isinstance(each, BaseMessage)]

@@ -1,0 +1,77 @@
+"""A trace hears what happens in a call of a graph at once, in the context in which it happens."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from contextvars import ContextVar
+from typing import Protocol, TypeVar
+
+from replan.events.types import BaseEvent, StepEvent
+
+T = TypeVar("T")
+
+
+class AttemptEnded(StepEvent):
+    """An attempt of a step ended without a result; how, as the journal says it."""
+
+    outcome: str
+    error: str = ""
+
+
+class Trace(Protocol):
+    """What hears of one call of a graph."""
+
+    @property
+    def hears_texts(self) -> bool:
+        """Whether it takes what models are told and say."""
+        ...
+
+    @property
+    def tracing(self) -> "Tracing":
+        """What made it."""
+        ...
+
+    @property
+    def ref(self) -> str:
+        """What a later call of the same run finds it by."""
+        ...
+
+    def take(self, event: BaseEvent) -> None:
+        """Take an event, or how an attempt ended; from whatever thread."""
+        ...
+
+    def end(self, error: BaseException | None) -> None:
+        """The call is over; `error` is what it raised."""
+        ...
+
+
+class Tracing(Protocol):
+    """What traces calls of graphs."""
+
+    def begun(self, team: str, thread_id: str, earlier: str) -> Trace:
+        """Begin to trace a call; `earlier` is the `ref` of the call that it goes on with."""
+        ...
+
+
+trace_at_work: ContextVar[Trace | None] = ContextVar("replan_trace", default=None)
+"""What hears of what happens here; None where nothing is traced."""
+
+
+async def as_traced(trace: Trace, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """Give the parts of a call's stream; what is worked out for them is heard, who reads is not."""
+    error: BaseException | None = None
+    try:
+        async with aclosing(parts):
+            while True:
+                token = trace_at_work.set(trace)
+                try:
+                    part = await anext(parts)
+                except StopAsyncIteration:
+                    return
+                finally:
+                    trace_at_work.reset(token)
+                yield part
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        trace.end(error)

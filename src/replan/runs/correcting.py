@@ -1,0 +1,264 @@
+"""What a person wants otherwise of one step of a run: that it is done again, or left out."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from langgraph.types import StateSnapshot
+
+from replan.errors import InputError
+from replan.events.types import Event, PlanUpdated, RunCorrected, StepsReopened
+from replan.plan.markdown.document import refresh_content
+from replan.plan.markdown.seal import sealed, unsealed
+from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
+from replan.plan.rerun import Rerun, rerun_from
+from replan.plan.revision import unstarted
+from replan.plan.statuses import with_statuses
+from replan.ports.journal import ACTED, DOUBTED, Journal, LedgerEntry
+from replan.runs.looking import RunView
+from replan.runs.running import revived
+from replan.state.cuts import CUTS
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.generations import after_round
+from replan.state.limits import RunSettings
+from replan.state.patches import plan_write
+from replan.state.rules import limit_value, spent_limit
+from replan.state.team import SpecialistCard
+from replan.steps.on_record import attempts_of, left_in_doubt
+
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+_MOST_NAMED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """What a person wants of one step."""
+
+    action: Literal["retry", "skip"]
+    step: int
+    by: str = ""  # who wants it
+
+    def of(self, step: PlanStep) -> PlanStep:
+        """The step as it is to be."""
+        if self.action == "retry":
+            return unstarted(step)
+        told = f"Skipped by {self.by or 'a person'}."
+        return unstarted(step).replace(status=StepStatus.SKIPPED, feedback=told)
+
+    def reruns(self, plan: TaskPlan) -> tuple[Rerun, ...]:
+        """The settled steps that are done again by it."""
+        return rerun_from(plan, self.step) if self.action == "retry" else ()
+
+    def event(self, run_id: str, origin: str = "", current_round: int = 0) -> RunCorrected:
+        """What is told of it."""
+        return RunCorrected(
+            run_id=run_id,
+            round=current_round,
+            action=self.action,
+            step_id=self.step,
+            by=self.by,
+            origin=origin,
+        )
+
+
+def is_over(state: EnhancedState) -> bool:
+    """Whether a run has come to its end, and to no limit before it."""
+    return bool(state.get("is_completed")) and state.get("limit_reached", "") in ("", *CUTS)
+
+
+def check(correction: Correction, view: RunView) -> None:
+    """Refuse what cannot be done to a run, before anything is done.
+
+    Raises:
+        InputError: There is no such step, or it stands as it is wanted already.
+    """
+    plan = view.plan
+    if plan is None:
+        raise InputError("This run has no plan, so there is no step in it.")
+    step = plan.by_id.get(correction.step)
+    if step is None:
+        raise InputError(f"This run has no step {correction.step}. Its steps: {_listed(plan)}.")
+    if correction.action == "retry" and step.status in _OPEN:
+        raise InputError(_why_open(step, view))
+    if correction.action == "skip" and step.is_finished:
+        done = step.status is StepStatus.COMPLETED
+        why = "completed, so there is nothing to skip" if done else "skipped already"
+        raise InputError(f"Step {step.id} is {why}.")
+
+
+def _listed(plan: TaskPlan) -> str:
+    ids = [str(step.id) for step in plan.steps]
+    more = [f"and {len(ids) - _MOST_NAMED} more"] if len(ids) > _MOST_NAMED else []
+    return ", ".join([*ids[:_MOST_NAMED], *more])
+
+
+def _why_open(step: PlanStep, view: RunView) -> str:
+    failed = _failed_before(step, view.plan or TaskPlan())
+    if failed:
+        return f"Step {step.id} was not begun, since step {failed[0]} failed. Retry that one."
+    if any(ask.key.startswith(f"{step.id}/") for ask in view.waiting):
+        return f"Step {step.id} waits for an answer. Answer it, or skip the step."
+    return f"Step {step.id} is still to be done. Go on with the run, and it will be."
+
+
+def _failed_before(step: PlanStep, plan: TaskPlan) -> list[int]:
+    """The failed steps that a step waits for, directly or not."""
+    steps, seen, left = plan.by_id, set[int](), [step.id]
+    while left:
+        waits = [each for each in steps[left.pop()].awaits if each in steps.keys() - seen]
+        seen |= {*waits}
+        left += waits
+    return sorted(each for each in seen if steps[each].status is StepStatus.FAILED)
+
+
+def check_newest(snapshot: StateSnapshot, run_id: str) -> None:
+    """See that a run can be corrected where it stands.
+
+    Raises:
+        InputError: Its thread has begun another run, or a graph of a step asks in the middle of it.
+    """
+    if snapshot.values.get("run_id") != run_id:
+        raise InputError("Another run has begun on the thread of this one: it cannot go on.")
+    if any(task.interrupts and task.name.startswith("specialist_") for task in snapshot.tasks):
+        raise InputError("A step asks in the middle of its work. Answer it first.")
+
+
+def corrected(
+    correction: Correction,
+    state: EnhancedState,
+    so_far: TaskPlan,  # the plan with the marks of all that is finished
+    settings: RunSettings | None,
+    at: datetime,
+) -> tuple[EnhancedState, tuple[Event, ...]]:
+    """Give what a correction changes in the state of a run that goes on, and what is told of it.
+
+    Raises:
+        InputError: A limit of the run leaves no room for it.
+    """
+    before = state.get("current_plan") or TaskPlan()
+    reruns = correction.reruns(so_far)
+    ids = [rerun.step for rerun in reruns] or [correction.step]
+    old = before.replace(content=unsealed(before.content), update_history=())
+    new = with_statuses(old, [correction.of(old.step(each)) for each in ids], at)
+    new = new.replace(version=old.version + 1, updated_at=at)
+    revision = PlanUpdate(
+        version=new.version,
+        update_type=PlanUpdateType.MODIFY_STEP,
+        description=_described(correction, reruns),
+        timestamp=at,
+        changes={},
+        by="person",
+    )
+    settled = after_round(state.get("generations", {}), before, so_far)
+    update: EnhancedState = {
+        "stalls": 0,
+        "current_plan": plan_write(before, new),
+        "plan_history": [revision],
+        # What ended in a round that was cut off is done again, too.
+        "generations": {each: settled[each] for each in ids if each in settled},
+    }
+    update |= _with_room({**state, **update, "current_plan": new}, settings)
+    whole = new.replace(update_history=(*state.get("plan_history", []), revision))
+    run_id, current = state.get("run_id", ""), state.get("current_round", 0)
+    told = [
+        correction.event(run_id, current_round=current),
+        *([StepsReopened(run_id=run_id, round=current, reruns=reruns)] if reruns else []),
+        PlanUpdated(run_id=run_id, round=current, plan=whole, markdown=new.content, by="person"),
+    ]
+    return update, tuple(told)
+
+
+def _described(correction: Correction, reruns: Sequence[Rerun]) -> str:
+    by = f", by {correction.by}" if correction.by else ""
+    if correction.action == "skip":
+        return f"Step {correction.step} is left out{by}."
+    others = ", ".join(str(each.step) for each in reruns if each.step != correction.step)
+    follows = f" and, since they follow from it, {others}" if others else ""
+    return f"Done again: step {correction.step}{follows}{by}."
+
+
+def _with_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedState:
+    """What lets the run go on; refused where a limit would end it at once."""
+    new = settings_of(state).overridden_by(settings)
+    if state.get("is_completed"):
+        more, limit = revived(state, new), spent_limit({**state, "settings": new})
+    else:
+        more: EnhancedState = {}
+        spare = rounds_of(state) + new.limits.max_rounds - settings_of(state).limits.max_rounds
+        limit = "max_rounds" if state.get("current_round", 0) > spare else ""
+    if limit:
+        value = limit_value({**state, "settings": new}, limit)
+        raise InputError(
+            f"The limit {limit}={value:g} leaves no room for it. Raise it as well, for example "
+            f"to {2 * value:g}."
+        )
+    return more
+
+
+def begun_anew(correction: Correction, view: RunView) -> dict[str, Any]:
+    """What a new run begins with that goes on from one that is over."""
+    state = view.state
+    plan = sealed(state.get("current_plan") or TaskPlan(), view.run_id, is_named=True)
+    plan = refresh_content(plan.with_steps(correction.of(plan.step(correction.step))))
+    answer = state.get("final_answer")
+    said = [each for each in state.get("messages", []) if answer is None or each.id != answer.id]
+    return {"messages": said, "plan": plan.content}
+
+
+async def repeated_by(
+    correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
+) -> list[str]:
+    """Say what a new run would do a second time that must not happen twice unasked."""
+    # A run that goes on has its own record of what it did, and asks; a new one has none.
+    if not is_over(view.state):
+        return []
+    return [told async for told in _repeated(correction, view, team, journal)]
+
+
+def refuse_repeats(told: Sequence[str]) -> None:
+    """Refuse what a new run would do a second time.
+
+    Raises:
+        InputError: There is such work.
+    """
+    if told:
+        raise InputError(
+            f"This run is over, and a new one would do again what must not be done twice unasked: "
+            f"{'; '.join(told)}. Say repeat_effects=True if that is meant."
+        )
+
+
+async def _repeated(
+    correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
+) -> AsyncGenerator[str]:
+    plan, cards = view.plan or TaskPlan(), {card.name: card for card in team}
+    ledger = await journal.ledger(view.run_id)
+    noted = {**await journal.notes(view.run_id, ACTED), **await journal.notes(view.run_id, DOUBTED)}
+    for rerun in correction.reruns(plan):
+        step = plan.step(rerun.step)
+        tried = {entry.specialist for entry in ledger if entry.step_id == step.id}
+        for name in sorted(tried) or step.specialists:
+            attempts = attempts_of(ledger, step.id, name)
+            effects = cards[name].effects if name in cards else "unsafe"
+            effects = "unsafe" if f"{ACTED}{step.id}/{name}" in noted else effects
+            if effects != "pure" and (how := _effect(step, effects, attempts, noted)):
+                yield f"step {step.id} at @{name} ({effects}) {how}"
+
+
+def _effect(
+    step: PlanStep, effects: str, attempts: Sequence[LedgerEntry], noted: dict[str, Any]
+) -> str:
+    """How work may have had its effect already; empty if it has not."""
+    if step.status is StepStatus.COMPLETED:
+        return "was done"
+    if not attempts:
+        return ""
+    newest = attempts[-1]
+    if (
+        left_in_doubt(attempts)
+        or f"{DOUBTED}{step.id}/{newest.specialist}/{newest.number}" in noted
+    ):
+        return "was cut off"
+    # A new run has other keys, by which no service knows what it did.
+    return "was begun" if effects == "keyed" else ""

@@ -1,0 +1,94 @@
+"""A run as one file, without secrets, that is opened elsewhere."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from replan.errors import InputError
+from replan.runs.whole_run import WholeRun
+from replan.secrets.masking import without_secrets
+from replan.values import restored
+
+FORMAT = "replan run"
+VERSION = 1
+LARGEST = 500_000_000
+"""Bytes of a file that is opened."""
+
+_PLACES = 3
+
+
+def exported(run: WholeRun, at: datetime) -> str:
+    """Write a run with all of its texts as JSON, without what is or looks like a secret."""
+    record = {"format": FORMAT, "version": VERSION, "exported_at": at.isoformat()}
+    kept = _masked(run.model_dump(mode="json"))
+    return json.dumps({**record, "run": kept}, ensure_ascii=False, indent=1) + "\n"
+
+
+def opened_export(path: Path) -> WholeRun:
+    """Read the run of a file.
+
+    Raises:
+        InputError: It is no such file, is damaged, too large, or of a newer version; says where.
+    """
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise refused(path, f"It has {size} bytes, and {LARGEST} are read at most.")
+        text = path.read_bytes().decode()
+        found: Any = json.loads(text)
+    except OSError as error:
+        raise refused(path, f"{error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise refused(path, f"Byte {error.start} is no UTF-8: it is damaged or no text.") from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        is_cut = error.pos >= len(error.doc.rstrip()) or "Unterminated" in error.msg
+        cut = " It seems to be cut off." if is_cut else ""
+        raise refused(path, f"It is no JSON at {where}: {error.msg}.{cut}") from error
+    except RecursionError as error:
+        raise refused(path, "It is nested too deeply.") from error
+    return _read(path, found)
+
+
+def _read(path: Path, found: Any) -> WholeRun:
+    export = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    if export.get("format") != FORMAT:
+        raise refused(path, f"It is no export of a run: its `format` is not '{FORMAT}'.")
+    version = export.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise refused(path, f"`version` is {version!r}, and should be a number from 1 on.")
+    if version > VERSION:
+        newer = f"It has version {version}, and this Replan reads {VERSION} at most."
+        raise refused(path, newer, "Open it with a newer Replan.")
+    try:
+        return restored(WholeRun, export.get("run"))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        told = "; ".join(f"{_place(each['loc'])}: {each['msg']}" for each in faults[:_PLACES])
+        more = f"; and {len(faults) - _PLACES} more" if len(faults) > _PLACES else ""
+        raise refused(path, f"It is damaged. {told}{more}.") from error
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """A place as people write it: `run.events[3].at`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return f"run{''.join(parts)}"
+
+
+def refused(path: Path, problem: str, fix: str = "") -> InputError:
+    fix = fix or "Write it again with `replan export RUN -o FILE`."
+    return InputError(f"The export '{path}' cannot be opened. {problem} {fix}")
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {without_secrets(name): _masked(each) for name, each in fields.items()}
+    if isinstance(value, list):
+        return [_masked(each) for each in cast("list[Any]", value)]
+    return value

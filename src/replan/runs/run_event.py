@@ -1,0 +1,43 @@
+"""An event of a run as it was kept; it takes no framework to read one."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from replan.values import Value
+
+
+class RunEvent(Value):
+    """Something that happened in a run, the same now and when it is read again.
+
+    What a plan, a result or an answer says in full stands in the state (`look`); of it, `details`
+    has what people follow a run by.
+
+    Attributes:
+        run_id: The run.
+        seq: Its number in the run, from 1, without a gap; None for a piece of text, which is
+            told once and not kept.
+        at: When it was taken down; None for a piece of text.
+        type: What happened, such as `specialist_completed`.
+        round: The round; 0 before there is a plan.
+        details: The fields of the event.
+    """
+
+    run_id: str
+    seq: int | None = None
+    at: datetime | None = None
+    type: str
+    round: int = 0
+    details: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+def event_in(run_id: str, seq: int, kept: Mapping[str, Any]) -> RunEvent:
+    """Read an event from what is kept of it."""
+    fields = dict(kept)
+    own = {name: fields.pop(name) for name in ("type", "at", "round") if name in fields}
+    fields.pop("seq", None)  # an earlier version numbered events where they happened
+    return RunEvent.model_validate(
+        {"run_id": run_id, "seq": seq, "type": "", "details": fields, **own}
+    )

@@ -1,0 +1,203 @@
+"""Who did what when in a run: a pure fold of what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from replan.plan.model import PlanStep, StepStatus
+from replan.runs.attempts import AttemptView, attempts_of
+from replan.runs.run_event import RunEvent
+
+if TYPE_CHECKING:
+    from replan.runs.whole_run import WholeRun
+
+_ANSWERED = ("model_answered", "memory_summary")
+_CALLS = (*_ANSWERED, "tool_completed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calls:
+    """What calls of models took."""
+
+    number: int = 0
+    tokens: int = 0
+    known_cost: float = 0.0
+    unpriced: int = 0  # the calls whose cost nobody knows
+    seconds: float = 0.0
+
+    @property
+    def cost(self) -> float | None:
+        """Their cost; None where that of one is not known."""
+        return None if self.unpriced else self.known_cost
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepStory:
+    """What came of a step, and how."""
+
+    step: PlanStep
+    status: StepStatus  # as of now: one that is worked on is `executing`
+    attempts: tuple[AttemptView, ...]
+
+    @property
+    def specialists(self) -> tuple[str, ...]:
+        """Who did it, or is to do it."""
+        tried = dict.fromkeys(each.entry.specialist for each in self.attempts)
+        return tuple(tried) or self.step.specialists
+
+    @property
+    def began(self) -> datetime | None:
+        """When its first attempt began."""
+        return min((each.entry.started_at for each in self.attempts), default=None)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its attempts took together; None if none of them has an end."""
+        took = [each.seconds for each in self.attempts if each.seconds is not None]
+        return sum(took) if took else None
+
+    @property
+    def calls(self) -> Calls:
+        """The calls of models in it."""
+        return calls_of(call for each in self.attempts for call in each.calls)
+
+    @property
+    def tools(self) -> list[RunEvent]:
+        """The calls of tools in it."""
+        calls = [call for each in self.attempts for call in each.calls]
+        return [call for call in calls if call.type.startswith("tool_")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pause:
+    """A time in which nobody worked on the run."""
+
+    began: datetime
+    ended: datetime | None  # None: it still lasts
+    why: str  # `waiting`, `interrupted` or `failed`; `killed` where nobody could say so
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """A run, told from its beginning to where it stands."""
+
+    run: WholeRun
+    steps: tuple[StepStory, ...]
+    pauses: tuple[Pause, ...]
+    ended: datetime  # its end, or when it was last heard of
+
+    @property
+    def began(self) -> datetime:
+        """Its first moment."""
+        moments = [self.run.started_at, *_times(self.run.events)]
+        return min(moments)
+
+    @property
+    def seconds(self) -> float:
+        """From its beginning to its end."""
+        return (self.ended - self.began).total_seconds()
+
+    @property
+    def idle(self) -> float:
+        """Seconds in which nobody worked on it."""
+        ends = [(each.ended or self.ended) - each.began for each in self.pauses]
+        return sum(ends, timedelta()).total_seconds()
+
+    @property
+    def host_calls(self) -> list[RunEvent]:
+        """The calls of models and tools that the host made, each as its end."""
+        return [
+            event
+            for event in self.run.events
+            if event.type in _CALLS and event.details.get("step_id") is None
+        ]
+
+    @property
+    def calls(self) -> Calls:
+        """All calls of models; of a run whose events tell of none, as its state has them."""
+        told = calls_of(self.run.events)
+        if told.number or not (usage := getattr(self.run, "usage", None)):
+            return told
+        return Calls(
+            number=usage.calls,
+            tokens=usage.total_tokens,
+            known_cost=usage.known_cost,
+            unpriced=usage.unpriced_calls,
+        )
+
+    def count(self, status: StepStatus) -> int:
+        """How many steps stand so."""
+        return sum(each.status is status for each in self.steps)
+
+
+def story_of(run: WholeRun) -> Story:
+    """Tell a run."""
+    attempts = dict[int, list[AttemptView]]()
+    for each in attempts_of(run.ledger, run.events):
+        attempts.setdefault(each.entry.step_id, []).append(each)
+    ended = max([run.updated_at, *_times(run.events)])
+    planned = run.plan.steps if run.plan else ()
+    known = {step.id for step in planned}
+    gone = [PlanStep(id=step, description=_task(run, step)) for step in attempts.keys() - known]
+    steps = [*planned, *sorted(gone, key=lambda step: step.id)]
+    return Story(
+        run=run,
+        steps=tuple(_step(run, step, tuple(attempts.get(step.id, ()))) for step in steps),
+        pauses=tuple(_pauses(run)),
+        ended=ended,
+    )
+
+
+def calls_of(events: Iterable[RunEvent]) -> Calls:
+    """What the calls of models among events took."""
+    ends: list[dict[str, Any]] = [e.details for e in events if e.type in _ANSWERED]
+    # The one event of a summary has all calls that it took, if it took one.
+    answered = [each for each in ends if each.get("calls", 1)]
+    costs: list[float | None] = [each.get("cost") for each in answered]
+    counts = [
+        each.get(name) or 0 for each in answered for name in ("input_tokens", "output_tokens")
+    ]
+    return Calls(
+        number=sum(each.get("calls", 1) for each in answered),
+        tokens=sum(counts),
+        known_cost=sum(cost for cost in costs if cost is not None),
+        unpriced=costs.count(None),
+        seconds=sum(each.get("seconds") or 0.0 for each in answered),
+    )
+
+
+def _step(run: WholeRun, step: PlanStep, attempts: tuple[AttemptView, ...]) -> StepStory:
+    is_open = step.status in (StepStatus.PENDING, StepStatus.EXECUTING)
+    is_begun = any(each.entry.ended_at is None for each in attempts[-1:])
+    busy = is_open and is_begun and run.outcome == "running"
+    status = StepStatus.EXECUTING if busy else step.status
+    return StepStory(step=step, status=status, attempts=attempts)
+
+
+def _task(run: WholeRun, step: int) -> str:
+    """What a step was to do that is in the plan no more, or not yet."""
+    own = (event.details for event in run.events if event.details.get("step_id") == step)
+    return next((str(each["task"]) for each in own if "task" in each), "")
+
+
+def _times(events: Sequence[RunEvent]) -> list[datetime]:
+    return [event.at for event in (*events[:1], *events[-1:]) if event.at is not None]
+
+
+def _pauses(run: WholeRun) -> Iterable[Pause]:
+    """The times between the end of work and the word that somebody goes on."""
+    last, why = run.started_at, ""
+    for event in run.events:
+        if event.at is None:
+            continue
+        if event.type == "run_resumed":
+            yield Pause(began=last, ended=event.at, why=why or "killed")
+        why = "over" if event.type == "task_completed" else ""
+        why = str(event.details["why"]) if event.type == "run_stopped" else why
+        last = event.at
+    is_over = any(event.type == "task_completed" for event in run.events[-2:])
+    if run.outcome in ("waiting", "interrupted") and not is_over:
+        yield Pause(began=last, ended=None, why=why or "killed")

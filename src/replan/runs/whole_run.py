@@ -1,0 +1,123 @@
+"""A run with all that is kept of it: what it is shown from, here or elsewhere."""
+
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from replan.calling import Graph
+from replan.plan.model import TaskPlan, Value
+from replan.ports.journal import LedgerEntry, Spending
+from replan.ports.run_book import Request, RunRecord
+from replan.ports.storage import Storage
+from replan.runs.asks import Ask
+from replan.runs.event_log import RunEvent, run_event
+from replan.runs.looking import seen
+from replan.state.questions import Question
+from replan.state.results import Artifact, SpecialistResult
+from replan.state.usage import Usage
+
+
+class WholeRun(Value):
+    """A run at rest or at work, as it is kept.
+
+    Attributes:
+        run_id: The run.
+        title: What it is about.
+        outcome: How it stands.
+        started_at: When it began.
+        updated_at: When it was last heard of.
+        labels: What it is found by.
+        plan: Its plan with all marks and its history; None before there is one.
+        answer: The text of the answer; empty before there is one.
+        output: The answer's value, where it is of a type.
+        limit_reached: The limit that ended it, or cut its answer off; else empty.
+        warnings: What it told that a person may not expect.
+        usage: Model calls, tokens and money of all rounds that are over.
+        spent: What each scope of its limits was charged.
+        waiting: What it waits for.
+        questions: What its steps asked, and the answers, by key.
+        results: Those of its steps, the newest at each specialist, whole.
+        ledger: Every attempt of a step.
+        requests: What was asked of it, by whom: answers, decisions, stops.
+        events: What happened, in its order.
+        texts: The long texts of events, by reference: those that were read.
+    """
+
+    run_id: str
+    title: str
+    outcome: str
+    started_at: datetime
+    updated_at: datetime
+    labels: dict[str, str]
+    plan: TaskPlan | None
+    answer: str
+    output: JsonValue
+    limit_reached: str
+    warnings: tuple[str, ...]
+    usage: Usage
+    spent: dict[str, Spending]
+    waiting: tuple[Ask, ...]
+    questions: dict[str, Question]
+    results: tuple[SpecialistResult, ...]
+    ledger: tuple[LedgerEntry, ...]
+    requests: tuple[Request, ...]
+    events: tuple[RunEvent, ...]
+    texts: dict[str, str]
+
+    @property
+    def artifacts(self) -> list[Artifact]:
+        """The files that its steps left, each once."""
+        return list({each.path: each for one in self.results for each in one.artifacts}.values())
+
+
+async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> WholeRun:
+    """Read a run through any graph of a team with its storage: nothing is run."""
+    run_id, view = record.run_id, await seen(graph, storage, record, at)
+    state, answer = view.state, view.state.get("final_answer")
+    recorded = (await storage.journal.results(run_id)).values()
+    newest = {each.key: each for each in recorded} | state.get("current_specialist_results", {})
+    newest |= {each.key: each for each in view.results}
+    return WholeRun(
+        run_id=run_id,
+        title=record.title,
+        outcome=view.outcome,
+        started_at=record.started_at,
+        updated_at=record.updated_at,
+        labels=record.labels,
+        plan=view.plan,
+        answer="" if answer is None else answer.text,
+        output=state.get("output"),
+        limit_reached=state.get("limit_reached", ""),
+        warnings=tuple(state.get("warnings", ())),
+        usage=state.get("usage", Usage()),
+        spent=dict(await storage.journal.spent(run_id)),
+        waiting=view.waiting,
+        questions=state.get("questions", {}),
+        results=tuple(newest.values()),
+        ledger=tuple(await storage.journal.ledger(run_id)),
+        requests=tuple(await storage.runs.requests([run_id], taken=True)),
+        events=tuple(run_event(run_id, each) for each in await storage.runs.events(run_id)),
+        texts={},
+    )
+
+
+def references(events: tuple[RunEvent, ...]) -> set[str]:
+    """The references in events to their long texts."""
+    found = set[str]()
+    for event in events:
+        for name, value in event.details.items():
+            if name.endswith("_ref"):
+                found.add(str(value))
+        said = [event.details.get("reply"), *_list(event.details.get("prompt"))]
+        found |= {str(each["ref"]) for each in said if isinstance(each, dict) and "ref" in each}
+    return found
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+async def with_texts(run: WholeRun, storage: Storage, events: tuple[RunEvent, ...]) -> WholeRun:
+    """Give a run with the long texts of some of its events, of those still kept."""
+    found = {ref: await storage.runs.text(run.run_id, ref) for ref in references(events)}
+    return run.replace(texts={ref: text for ref, text in found.items() if text is not None})

@@ -1,0 +1,1 @@
+"""Runs as OpenTelemetry traces: the spans and metrics of their events, and where they are sent."""

@@ -1,0 +1,293 @@
+"""The spans of one call of a graph: run, rounds, steps, attempts, and their calls.
+
+Events open and close them, where and when they happen. The span of an attempt, and that of a call
+in it, is the current one for what runs inside, so that what other libraries trace stands below it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from langgraph.errors import GraphDrained, GraphInterrupt
+from opentelemetry.trace import Link, SpanKind
+
+from replan.events.trace import AttemptEnded
+from replan.events.types import (
+    BaseEvent,
+    CallEvent,
+    MemoryApplied,
+    MemorySummary,
+    ModelAnswered,
+    ModelCalled,
+    RunStarted,
+    Said,
+    SpecialistCompleted,
+    SpecialistInvoked,
+    StepEvent,
+    TaskCompleted,
+    ToolCompleted,
+    ToolEvent,
+    ToolInvoked,
+)
+from replan.failures import describe
+from replan.traces import conventions as say
+from replan.traces.conventions import AGENT, ERROR, OUTCOME, Attributes
+from replan.traces.node import Node, root
+
+if TYPE_CHECKING:
+    from replan.traces.tracing import Tracing
+
+
+class CallTrace:
+    """The trace of one call of a graph; a run that goes on has one for each call."""
+
+    def __init__(self, tracing: "Tracing", team: str, thread_id: str, links: list[Link]) -> None:
+        """Begin the span of the run."""
+        self._tracing = tracing
+        self._guard = Lock()
+        self._team = say.one_line(team)
+        about = say.of_call(self._team, thread_id)
+        self._run = root(tracing.tracer, f"invoke_workflow {self._team}", about, links)
+        self._round_now: Node | None = None
+        self._steps: dict[object, Node] = {}
+        self._calls: dict[object, _Called] = {}
+        self._is_heard = self._is_over = False
+        self._outcome = ""
+
+    @property
+    def tracing(self) -> "Tracing":
+        """What made it."""
+        return self._tracing
+
+    @property
+    def hears_texts(self) -> bool:
+        """Whether it takes what models are told and say."""
+        return self._tracing.content
+
+    @property
+    def ref(self) -> str:
+        """The span of the run as W3C's `traceparent` writes it."""
+        its = self._run.span.get_span_context()
+        return f"00-{its.trace_id:032x}-{its.span_id:016x}-{its.trace_flags:02x}"
+
+    def take(self, event: BaseEvent) -> None:
+        """Open or close the spans of an event, from whatever thread."""
+        if self._is_over:
+            return
+        if not self._is_heard:
+            self._is_heard = True
+            self._run.span.set_attribute(say.RUN, event.run_id)
+        takes = self._TAKES.get(type(event))
+        if takes is not None:
+            takes(self, event)
+        elif (marks := say.mark_of(event, content=self.hears_texts)) is not None:
+            self._owner(event).span.add_event(f"replan.{getattr(event, 'type', '')}", marks)
+
+    def end(self, error: BaseException | None) -> None:
+        """Close what is still open; of a call of which nothing was told nothing is exported."""
+        self._is_over = True
+        if not self._is_heard:
+            return
+        rest = "" if self._outcome else _rest(error)
+        text = describe(error) if error is not None and rest == "failed" else ""
+        about = {AGENT: self._team, OUTCOME: self._outcome or rest}
+        self._tracing.meters.run_rested(self._run.seconds, about)
+        for each in list(self._run.below.values()):
+            self._close(each, rest)
+        self._close(self._run, self._outcome or rest, text)
+
+    def _run_started(self, event: RunStarted) -> None:
+        if self.hears_texts:
+            asked = say.said_to([Said(role="human", text=event.request)])
+            self._run.span.set_attributes(asked)
+
+    def _task_completed(self, event: TaskCompleted) -> None:
+        self._outcome = event.outcome
+        if self.hears_texts:
+            answer = say.said_by(Said(role="ai", text=event.answer.text))
+            self._run.span.set_attributes(answer)
+
+    def _attempt_began(self, event: SpecialistInvoked) -> None:
+        about, of_attempt = say.of_step(event), say.of_attempt(event)
+        step = self._step_of(event)
+        if step is None:
+            step = self._steps[_step_key(event)] = self._open(
+                self._round(event.round), f"step {about[say.STEP]}", about
+            )
+        attempt = self._open(step, f"invoke_agent {about[AGENT]}", of_attempt, event.attempt)
+        if self.hears_texts:
+            attempt.span.set_attributes(say.said_to([Said(role="human", text=event.task)]))
+        attempt.enter()
+
+    def _attempt_ended(self, event: AttemptEnded) -> None:
+        step = self._step_of(event)
+        attempt = step and step.below.get(event.attempt)
+        if step is None or attempt is None:
+            return
+        self._close(attempt, event.outcome, event.error)
+        attempt.leave()
+        # After a failure another attempt may follow.
+        if event.outcome != "failed":
+            self._close(step, event.outcome)
+
+    def _step_completed(self, event: SpecialistCompleted) -> None:
+        step, result = self._step_of(event), event.result
+        if step is None:
+            return
+        outcome = result.status.value
+        about = {AGENT: say.one_line(event.specialist), OUTCOME: outcome}
+        self._tracing.meters.step_completed(step.seconds, about)
+        attempt = step.below.get(event.attempt)
+        if attempt is not None:
+            if self.hears_texts:
+                attempt.span.set_attributes(say.said_by(Said(role="ai", text=result.text)))
+            self._close(attempt, outcome, result.error)
+            attempt.leave()
+        self._close(step, outcome, result.error)
+
+    def _model_called(self, event: ModelCalled) -> None:
+        about = {**say.of_model(event), **say.of_caller(event)}
+        told = say.said_to(event.prompt) if self.hears_texts else {}
+        name = f"chat {about[say.MODEL]}"
+        self._call(event, name, about, told, SpanKind.CLIENT)
+
+    def _model_answered(self, event: ModelAnswered) -> None:
+        called = self._calls.pop(_call_key(event), None)
+        if called is None:
+            return
+        failed = {ERROR: say.error_type(event.error)} if event.error else {}
+        self._tracing.meters.model_answered(event, called.about, failed)
+        said = say.said_by(event.reply) if self.hears_texts else {}
+        called.node.span.set_attributes(say.of_reply(event) | said)
+        self._close(called.node, "", event.error)
+        called.node.leave()
+
+    def _memory_applied(self, event: MemoryApplied) -> None:
+        self._owner(event).span.add_event(f"replan.{event.type}", say.of_memory(event))
+
+    def _summary_written(self, event: MemorySummary) -> None:
+        """Its one event tells the call of a model and the end of it."""
+        who: dict[str, Any] = {"call": event.node, "node": event.node, "model": event.model}
+        who |= {"run_id": event.run_id, "round": event.round}
+        if event.calls:
+            took = ("input_tokens", "output_tokens", "cost", "seconds", "error", "reply")
+            self._model_called(ModelCalled(**who, prompt=event.prompt))
+            self._model_answered(ModelAnswered(**who, **{n: getattr(event, n) for n in took}))
+        self._run.span.add_event(f"replan.{event.type}", say.of_memory(event))
+
+    def _tool_invoked(self, event: ToolEvent) -> None:
+        about = {**say.of_tool(event), **say.of_caller(event)}
+        told = say.of_tool_call(event)
+        if self.hears_texts:
+            told |= say.arguments_of(event)
+        self._call(event, f"execute_tool {about[say.TOOL]}", about, told)
+
+    def _tool_completed(self, event: ToolCompleted) -> None:
+        if _call_key(event) not in self._calls:
+            # A person did not allow it.
+            self._tool_invoked(event)
+        called = self._calls.pop(_call_key(event))
+        error = event.result if event.status == "failed" else ""
+        failed = {ERROR: say.error_type(error)} if error else {}
+        self._tracing.meters.tool_completed(event.seconds, called.about | failed)
+        if self.hears_texts:
+            called.node.span.set_attributes(say.result_of(event))
+        self._close(called.node, event.status, error)
+        called.node.leave()
+
+    def _call(
+        self,
+        event: CallEvent,
+        name: str,
+        about: Attributes,
+        told: Attributes,
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> None:
+        key = _call_key(event)
+        # Names of calls are given by models, too.
+        node = self._open(self._owner(event), name, about | told, object(), kind)
+        self._calls[key] = _Called(node, about)
+        node.enter()
+
+    def _open(
+        self,
+        parent: Node,
+        name: str,
+        about: Attributes,
+        key: object = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> Node:
+        return parent.opened(self._tracing.tracer, key or name, name, about, kind)
+
+    def _close(self, node: Node, outcome: str, error: str = "") -> None:
+        about: Attributes = {OUTCOME: outcome} if outcome else {}
+        is_failed = outcome == "failed" or bool(error)
+        if is_failed:
+            about[ERROR] = say.error_type(error)
+        text = say.shown_error(error) if self.hears_texts else ""
+        node.closed(about, text if is_failed else None)
+
+    def _round(self, number: int) -> Node:
+        """The span of a round; those before end where it begins. What is in none is the run's."""
+        if number == 0:
+            return self._run
+        name = f"round {number}"
+        with self._guard:
+            known = self._run.below.get(name)
+            if known is None:
+                if self._round_now is not None:
+                    self._close(self._round_now, "")
+                known = self._open(self._run, name, {"replan.round": number})
+                self._round_now = known
+        return known
+
+    def _owner(self, event: BaseEvent) -> Node:
+        """The span that something is told of: an attempt, else its step, else the round."""
+        if isinstance(event, StepEvent | CallEvent) and event.step_id is not None:
+            step = self._step_of(event)
+            if step is not None and step.is_open:
+                return step.below.get(event.attempt, step)
+        return self._round(event.round)
+
+    def _step_of(self, event: StepEvent | CallEvent) -> Node | None:
+        found = self._steps.get(_step_key(event))
+        return found if found is not None and found.is_open else None
+
+    _TAKES: ClassVar[Mapping[type[BaseEvent], Callable[[Any, Any], None]]] = {
+        RunStarted: _run_started,
+        SpecialistInvoked: _attempt_began,
+        AttemptEnded: _attempt_ended,
+        SpecialistCompleted: _step_completed,
+        ModelCalled: _model_called,
+        ModelAnswered: _model_answered,
+        ToolInvoked: _tool_invoked,
+        ToolCompleted: _tool_completed,
+        TaskCompleted: _task_completed,
+        MemoryApplied: _memory_applied,
+        MemorySummary: _summary_written,
+    }
+
+
+@dataclass(frozen=True)
+class _Called:
+    """A call of a model or a tool that is on its way."""
+
+    node: Node
+    about: Attributes  # what its metrics say of it
+
+
+def _step_key(event: StepEvent | CallEvent) -> tuple[int | None, str]:
+    return event.step_id, event.specialist
+
+
+def _call_key(event: CallEvent) -> tuple[object, ...]:
+    return (*_step_key(event), event.attempt, event.node, event.call)
+
+
+def _rest(error: BaseException | None) -> str:
+    """How a run stands that is not over."""
+    if error is None or isinstance(error, GraphInterrupt):
+        return "waiting"
+    is_error = isinstance(error, Exception) and not isinstance(error, GraphDrained)
+    return "failed" if is_error else "interrupted"

@@ -1,0 +1,220 @@
+"""How spans are named and what they say: OpenTelemetry's GenAI conventions, and `replan.*` else.
+
+Unless content is asked for, nothing here is taken from prompts, replies, arguments, results, errors
+or warnings.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from replan.events.types import (
+    ApprovalRequested,
+    BaseEvent,
+    CallEvent,
+    InputRequested,
+    LimitReached,
+    MemoryApplied,
+    MemorySummary,
+    ModelAnswered,
+    ModelCalled,
+    PlanCreated,
+    PlanUpdated,
+    ReplyUnreadable,
+    Said,
+    SpecialistParked,
+    StepEvent,
+    StepsReopened,
+    StepsRouted,
+    ToolCompleted,
+    ToolEvent,
+    WarningGiven,
+)
+from replan.texts.storable import LARGEST, storable_text
+
+Attributes = dict[str, Any]
+
+OPERATION = "gen_ai.operation.name"
+AGENT = "gen_ai.agent.name"
+MODEL = "gen_ai.request.model"
+PROVIDER = "gen_ai.provider.name"
+ERROR = "error.type"
+RUN = "replan.run.id"
+OUTCOME = "replan.outcome"
+COST = "replan.cost"
+STEP = "replan.step.id"
+TOOL = "gen_ai.tool.name"
+
+LONGEST_NAME = 120
+LONGEST_TEXT = 20_000
+"""Characters of a text that is content."""
+
+# What LangChain calls some providers otherwise.
+_PROVIDERS = {
+    "amazon_bedrock": "aws.bedrock",
+    "azure": "azure.ai.openai",
+    "google_genai": "gcp.gemini",
+    "google_vertexai": "gcp.vertex_ai",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+_ROLES = {"ai": "assistant", "human": "user"}
+_ERROR = re.compile(r"(?:\w+\.)*\w{0,80}(?:Error|Exception|Timeout)(?=:|$|\s\()", re.ASCII)
+_UNSEEN = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]+")
+
+
+def one_line(text: str) -> str:
+    """Give a name as a short text of one line; models and their tools are named by others."""
+    line = _UNSEEN.sub(" ", storable_text(text)).strip()
+    return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1]}…"
+
+
+def number(value: int | None) -> int | None:
+    """Give a number that an exporter can write."""
+    return None if value is None else max(-LARGEST, min(value, LARGEST))
+
+
+def known(**values: Any) -> Attributes:
+    """Give the attributes that are known, their names written with `__` for a dot."""
+    pairs = values.items()
+    return {name.replace("__", "."): each for name, each in pairs if each not in (None, "")}
+
+
+def of_call(team: str, thread_id: str) -> Attributes:
+    """What the span of a graph's call says from its beginning."""
+    return {OPERATION: "invoke_workflow", AGENT: team} | known(gen_ai__conversation__id=thread_id)
+
+
+def of_step(event: StepEvent) -> Attributes:
+    """What the span of a step says."""
+    return {STEP: number(event.step_id), AGENT: one_line(event.specialist)}
+
+
+def of_attempt(event: StepEvent) -> Attributes:
+    """What the span of an attempt says."""
+    attempt = number(event.attempt)
+    return {OPERATION: "invoke_agent", **of_step(event), "replan.attempt": attempt}
+
+
+def of_model(event: ModelCalled) -> Attributes:
+    """What the span and the metrics of a model's call say of the model."""
+    provider = _PROVIDERS.get(event.provider, event.provider)
+    return {
+        OPERATION: "chat",
+        MODEL: one_line(event.model),
+        **known(gen_ai__provider__name=one_line(provider)),
+    }
+
+
+def of_caller(event: CallEvent) -> Attributes:
+    """Who makes a call."""
+    return known(replan__node=event.node, gen_ai__agent__name=one_line(event.specialist))
+
+
+def of_reply(event: ModelAnswered) -> Attributes:
+    """What the span of a model's call says once it is over."""
+    return known(
+        gen_ai__usage__input_tokens=number(event.input_tokens),
+        gen_ai__usage__output_tokens=number(event.output_tokens),
+        replan__cost=event.cost,
+    )
+
+
+def of_tool(event: ToolEvent) -> Attributes:
+    """What the span and the metrics of a tool's call say of the tool."""
+    return {OPERATION: "execute_tool", TOOL: one_line(event.tool)}
+
+
+def of_tool_call(event: ToolEvent) -> Attributes:
+    """What the span of a tool's call says beside that."""
+    return {
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": one_line(event.call),
+        "replan.tool.effects": event.effects,
+        **known(replan__tool__approval=event.approval),
+    }
+
+
+def said_to(messages: Sequence[Said]) -> Attributes:
+    """What a model is told, as content."""
+    return {"gen_ai.input.messages": _messages(messages)} if messages else {}
+
+
+def said_by(reply: Said | None) -> Attributes:
+    """What a model says, as content."""
+    return {"gen_ai.output.messages": _messages([reply])} if reply else {}
+
+
+def arguments_of(event: ToolEvent) -> Attributes:
+    """What a tool is called with, as content."""
+    return {"gen_ai.tool.call.arguments": _cut(_json(event.arguments))}
+
+
+def result_of(event: ToolCompleted) -> Attributes:
+    """What a tool gave, as content."""
+    return known(gen_ai__tool__call__result=_cut(event.result))
+
+
+def error_type(text: str) -> str:
+    """The class of a described error; texts of other kinds tell none."""
+    found = _ERROR.match(text.removeprefix("Error: "))
+    return found[0] if found else "_OTHER"
+
+
+def shown_error(text: str) -> str:
+    """The text of an error, as content."""
+    return _cut(text)
+
+
+def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: PLR0911 - one each
+    """What a span event says of an event that neither opens nor closes a span; None for others."""
+    match event:
+        case PlanUpdated(changes=changes) if not changes:
+            return None
+        case PlanCreated(plan=plan) | PlanUpdated(plan=plan):
+            return {"replan.plan.version": plan.version, "replan.plan.steps": plan.total_steps}
+        case LimitReached():
+            about = {"replan.limit": one_line(event.limit), "replan.limit.value": event.value}
+            return {**about, "replan.limit.scope": one_line(event.scope)}
+        case SpecialistParked(waiting_for=steps):
+            waiting = [number(step) for step in steps]
+            return {STEP: number(event.step_id), "replan.waiting_for": waiting}
+        case ReplyUnreadable(node=node):
+            return {"replan.node": node}
+        case WarningGiven(text=text):
+            return {"replan.warning": shown_error(text)} if content else {}
+        case ApprovalRequested() | InputRequested() | StepsReopened() | StepsRouted():
+            return {}
+        case _:
+            return None
+
+
+def of_memory(event: MemoryApplied | MemorySummary) -> Attributes:
+    """What is seen of a conversation, or what its summary covers now."""
+    if isinstance(event, MemorySummary):
+        return {"replan.memory.summarised": event.covered}
+    names = ("mode", "shown", "summarised", "left_out", "cut")
+    return {f"replan.memory.{name}": getattr(event, name) for name in names}
+
+
+def _messages(messages: Sequence[Said]) -> str:
+    return _json([_message(each) for each in messages])
+
+
+def _message(said: Said) -> Mapping[str, Any]:
+    kind, _, name = said.role.partition(" ")
+    content = _cut(said.text)
+    if kind == "tool":
+        part: Mapping[str, Any] = {"type": "tool_call_response", "response": content}
+        return {"role": "tool", "name": one_line(name), "parts": [part]}
+    return {"role": _ROLES.get(kind, kind), "parts": [{"type": "text", "content": content}]}
+
+
+def _cut(text: str) -> str:
+    text = storable_text(text)
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,46 @@
+"""What traces the calls of a graph: bound to the providers of spans and metrics."""
+
+import re
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from opentelemetry import metrics, trace
+from opentelemetry.trace import Link, SpanContext, TraceFlags, Tracer
+
+from replan.traces.call_trace import CallTrace
+from replan.traces.meters import Meters
+from replan.traces.option import Traces
+
+SCHEMA = "https://opentelemetry.io/schemas/1.41.0"
+
+_NAME = "replan"
+_REF = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """What traces calls of graphs."""
+
+    tracer: Tracer
+    meters: Meters
+    content: bool
+
+    def begun(self, team: str, thread_id: str, earlier: str) -> CallTrace:
+        """Begin to trace a call; `earlier` is the `ref` of the call that it goes on with."""
+        return CallTrace(self, team, thread_id, _links(earlier))
+
+
+def tracing_of(traces: Traces) -> Tracing:
+    """Bind to the providers; those of the program are found when the first span is made."""
+    own = version("replan")
+    tracer = trace.get_tracer(_NAME, own, traces.tracer_provider, SCHEMA)
+    meter = metrics.get_meter(_NAME, own, traces.meter_provider, SCHEMA)
+    return Tracing(tracer, Meters(meter), traces.content)
+
+
+def _links(ref: str) -> list[Link]:
+    found = _REF.fullmatch(ref)
+    if found is None:
+        return []
+    trace_id, span_id, flags = (int(part, 16) for part in found.groups())
+    return [Link(SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags)))]

@@ -1,0 +1,105 @@
+"""The first screen of a run, shown before its state is read, is that of the whole run."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
+from replan.cli.kept.early import early
+from replan.cli.kept.place import Place
+from replan.cli.kept.whole import loaded
+from replan.cli.views.overview import beginning
+from replan.runs.story import story_of
+
+PLAN = """\
+# Two things
+
+- [ ] 1. Fetch it @worker (retries 1)
+- [ ] 2. Break it @breaker (after 1; optional; retries 0)
+- [ ] 3. Say it @worker (after 1)
+"""
+
+
+def work(context):
+    if context.plan_step.id == 1 and context.attempt == 1:
+        raise ConnectionError("reset")
+    return "done"
+
+
+def breaks(context):
+    raise ValueError("broken")
+
+
+def ask(context):
+    return ask_user("Which?")
+
+
+SPECIALISTS = [
+    Specialist("worker", "Works.", run=work, effects="pure"),
+    Specialist("breaker", "Breaks.", run=breaks, effects="pure"),
+    Specialist("asker", "Asks.", run=ask, effects="pure"),
+]
+TEAM = Team(Host(model="offline"), SPECIALISTS)
+
+
+async def made(where, plan, **options):
+    async with (
+        open_storage(where, **options) as storage,
+        open_runtime(TEAM, storage=storage) as runtime,
+    ):
+        return await runtime.run({"plan": plan}, run_id="abc", labels={"user": "eva"})
+
+
+@pytest.fixture
+def where(tmp_path):
+    return tmp_path / "runs.db"
+
+
+async def test_it_says_what_the_whole_run_says(where):
+    assert (await made(str(where), PLAN)).outcome == "completed"
+    whole = await loaded("last", Place(str(where)))
+    for name in (None, "a", "abc"):
+        found = early(name, where)
+        assert found is not None
+        assert beginning(story_of(found), 90) == beginning(story_of(whole), 90)
+    assert early("b", where) is None
+
+
+async def test_nothing_is_said_before_of_a_run_that_is_not_over(where):
+    await made(str(where), "- [ ] 1. Ask @asker\n")
+    assert early(None, where) is None
+
+
+async def test_nothing_is_read_of_storage_that_is_encrypted(where):
+    await made(str(where), PLAN, key="a long key of the storage")
+    assert early(None, where) is None
+
+
+def test_what_is_no_storage_of_ours_is_left_to_who_opens_it(where, tmp_path):
+    assert early(None, where) is None
+    assert not where.exists()
+    (tmp_path / "text.db").write_text("not a database " * 20)
+    assert early(None, tmp_path / "text.db") is None
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE replan_facts (name, value)")
+    connection.close()
+    assert early(None, tmp_path / "other.db") is None
+
+
+def test_it_loads_no_framework(where):
+    asyncio.run(made(str(where), PLAN))
+    code = (
+        "import sys; from pathlib import Path; import replan.cli.main\n"
+        "from replan.cli.kept.early import early\n"
+        "from replan.cli.views.overview import beginning\n"
+        "from replan.runs.story import story_of\n"
+        f"print(len(beginning(story_of(early(None, Path({str(where)!r}))), 90)))\n"
+        "print([name for name in sys.modules if name.startswith(('lang', 'sqlalchemy'))])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    count, loaded_ones = done.stdout.splitlines()
+    assert int(count) > 10
+    assert loaded_ones == "[]"
