@@ -83,9 +83,10 @@ def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOption
 def _tightened_rag(team: RAGOptions, asked: RAGOptions) -> RAGOptions:
     """Less knowledge, or none, in less time; where it is looked for is the team's word."""
     kept, said = knowledge_options(SEARCHED, team), asked.said
-    taken = {name: _tighter(f"rag_{name}", getattr(kept, name), said[name]) for name in said}
-    for name in RAGOptions.settings_only & said.keys():
-        taken[name] = getattr(kept, name)
+    own = RAGOptions.settings_only & said.keys()
+    taken: dict[str, Any] = {name: getattr(kept, name) for name in own}
+    for name in said.keys() - own:
+        taken[name] = _tighter(f"rag_{name}", getattr(kept, name), said[name])
     if said.get("mode") != "none":
         # A specialist may have none, and this would count for all of them.
         taken["mode"] = None
