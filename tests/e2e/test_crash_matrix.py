@@ -31,7 +31,7 @@ from sqlalchemy import text
 
 from kept_runs import AFTER, PLAN, KeptRun, fail, hang, interrupt, kill, text_of
 from replan import open_storage
-from replan.cli.kept import place
+from replan.adapters.storage import opening
 
 ALL = set(AFTER)
 HAPPENINGS = {}
@@ -148,7 +148,7 @@ def postgresql_restarts(run, by, request):
 @happening
 def the_disk_is_full(run, by, request):
     with request.getfixturevalue("monkeypatch").context() as patch:
-        patch.setattr(place, "open_storage", on_a_small_disk)
+        patch.setattr(opening, "open_storage", on_a_small_disk)
         done = run.begin()
     assert done.exit_code == 1
     assert "The disk is full" in done.stderr

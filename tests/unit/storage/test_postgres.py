@@ -102,7 +102,7 @@ def test_an_address_is_shown_without_user_and_password(address, text):
 
 @pytest.mark.parametrize("address", ["postgresql://u:secret@[h/db", "postgresql://u:secret@h/db?x"])
 async def test_what_is_no_address_is_told_without_what_it_says(address):
-    with pytest.raises(ConfigurationError, match="no address of PostgreSQL") as caught:
+    with pytest.raises(ConfigurationError, match="not an address of PostgreSQL") as caught:
         async with open_storage(address):
             pytest.fail("it was opened")
     assert "secret" not in f"{caught.value!r} {caught.value.__cause__!r}"
