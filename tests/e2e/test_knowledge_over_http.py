@@ -27,5 +27,5 @@ async def test_planted_facts_in_two_languages_reach_the_model_and_the_answer_cit
         team = read_team_file(tmp_path / "team.yaml", {}).with_model(None, server.base_url)
         result = await run(build_graph(team.config, models=team.models), "问题")
         prompts = [str(request) for request in server.requests]
-    assert sum("3| 礼品卡不能退款。" in prompt for prompt in prompts) == 2  # the host's, the step's
+    assert ["3| 礼品卡不能退款。" in prompt for prompt in prompts] == [False, True, False]
     assert result.text == "不能 [[zh.md:3]].\n\n**Sources:**\n\n- zh.md:3 (退款)"
