@@ -34,8 +34,8 @@ from replan.replies.readings import (
 )
 from replan.state.questions import read_decision
 from replan.team.team_file import read_team_file
-from replan_local.folder import FolderFile
-from replan_local.passages import passages_of
+from replan.texts.folder import FolderFile
+from replan_local.notes import passages_in
 
 TEAM = ("a", "writer")
 LARGE = 100_000
@@ -193,7 +193,7 @@ def _doors(folder: Path) -> dict[str, tuple[str, Door]]:
     def note(text: str) -> object:
         path = folder / "note.md"
         path.write_text(text, encoding="utf-8", errors="replace")
-        return passages_of(FolderFile(name="note.md", path=path))
+        return passages_in(FolderFile(name="note.md", path=path))
 
     return {
         "a plan": ("plan", PlanDocument.parse),

@@ -145,5 +145,6 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder where the terminal keeps its runs, and the one with its key: nobody's own."""
     folder = tmp_path_factory.mktemp("data")
     os.environ["XDG_DATA_HOME"] = str(folder)
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
     os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
     return folder

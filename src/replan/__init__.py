@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from replan.adapters.knowledge.folder import FolderRetriever
     from replan.adapters.storage.opening import open_storage
     from replan.assembly import build_graph
     from replan.errors import (
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         PlanError,
         QuestionError,
         ReplanError,
+        RetrievalError,
         StorageError,
         TeamError,
         TeamFileError,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.ask_user import ask_user
+    from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
     from replan.ports.storage import Storage
     from replan.ports.tool_provider import ToolDefinition, ToolProvider
     from replan.runs.asks import Ask
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
     from replan.state.enhanced import EnhancedState
+    from replan.state.knowledge import Chunk, RAGOptions, Source
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.memory import MemoryOptions, Summary
     from replan.state.questions import Approval, Decision, Question
@@ -87,6 +91,7 @@ _PLACES = {
         "PlanError",
         "QuestionError",
         "ReplanError",
+        "RetrievalError",
         "StorageError",
         "TeamError",
         "TeamFileError",
@@ -111,6 +116,9 @@ _PLACES = {
     "replan.runs.service": ("Run", "Runtime"),
     "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
     "replan.state.enhanced": ("EnhancedState",),
+    "replan.adapters.knowledge.folder": ("FolderRetriever",),
+    "replan.ports.retriever": ("Retriever", "SearchRequest", "SearchResponse"),
+    "replan.state.knowledge": ("Chunk", "RAGOptions", "Source"),
     "replan.state.memory": ("MemoryOptions", "Summary"),
     "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
     "replan.state.questions": ("Approval", "Decision", "Question"),
@@ -146,6 +154,7 @@ __all__ = [
     "Artifact",
     "Ask",
     "Budget",
+    "Chunk",
     "CollectedResults",
     "ConfigurationError",
     "Decision",
@@ -155,6 +164,7 @@ __all__ = [
     "ExecutionStatus",
     "Fallback",
     "FeedbackResult",
+    "FolderRetriever",
     "Host",
     "InputError",
     "LimitReachedError",
@@ -172,13 +182,19 @@ __all__ = [
     "Price",
     "Question",
     "QuestionError",
+    "RAGOptions",
     "ReplanError",
+    "RetrievalError",
+    "Retriever",
     "Run",
     "RunEvent",
     "RunResult",
     "RunSettings",
     "RunView",
     "Runtime",
+    "SearchRequest",
+    "SearchResponse",
+    "Source",
     "Specialist",
     "SpecialistResult",
     "StepStatus",

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import FakeListChatModel
 from langgraph.constants import START
@@ -29,16 +29,19 @@ from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
 from replan.ports.folders import Folders
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
+from replan.ports.retriever import Retriever
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
 from replan.secrets.sources import learn_environment
-from replan.services import HostModels, Services
+from replan.services import HOST, HostModels, Services
 from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
 from replan.spending.scopes import check_prices, price_of, with_free_ones
 from replan.state.entrance import Entrance
-from replan.state.memory import joined, log_unused
+from replan.state.knowledge import SEARCHED
+from replan.state.memory import log_unused
+from replan.state.options import joined
 from replan.state.tightening import EDITABLE
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
@@ -142,6 +145,7 @@ def services_of(
     feedback = built.get("host.feedback_model", thinking)
     merged = team.calls == "merged"
     memory = joined(team.memory, host.memory)
+    parts = {HOST: host, **{each.name: each for each in team.specialists}}
     log_unused(memory)
     workspace = Path(team.workspace or "")
     return Services(
@@ -174,6 +178,8 @@ def services_of(
             for each in team.specialists
             if (own := joined(team.memory, each.memory)) != memory
         },
+        knowledge=cast("Retriever | None", team.knowledge),
+        rag={name: joined(SEARCHED, team.rag, part.rag) for name, part in parts.items()},
         model_of=partial(chats.of, field="memory.summary_model_id"),
         output=host.shape,
         tool_servers=servers,

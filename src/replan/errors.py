@@ -16,6 +16,7 @@ ReplanError
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
 ├── StorageError                 the storage of runs cannot be read or written
 │   └── ThreadLostError          another run has taken the thread
+├── RetrievalError               knowledge could not be searched
 ├── ModelCallError               a model could not be reached or refused the call
 ├── ReplyTooLongError            a model's reply does not end
 ├── ToolServerError              a tool server cannot be used, or a call of its tools failed
@@ -260,6 +261,13 @@ class ThreadLostError(StorageError):
 
     def __str__(self) -> str:
         return f"{self.problem} {self.fix}"
+
+
+class RetrievalError(ReplanError):
+    """Knowledge could not be searched; the message has the problem and the fix."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(f"{problem}. {fix}")
 
 
 class ModelCallError(ReplanError):

@@ -9,14 +9,19 @@ from replan.events.hooks import Hooks
 from replan.models.chat import Chat
 from replan.ports.folders import HERE, Folders
 from replan.ports.journal import Journal
+from replan.ports.retriever import Retriever
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.tool_provider import ToolProvider
 from replan.prompts.host import HostPrompts
 from replan.replies.shape import Shape
 from replan.spending.account import Accounts
+from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget, Price, RunSettings
 from replan.state.memory import MemoryOptions
 from replan.state.team import SpecialistCard
+
+HOST = ""
+"""The host's name among those who are given knowledge."""
 
 
 # `direct` answers simple requests: it is `answering`, with the host's tools if it has some.
@@ -60,6 +65,9 @@ class Services:
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     # For each configured model without a price, the field that it stands in.
     unpriced: Mapping[str, str] = field(default_factory=dict[str, str])
+    knowledge: Retriever | None = None  # where knowledge is found, or none
+    # Which knowledge the host and each specialist are given, by their names.
+    rag: Mapping[str, RAGOptions] = field(default_factory=dict[str, RAGOptions])
     # What a specialist may spend in one run, by its name.
     budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
     # What the runs of this process may still spend.

@@ -14,7 +14,7 @@ from replan.state.results import Artifact
 from replan_local.answer_table import tables_in
 from replan_local.chart import CANNOT_DRAW, NOTHING_TO_DRAW, can_draw, draw, table_to_draw
 from replan_local.commands import Chart
-from replan_local.passages import REPORT_MARK
+from replan_local.notes import REPORT_MARK
 
 _TITLE_LINE = re.compile(r"^(?:#{1,6}\s+(?P<heading>.+)|\*\*(?P<bold>[^*\n]+)\*\*.*)$")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")

@@ -1,23 +1,20 @@
 """Find the passages of the notes that have the words of a text, with SQLite's full text search."""
 
-import re
 import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from replan.texts.folder import FolderFile
+from replan.texts.passages import Passage
+from replan.texts.terms import TOKENIZER, any_of, divided, words_of
 from replan_local.commands import Search
-from replan_local.folder import FolderFile, find_file
-from replan_local.passages import KINDS, Passage, bounds_met, note_files, passages_of
+from replan_local.folder import find_file
+from replan_local.notes import KINDS, bounds_met, note_files, passages_in
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 _USUAL, _MOST, _MOST_PASSAGES, _MOST_WORDS = 3, 20, 50_000, 12
 _NEAR_WORD = 0.78
-_WORD = re.compile(r"[^\W_]+")
-# Scripts that set no blanks between words; each sign is a word of the index.
-_UNDIVIDED = re.compile(
-    r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
-)
 
 
 class Searching:
@@ -38,7 +35,7 @@ class Searching:
             message = f"There is nothing to read in the folder: no file ends in {', '.join(KINDS)}."
             raise CannotAnswerError(message)
         files = (find_file(search.file, files, "text"),) if search.file else files
-        words = tuple(dict.fromkeys(_WORD.findall(search.query.casefold())))
+        words = words_of(search.query)
         if not 0 < len(words) <= _MOST_WORDS:
             count = f"{len(words)} words to look for, not 1 to {_MOST_WORDS}"
             raise CannotAnswerError(f"'{search.query}' has {count}.")
@@ -54,7 +51,7 @@ class Searching:
         for file in files:
             if self._stopped.is_set() or len(passages) >= _MOST_PASSAGES:
                 break
-            passages += passages_of(file)
+            passages += passages_in(file)
         return passages[:_MOST_PASSAGES]
 
 
@@ -62,18 +59,16 @@ def _found(passages: Sequence[Passage], words: Sequence[str]) -> list[Passage]:
     index = sqlite3.connect(":memory:")
     try:
         index.execute(
-            "CREATE VIRTUAL TABLE passages USING fts5"
-            "(heading, body, tokenize = 'porter unicode61 remove_diacritics 2')"
+            f"CREATE VIRTUAL TABLE passages USING fts5(heading, body, tokenize = '{TOKENIZER}')"
         )
         rows = (
-            (number, _divided(f"{each.file} {each.heading}"), _divided(each.text))
+            (number, divided(f"{each.file} {each.heading}"), divided(each.text))
             for number, each in enumerate(passages)
         )
         index.executemany("INSERT INTO passages (rowid, heading, body) VALUES (?, ?, ?)", rows)
-        wanted = " OR ".join(f'"{_divided(word)}"' for word in words)
         ranked = index.execute(
             "SELECT rowid FROM passages WHERE passages MATCH ? ORDER BY bm25(passages, 0.6, 1.0)",
-            (wanted,),
+            (any_of(tuple(words)),),
         )
         return [passages[number] for (number,) in ranked]
     except sqlite3.OperationalError as error:
@@ -81,10 +76,6 @@ def _found(passages: Sequence[Passage], words: Sequence[str]) -> list[Passage]:
         raise CannotAnswerError(message) from error
     finally:
         index.close()
-
-
-def _divided(text: str) -> str:
-    return _UNDIVIDED.sub(r" \g<0> ", text)
 
 
 def _quoted(query: str, shown: Sequence[Passage], found: int, notes: Sequence[str]) -> str:
@@ -102,13 +93,7 @@ def _quote(passage: Passage) -> str:
 def _nothing(
     words: Sequence[str], files: Sequence[FolderFile], passages: Sequence[Passage]
 ) -> CannotAnswerError:
-    known = sorted(
-        {
-            word
-            for each in passages
-            for word in _WORD.findall(f"{each.heading} {each.text}".casefold())
-        }
-    )
+    known = sorted({word for each in passages for word in words_of(f"{each.heading} {each.text}")})
     where = files[0].name if len(files) == 1 else f"the {len(files)} texts of the folder"
     if len(words) == 1:
         hint = did_you_mean(words[0], known, near=_NEAR_WORD)

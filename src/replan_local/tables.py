@@ -5,13 +5,14 @@
 import re
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from replan.errors import ConfigurationError
 from replan.plan.model import Value
 from replan.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
-from replan_local.folder import FolderFile, files_below
+from replan.texts.folder import FolderFile, files_below
 from replan_local.person_sql import check_length, check_tree
 from replan_local.refusals import CannotAnswerError
 
@@ -53,6 +54,7 @@ class Column(Value):
     kind: Kind
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile(FolderFile):
     """A file with a table; `view` is its name in SQL."""
 

@@ -57,6 +57,11 @@ SHOWN = {
         "turn 12: a summary of 20 messages \n",
         "user: calculate 1 * 1\nassistant: 1 * 1 = 1\n",
     ],
+    "knowledge.py": [
+        "after the parcel has arrived. [[returns-policy.md:17]]\n",
+        "**Sources:**\n\n- returns-policy.md:17 (How fast)\n",
+        "step 2 was given warehouse.md:5-6\n",
+    ],
     "own_prompts.py": [
         "A valley that the sea has taken.\n",
         "think: You work for a museum. Visitors are ten years old. /  / Plan as few steps",

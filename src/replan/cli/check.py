@@ -184,7 +184,7 @@ def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
-    from replan.state.memory import option_mistakes
+    from replan.state.step_options import option_mistakes
 
     document = PlanDocument.recover(read_plan_text(path))
     if mistakes := document.mistakes or option_mistakes(document):
@@ -214,4 +214,10 @@ def _of_team(path: Path, team: KnownTeam) -> _Report:
         "mistakes": [],
         "specialists": [card.model_dump(mode="json") for card in cards],
     }
+    if team.knowledge is not None:
+        from replan.cli.views.looked_through import knowledge_lines, looked_through
+
+        told = looked_through(team.knowledge)
+        rows += knowledge_lines(told)
+        record["knowledge"] = told
     return _Report(lines=[*head, *rows, *bound_lines(team)], record=record | bounds(team))

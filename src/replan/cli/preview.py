@@ -12,6 +12,7 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
+from replan.state.knowledge import SEARCHED, RAGOptions, calls_of_knowledge, knowledge_options
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions
 from replan.team.fallback import Fallback, each_model
@@ -61,7 +62,11 @@ def team_of(
     asks = [*config.host.chat_models.values(), *([memory.model] if memory.model else [])]
     return KnownTeam(
         limits=settings.limits,
-        per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
+        per_try={
+            each.name: _with_knowledge(_calls_of_try(each, known), each, config, asked, known)
+            for each in config.specialists
+        },
+        knowledge=config.knowledge,
         per_reply=max(_calls_of_reply(model, known) for model in asks),
         merged=_is_merged(config),
         typed=config.host.output_type is not None,
@@ -72,6 +77,22 @@ def team_of(
         asking={each.name: tuple(each.approve) for each in config.specialists},
         dearest_token=dearest_token(config),
     )
+
+
+def _with_knowledge(
+    calls: int | None,
+    specialist: "Specialist",
+    config: "Team",
+    asked: RunSettings | None,
+    retries: Mapping[str, int],
+) -> int | None:
+    """Add the calls of the host's model that read what was found."""
+    if calls is None or config.knowledge is None:
+        return calls
+    rag = knowledge_options(
+        SEARCHED, config.rag, specialist.rag, asked.rag if asked else RAGOptions()
+    )
+    return calls + calls_of_knowledge(rag) * _calls_of_reply(config.host.model, retries)
 
 
 def _is_merged(config: "Team") -> bool | None:

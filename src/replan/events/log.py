@@ -7,6 +7,7 @@ from replan.events.types import (
     BaseEvent,
     FeedbackGenerated,
     InputRequested,
+    KnowledgeRetrieved,
     LimitReached,
     ReplyUnreadable,
     RunStarted,
@@ -24,6 +25,7 @@ _LINES: dict[type[BaseEvent], tuple[int, str, tuple[str, ...]]] = {
     InputRequested: (logging.INFO, "a step waits for a person", _STEP),
     ApprovalRequested: (logging.INFO, "the plan waits for a person", ()),
     LimitReached: (logging.WARNING, "limit reached", ("limit", "value", "scope")),
+    KnowledgeRetrieved: (logging.INFO, "knowledge searched", ("node", "step_id", "specialist")),
     ReplyUnreadable: (logging.WARNING, "reply unreadable", ("node", "fallback")),
     TaskCompleted: (logging.INFO, "run over", ("outcome",)),
 }

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.model import Author, TaskPlan, Value
 from replan.plan.rerun import Rerun
+from replan.state.knowledge import RagMode, Source
 from replan.state.memory import Mode
 from replan.state.questions import Approval, Question
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
@@ -238,6 +239,31 @@ class ModelAnswered(CallEvent):
     reply: Said | None = Field(default=None, exclude=True, repr=False)
 
 
+class KnowledgeRetrieved(BaseEvent):
+    """The team's knowledge was searched.
+
+    Attributes:
+        node: `think` or `specialist`.
+        mode: What becomes of what is found.
+        sources: Where it stands, the best first.
+        left_out: What could not be searched, a sentence each.
+        error: Why there is no knowledge; empty where the search came to an end.
+        seconds: How long it took, calls of models included.
+        step_id: The step; None for the host.
+        specialist: Who does it; empty for the host.
+    """
+
+    type: Literal["knowledge_retrieved"] = "knowledge_retrieved"
+    node: str
+    mode: RagMode
+    sources: tuple[Source, ...] = ()
+    left_out: tuple[str, ...] = ()
+    error: str = ""
+    seconds: float = 0.0
+    step_id: int | None = None
+    specialist: str = ""
+
+
 Approved = Literal["approved", "edited", "rejected"]
 """What a person said of a tool's call: yes, yes with other arguments, or no."""
 
@@ -421,6 +447,7 @@ Event = Annotated[
     | ApprovalRequested
     | ModelCalled
     | ModelAnswered
+    | KnowledgeRetrieved
     | ToolInvoked
     | ToolCompleted
     | FeedbackGenerated

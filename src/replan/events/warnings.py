@@ -2,6 +2,7 @@
 
 from replan.events.types import (
     BaseEvent,
+    KnowledgeRetrieved,
     LimitReached,
     PlanCreated,
     PlanDoubtful,
@@ -33,6 +34,9 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
         case StepsReopened(reruns=reruns) if any(each.why == "given" for each in reruns):
             told = ", ".join(map(str, reruns))
             return (f"What settled steps were given has changed, so they are done again: {told}.",)
+        case KnowledgeRetrieved(error=error) if error:
+            who = "The host" if event.step_id is None else f"Step {event.step_id}"
+            return (f"{who} goes on without knowledge: {error}",)
         case LimitReached(limit=limit) if limit in CUTS:
             return (f"The answer is not whole: {CUTS[limit]}.",)
         case _:

@@ -13,8 +13,8 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings
-from replan.state.memory import option_mistakes
 from replan.state.questions import Approval, fingerprint_of
+from replan.state.step_options import option_mistakes
 from replan.state.team import SpecialistCard, find_specialist
 
 BY_PERSON = "Changed by a person before it ran."

@@ -66,7 +66,7 @@ class HostCall:
             LimitReachedError: The run has no call, no token, no money or no time left.
         """
         self.refused = None
-        meter = self._meter()
+        meter = self.meter()
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
 
         def restart(_: RetryCallState) -> None:
@@ -175,7 +175,7 @@ class HostCall:
         lost = TokenCount(calls=calls, known_cost=cost, unpriced_calls=0 if is_known else calls)
         return used.plus((CUT_OFF, lost))
 
-    def _meter(self) -> Meter:
+    def meter(self) -> Meter:
         calls, services = None, self.services
         if self.tells_calls and self.emitter.is_heard:
             about = {"node": self.node}

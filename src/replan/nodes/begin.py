@@ -23,8 +23,10 @@ from replan.prompts.sections import request_text, within_budget
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.enhanced import EnhancedState, fresh_run
+from replan.state.knowledge import RAGOptions
 from replan.state.limits import RunSettings
-from replan.state.memory import MemoryOptions, joined, log_unused
+from replan.state.memory import MemoryOptions, log_unused
+from replan.state.options import joined
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.steps.kept import kept_results, note_kept
@@ -48,7 +50,8 @@ async def begin(
         services.model_of(memory.summary_model_id)
     if memory.summary_enabled:
         log_unused(joined(services.prompts.memory, memory))
-    settings = settings.replace(memory=memory)
+    rag = RAGOptions() if asked is None else asked.rag
+    settings = settings.replace(memory=memory, rag=rag)
     plan, reruns = read_handed_plan(state.get("plan"), services)
     given = _request_of(state, plan)
     info = runtime.execution_info

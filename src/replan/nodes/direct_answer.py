@@ -12,6 +12,7 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall, host_call
+from replan.host.host_knowledge import with_sources
 from replan.host.new_settings import with_new_settings
 from replan.host.shaped_answer import Answer, shaped
 from replan.models.reply_end import refusal_in, refused
@@ -51,6 +52,7 @@ async def direct_answer(
         outcome = "failed"
     elif limit in CUTS and outcome == "answered":
         outcome = "partial"
+    answer = with_sources(answer, state, call)
     usage = await call.usage(state)
     await call.close(state, answer)
     await call.emitter.warn(*([problem] if problem else []))

@@ -11,6 +11,7 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream, show
 from replan.host.host_call import HostCall, host_call
+from replan.host.host_knowledge import with_sources
 from replan.host.new_settings import with_new_settings
 from replan.host.shaped_answer import shaped
 from replan.langgraph_inside.callbacks import has_listener
@@ -48,7 +49,7 @@ async def final_answer(
     if not is_rejected(state):
         model = call.services.models.answering
         answer, output, problem = await shaped(call, model, _prompt_of(state, call), answer, raw)
-    answer = _with_missing(answer, state, call)
+    answer = _with_missing(with_sources(answer, state, call), state, call)
     outcome, limit = await _ended(state, call, problem)
     usage = await call.usage(state)
     await call.close(state, answer)

@@ -13,6 +13,7 @@ from replan.events.types import MemoryApplied, ThinkingCompleted, ThinkingStarte
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_thought
 from replan.host.host_call import HostCall, host_call
+from replan.host.host_knowledge import knowledge_of_request
 from replan.host.new_settings import with_new_settings
 from replan.host.readable_reply import ask_readable
 from replan.models.reply_end import refusal_in, refused
@@ -49,6 +50,10 @@ async def think(
         mode = services.prompts.memory_in(state).mode
         await call.emitter.emit(MemoryApplied, node="think", mode=mode, **seen.numbers)
     has_plan = state.get("current_plan") is not None
+    known: EnhancedState = {}
+    if not has_plan and (found := await knowledge_of_request(state, call)) is not None:
+        known["knowledge"] = found
+        state = cast("EnhancedState", {**state, **known})
     unreadable, answer = list[UnreadableReply](), None
     if has_plan and services.prompts.merged_planning:
         reading = _PLAN_GIVEN
@@ -70,6 +75,7 @@ async def think(
     await call.emitter.emit(ThinkingCompleted, thinking=thinking)
     return {
         **late,
+        **known,
         "left_open": "",
         "final_answer": answer,
         "limit_reached": cut,

@@ -19,6 +19,7 @@ from langchain_core.messages import (
 from replan.memory.conversation import Memory, Seen, resolved, seen_in, split_at_request
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
+from replan.prompts.knowledge import KEEP_MARKS, knowledge_section
 from replan.prompts.sections import (
     Call,
     Node,
@@ -108,7 +109,8 @@ def build_thinking_prompt(
     output = host.output if host.merged_answer else ""
     text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), output)
     told, said = _opened(messages, state, host)
-    return [_system("think", host, *text, told), *_with_data(said, _unfinished(state))]
+    data = "\n\n".join(part for part in (_unfinished(state), _knowledge(state)) if part)
+    return [_system("think", host, *text, told), *_with_data(said, data)]
 
 
 def build_direct_answer_prompt(
@@ -118,6 +120,7 @@ def build_direct_answer_prompt(
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
     told, said = _opened(host.seen_in(state).messages, state, host)
     system = _system("direct_answer", host, load("direct_answer"), host.output, told)
+    known = "\n\n".join(part for part in (known, _knowledge(state)) if part)
     return [system, *_with_data(said, known)]
 
 
@@ -226,6 +229,11 @@ def _unfinished(state: EnhancedState) -> str:
     return document and f"{_UNFINISHED}\n{section('plan', document)}"
 
 
+def _knowledge(state: EnhancedState) -> str:
+    found = state.get("knowledge")
+    return "" if found is None else knowledge_section(found.text)
+
+
 def _opened(
     messages: Sequence[AnyMessage], state: EnhancedState, host: HostPrompts
 ) -> tuple[str, Sequence[AnyMessage]]:
@@ -276,6 +284,8 @@ def _data(
     parts += [_result(result, each) for result in shown]
     if len(shown) < len(ordered):
         parts.append(f"[… {len(ordered) - len(shown)} more results left out]")
+    if any(result.sources for result in shown):
+        parts.append(KEEP_MARKS)
     parts.append(section("plan", within_budget(render_for_model(plan).strip(), budget)))
     if feedback is not None:
         said = (feedback.feedback, feedback.plan_update_suggestion)

@@ -23,6 +23,7 @@ Node = Literal[
     "plan_update",
     "final_answer",
     "memory_summary",
+    "knowledge",
 ]
 """Who calls a model."""
 

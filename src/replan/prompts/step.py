@@ -7,6 +7,7 @@ from typing import Any, Self
 import yaml
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from replan.prompts.knowledge import knowledge_section
 from replan.prompts.sections import (
     Call,
     call_tag,
@@ -63,6 +64,8 @@ def _data(context: ExecutionContext) -> list[str]:
     if context.parameters:
         written = yaml.safe_dump(context.parameters, allow_unicode=True, sort_keys=False)
         parts.append(section("parameters", written.strip()))
+    if context.knowledge_context:
+        parts.append(knowledge_section(context.knowledge_context))
     budget = min(INPUT_BUDGET, INPUTS_BUDGET // max(1, len(context.inputs)))
     parts += [
         section("result", within_budget(text, budget), step=step_id)

@@ -22,6 +22,7 @@ from replan.state.channels import (
     merged,
 )
 from replan.state.generations import Generation
+from replan.state.knowledge import Knowledge
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.memory import Summary
 from replan.state.patches import PlanChannel, patched
@@ -105,6 +106,7 @@ class EnhancedState(GraphInput, total=False):
         questions: What the steps asked, and the answers, by `"<step id>/<specialist>/<ordinal>"`.
         current_collected_results: The digest of the newest round.
         current_feedback_result: The judgement of the newest round.
+        knowledge: What the team's knowledge has on the request.
         usage: Model calls, tokens and money of the run.
     """
 
@@ -147,6 +149,7 @@ class EnhancedState(GraphInput, total=False):
         CollectedResults | None, CheckedDelta(latest), PerRun(None)
     ]
     current_feedback_result: Annotated[FeedbackResult | None, CheckedDelta(latest), PerRun(None)]
+    knowledge: Annotated[Knowledge | None, CheckedDelta(latest), PerRun(None)]
     usage: Annotated[Usage, Checked, PerRun(Usage())]
 
 

@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from replan.plan.model import Value
+from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
@@ -169,6 +170,8 @@ class RunSettings(Asked):
         approval: Which plans a person must approve before they run.
         keep_prompts: Whether what models are told and what they say is kept beside the events.
         memory: What models see of what was said before.
+        rag: Which knowledge steps are given.
+        tenant: Whose knowledge it is, where tenants have knowledge of their own.
     """
 
     limits: Limits = Field(default_factory=Limits)
@@ -180,6 +183,8 @@ class RunSettings(Asked):
     approval: Approving = "never"
     keep_prompts: bool = True
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
+    rag: RAGOptions = Field(default_factory=RAGOptions)
+    tenant: str = ""
 
     def overridden_by(self, request: "RunSettings | None") -> "RunSettings":
         """Take the fields that a request set, one by one, also inside `limits`."""

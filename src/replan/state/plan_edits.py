@@ -15,9 +15,9 @@ from replan.plan.markdown.rendering import render
 from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.revision import unstarted
-from replan.state.memory import option_mistakes
 from replan.state.patches import PlanChannel, patched
 from replan.state.placing import told_with_place, unknown_names
+from replan.state.step_options import option_mistakes
 from replan.state.team import SpecialistCard
 
 _TOLD = ("status", "result", "feedback")

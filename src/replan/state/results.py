@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
 from replan.state.cuts import with_cut
+from replan.state.knowledge import Source
 from replan.state.usage import TokenCount
 from replan.texts.storable import storable_text, unstorable
 
@@ -99,6 +100,8 @@ class ExecutionContext(Value):
         parameters: The step's parameters.
         expected_format: The requested format of the answer.
         inputs: The result text of each dependency, by step id.
+        knowledge_context: What the team's knowledge says about the step, with file and line; empty if
+            there is nothing.
         workspace: The folder that the specialist may read and write, or None.
         idempotency_key: The same for each attempt of the same work. It changes with the inputs, and
             when a person reopens a completed step.
@@ -113,6 +116,7 @@ class ExecutionContext(Value):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     expected_format: str = "markdown"
     inputs: dict[int, str] = Field(default_factory=dict[int, str])
+    knowledge_context: str = ""
     workspace: str | None = None
     idempotency_key: str = ""
     run_id: str = ""
@@ -160,6 +164,7 @@ class SpecialistResult(Value):
         output: The value of a specialist with an `output_type`: in the state as JSON, in a
             `RunResult` as a value of the type.
         made_of: The inputs of the result; filled in by the run, None if unknown.
+        sources: The files and lines of the knowledge that the specialist was given.
     """
 
     specialist_name: str = ""
@@ -178,6 +183,7 @@ class SpecialistResult(Value):
     cut: str = ""
     output: Output = None
     made_of: MadeOf | None = None
+    sources: tuple[Source, ...] = ()
 
     @property
     def key(self) -> str:

@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
 from replan.plan.model import Value
+from replan.state.knowledge import SEARCHED, RAGOptions, knowledge_options
 from replan.state.limits import Limits, RunSettings
-from replan.state.memory import BUILT_IN, MemoryOptions, joined
+from replan.state.memory import BUILT_IN, MemoryOptions
+from replan.state.options import Options, joined
 
 V = TypeVar("V", bound=Value)
 
@@ -19,6 +21,8 @@ _LOOSEST_FIRST: Final[dict[str, tuple[Any, ...]]] = {
     "keep_prompts": (True, False),
     "mode": ("full", "summary", "window"),
     "summary_enabled": (True, False),
+    "rag_mode": ("map_reduce", "stuff", "none"),
+    "rag_use_summary": (True, False),
 }
 _APPROVED = {
     "never": frozenset[str](),
@@ -28,6 +32,7 @@ _APPROVED = {
 }
 _WRITTEN = MemoryOptions(summary_enabled=True)
 _FREE = ("complexity_threshold",)
+_OWN = ("tenant",)
 
 LOOSENED: Final = "Settings of this run were loosened"
 """What the warnings begin with that say so."""
@@ -51,6 +56,8 @@ def tightened(team: V, asked: V, opened: Collection[str] = ()) -> V:
             taken[name] = wanted
         elif isinstance(wanted, MemoryOptions):
             taken[name] = _tightened_memory(cast("MemoryOptions", kept), wanted)
+        elif isinstance(wanted, RAGOptions):
+            taken[name] = _tightened_rag(cast("RAGOptions", kept), wanted)
         elif isinstance(wanted, Value):
             # What bounds a single step has names that bound the run, too.
             taken[name] = tightened(kept, wanted, opened if name == "limits" else ())
@@ -73,6 +80,21 @@ def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOption
     return MemoryOptions(**taken)
 
 
+def _tightened_rag(team: RAGOptions, asked: RAGOptions) -> RAGOptions:
+    """Less knowledge, or none, in less time; where it is looked for is the team's word."""
+    kept, said = knowledge_options(SEARCHED, team), asked.said
+    own = RAGOptions.settings_only & said.keys()
+    taken: dict[str, Any] = {name: getattr(kept, name) for name in own}
+    for name in said.keys() - own:
+        taken[name] = _tighter(f"rag_{name}", getattr(kept, name), said[name])
+    if said.get("mode") != "none":
+        # A specialist may have none, and this would count for all of them.
+        taken["mode"] = None
+    if "min_score" in said:
+        taken["min_score"] = max(cast("float", kept.min_score), said["min_score"])
+    return RAGOptions(**taken)
+
+
 def refused(asked: Value, taken: Value) -> Iterator[str]:
     """Say which of the settings that were asked for are looser than the team's."""
     for name in sorted(asked.model_fields_set):
@@ -92,7 +114,7 @@ def told_loosened(before: RunSettings, after: RunSettings, by: str, at: datetime
 def _loosened(before: Value, after: Value, within: str = "") -> Iterator[str]:
     for name in type(after).model_fields:
         old, new = getattr(before, name), getattr(after, name)
-        if isinstance(new, MemoryOptions):
+        if isinstance(new, Options):
             continue
         if isinstance(new, Value):
             yield from _loosened(old, new, "" if name == "limits" else f"{name}.")
@@ -103,6 +125,8 @@ def _loosened(before: Value, after: Value, within: str = "") -> Iterator[str]:
 def _tighter(name: str, team: Any, asked: Any) -> Any:
     if name in _FREE or asked == team:
         return asked
+    if name in _OWN:
+        return team
     if name == "approval":
         both = _APPROVED[team] | _APPROVED[asked]
         return next(word for word, plans in _APPROVED.items() if plans == both)

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
@@ -34,9 +34,11 @@ from replan.spending.account import Account
 from replan.spending.deadline import in_time, was_cut_off
 from replan.spending.meter import Meter
 from replan.spending.scopes import RUN, step_scopes
+from replan.state.knowledge import Source
 from replan.state.limits import LimitHit, Limits, RunSettings
 from replan.state.questions import Question
 from replan.state.results import (
+    ExecutionContext,
     ExecutionStatus,
     MadeOf,
     SpecialistResult,
@@ -44,6 +46,7 @@ from replan.state.results import (
 )
 from replan.state.usage import TokenCount
 from replan.steps.doubts import doubts_in, result_by, verdict_on
+from replan.steps.enrichment import knowledge_for
 from replan.steps.on_record import digest_of_text
 from replan.steps.step_record import StepRecord
 
@@ -87,6 +90,7 @@ class Attempts:
         self._card = self.specialist.card
         self._step = self.record.context.plan_step
         self._cause: Exception | None = None
+        self._sources: tuple[Source, ...] = ()
 
     async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
         """Try until the step succeeds, cannot be helped, or has no attempt left."""
@@ -206,7 +210,7 @@ class Attempts:
                 return await self.record.cut_off(reason)
             return _failure(reason)
 
-    def _meter(self) -> Meter:
+    def _meter(self, *, is_shown: bool = True) -> Meter:
         names = self.record.names
 
         def tell(text: str) -> None:
@@ -220,7 +224,7 @@ class Attempts:
             step_scopes(self.limits, self._services, self._card.name, self._step.id),
             new_id=self._services.new_id,
             prices=self._services.prices,
-            on_token=tell if is_heard else None,
+            on_token=tell if is_heard and is_shown else None,
             calls=Calls(
                 emitter=self._emitter, config=self.config, about=about, effects=self._card.effects
             )
@@ -246,6 +250,8 @@ class Attempts:
         key = {"idempotency_key": context.idempotency_key}
         metered = with_handlers(self.config, meter.handlers, metadata=key)
         config = config_inside(metered, RunSettings)
+        if self._services.knowledge is not None:
+            context = await self._informed(context, config, meter)
         # What runs without being handed the configuration finds it here.
         inherited_config.set(config)
         folders_at_work.set(self._services.folders)
@@ -261,6 +267,25 @@ class Attempts:
             raise
         except BaseException as error:
             raise RuntimeError(describe(error)) from error
+
+    async def _informed(
+        self, context: ExecutionContext, config: RunnableConfig, meter: Meter
+    ) -> ExecutionContext:
+        """Give the context with what the team's knowledge has on the step."""
+        found = await knowledge_for(self.record, config, meter, self._ask)
+        self._sources = found.sources
+        return context.replace(knowledge_context=found.text) if found.text else context
+
+    async def _ask(self, messages: list[BaseMessage]) -> str:
+        """Ask the host's model on behalf of the step, which pays; nobody sees it speak."""
+        meter = self._meter(is_shown=False)
+        config = with_handlers(self.config, meter.handlers, tags=["nostream"])
+        try:
+            async with meter:
+                reply = await self._services.models.answering.reply(messages, config)
+        finally:
+            self.used += meter.count
+        return reply.text
 
     def _or_part(
         self, result: SpecialistResult, limit: LimitReachedError | None
@@ -305,6 +330,7 @@ class Attempts:
             usage=self.used,
             confidence=0.0 if failed else result.confidence,
             made_of=MadeOf(inputs=dict(record.keys.inputs), text=digest_of_text(result.text)),
+            sources=result.sources or self._sources,
             error=within_budget(without_secrets(error), LONGEST_ERROR),
         )
 

@@ -6,14 +6,15 @@ from replan.memory.conversation import Memory, resolved
 from replan.plan.model import PlanStep
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.memory import MemoryOptions, step_options
+from replan.state.memory import MemoryOptions
+from replan.state.step_options import step_options
 
 
 def own_memory(step: PlanStep, specialist: str, state: EnhancedState, services: Services) -> Memory:
     """What a specialist sees of the conversation for a step."""
     host, request = services.prompts.memory, settings_of(state).memory
     own = services.memory.get(specialist, host)
-    said = step_options(step.parameters, by_model=_is_of_model(step.id, state))
+    said = step_options(MemoryOptions, step.parameters, by_model=is_of_model(step.id, state))
     memory = resolved(own, said, request)
     if memory.mode == "summary" and resolved(host, request).mode != "summary":
         # Nobody writes what it asks for.
@@ -21,7 +22,7 @@ def own_memory(step: PlanStep, specialist: str, state: EnhancedState, services: 
     return memory
 
 
-def _is_of_model(step_id: int, state: EnhancedState) -> bool:
+def is_of_model(step_id: int, state: EnhancedState) -> bool:
     """Whether a model wrote the step, or changed it last."""
     for update in reversed(state.get("plan_history", [])):
         changes = cast("dict[str, Any]", update.changes)

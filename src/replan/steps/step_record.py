@@ -14,6 +14,7 @@ from replan.models.transcript import Transcript
 from replan.ports.ask_user import Asker
 from replan.ports.journal import ACTED, DOUBTED, TOLD, Attempt, AttemptOutcome, Journal, LedgerEntry
 from replan.services import Services
+from replan.state.knowledge import Knowledge
 from replan.state.limits import OnDoubt
 from replan.state.questions import Question, fingerprint_of, questions_of
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
@@ -55,6 +56,7 @@ class StepRecord:
 
     def __post_init__(self) -> None:
         self._transcript: Transcript | None = None
+        self._is_informed = False  # whether what it was given is on record
         self._go_on_after(self.tried)
 
     def _go_on_after(self, tried: tuple[LedgerEntry, ...]) -> None:
@@ -129,6 +131,8 @@ class StepRecord:
             await journal.note(run_id, ACTED + self.key, value=True)
         key = key_of_result(self.keys, result)
         await journal.finished(self._attempt, result, self.services.clock(), key)
+        if self._is_informed:
+            await journal.strike(run_id, self._knowledge)
         if self._transcript is not None:
             # What failed may be opened again: its calls of tools are not made twice then.
             failed = result.is_failed
@@ -141,6 +145,22 @@ class StepRecord:
             self._transcript = Transcript(self.services.journal, run_id, key, self.on_doubt)
         self._transcript.attempt = self.number
         return self._transcript
+
+    async def known_knowledge(self) -> Knowledge | None:
+        """What an earlier attempt was given; None if nothing is on record."""
+        notes = await self.services.journal.notes(self.context.run_id, self._knowledge)
+        self._is_informed = bool(notes)
+        return next((restored(Knowledge, each) for each in notes.values()), None)
+
+    async def note_knowledge(self, found: Knowledge) -> None:
+        """Keep what was found: a step that asks a person is not searched for twice."""
+        note = found.model_dump(mode="json")
+        await self.services.journal.note(self.context.run_id, self._knowledge, note)
+        self._is_informed = True
+
+    @property
+    def _knowledge(self) -> str:
+        return f"knowledge/{self.context.idempotency_key}/"
 
     async def has_acted(self) -> bool:
         """Whether the work called tools that must not be called twice, when it was done before."""

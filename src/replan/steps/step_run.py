@@ -22,9 +22,9 @@ from replan.plan.model import PlanStep, StepStatus
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import LimitHit, RunSettings
-from replan.state.memory import without_options
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
+from replan.state.step_options import without_options
 from replan.state.usage import TokenCount
 from replan.steps.attempts import Attempts, Recalled
 from replan.steps.board import Board, Outcome, Sent

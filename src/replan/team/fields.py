@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.tools import BaseTool
 
+    from replan.ports.retriever import Retriever
     from replan.ports.specialist_port import SpecialistPort
     from replan.state.results import ExecutionContext
 
@@ -267,6 +268,31 @@ def workspace(given: object, info: ValidationInfo) -> object:
     return around.workspace
 
 
+def knowledge(given: object, info: ValidationInfo) -> object:
+    """Take a folder or an object with a search; in a file, the name of one."""
+    from replan.adapters.knowledge.folder import TENANT, FolderRetriever  # noqa: PLC0415 - rare
+
+    around = _around(info)
+    if isinstance(given, str | Path) and (around is None or not _is_reference(given)):
+        folder = str(given if around is None else around.folder / given)
+        if not folder.strip() or "\0" in folder:
+            raise refused("no_folder", "This is no folder.", "Write the name of a folder.")
+        if around is not None and TENANT not in folder and not Path(folder).is_dir():
+            fix = "Make it, or name another; it is relative to the team file."
+            raise refused("no_folder", f"There is no folder '{folder}'.", fix)
+        return FolderRetriever(Path(folder))
+    found: Any = _named(given, info)
+    is_left_alone = around is not None and not around.imports
+    if isinstance(found, type) or not (is_left_alone or callable(getattr(found, "search", None))):
+        reason = f"It is of type {type(found).__name__}, and has no search."
+        raise refused("no_retriever", reason, "Give a folder, or an object with a search.")
+    return cast("object", found)
+
+
+def _is_reference(given: object) -> bool:
+    return re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(given)) is not None
+
+
 def out(given: object, info: ValidationInfo) -> object:
     """Take a folder, which need not be there; in a file it is relative to the file."""
     around = _around(info)
@@ -363,6 +389,7 @@ if TYPE_CHECKING:
     Callback = object
     OutputType = Any
     ReadySpecialist = SpecialistPort
+    Knowledge = Retriever | Path | str
     Workspace = Out = Path | str | None
     Row = Sequence
 else:
@@ -375,6 +402,7 @@ else:
     Tool = Annotated[Any, PlainValidator(tool), WithJsonSchema(_TOOL)]
     OutputType = Annotated[Any, PlainValidator(output_type), WithJsonSchema(_REFERENCE)]
     Callback = Annotated[Any, PlainValidator(callback), WithJsonSchema(_REFERENCE)]
+    Knowledge = Annotated[Any, PlainValidator(knowledge), WithJsonSchema({"type": "string"})]
     ReadySpecialist = Annotated[Any, PlainValidator(ready), WithJsonSchema(_REFERENCE)]
     Workspace = Annotated[
         Path | None, PlainValidator(workspace), WithJsonSchema({"type": "string"})

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
 from replan.team.fields import Model, Prompt, Row, Tool
 from replan.team.typed import Typed
@@ -30,6 +31,8 @@ class Host(Typed):
             several such as list[Model]; in a team file as module:name. An answer of another type is
             requested once more, then the run fails.
         memory: What it sees of the earlier conversation, if this differs from the team.
+        rag: Which knowledge it receives for the answer to a simple request, if this differs from
+            the team.
     """
 
     old_names: ClassVar[Mapping[str, str]] = {"tool_calling_model": "model"}
@@ -45,6 +48,7 @@ class Host(Typed):
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
+    rag: RAGOptions = Field(default_factory=RAGOptions)
 
     @property
     def chat_models(self) -> Mapping[str, Any]:

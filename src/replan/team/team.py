@@ -13,6 +13,7 @@ from replan.state.limits import HOOK_SECONDS, Price, RunSettings
 from replan.team.fields import (
     Callback,
     Function,
+    Knowledge,
     Model,
     OpenField,
     Out,
@@ -86,6 +87,8 @@ class Team(Part, RunSettings):
             file the path is relative to the file.
         prices: What models cost for each million tokens, by their configured name or by their
             provider's name.
+        knowledge: The team's knowledge: a folder of texts, or an object with a search. In a team
+            file it is a folder relative to the file, or module:name.
         open_to_clients: Settings (approval), limits (max_seconds) and keys of the state
             (current_specialist_results) that clients of a server may loosen or edit. Otherwise
             clients can only tighten settings, and edit the conversation and the plan.
@@ -109,6 +112,7 @@ class Team(Part, RunSettings):
     workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
     out: Out = Field(default=None, validate_default=True, examples=["reports"])
     prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])
+    knowledge: Knowledge | None = Field(default=None, examples=["docs"])
     open_to_clients: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
 
     def refuse(self, mistakes: ValidationError) -> None:

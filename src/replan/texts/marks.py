@@ -11,6 +11,7 @@ TAGS = (
     "step",
     "result",
     "feedback",
+    "knowledge",
     "parameters",
     "missing",
     "call",

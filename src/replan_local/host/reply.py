@@ -24,6 +24,9 @@ _WITH_A_MODEL = (
 _MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
 _LINE, _SUMMARY = 120, 1_500  # characters
 _CANNOT = "The offline model cannot do this"
+_QUOTED = 4
+_SOURCE = re.compile(r"\[\[(?P<source>.+?)(?::\d+)?\]\]")
+_NUMBERED = re.compile(r"(?P<line>\d*)\| ?(?P<text>.*)")
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
@@ -73,7 +76,7 @@ def _think(prompt: _Prompt) -> str:
         answer = _calculation(prompt.request)
         plan = "" if answer else planned(prompt.request, prompt.team)
     except CannotAnswerError as refusal:
-        answer, plan = _refusal(refusal), ""
+        answer, plan = _quotes(prompt) or _refusal(refusal), ""
     if not plan:
         head = {"complexity": "simple", "score": 0.1, "next_action": "direct_answer"}
         return _document(answer, **head, reasoning="This needs no plan, or has none.")
@@ -154,6 +157,24 @@ def _refusal(refusal: CannotAnswerError) -> str:
     return f"{_CANNOT}. {refusal}\n\n{_WITH_A_MODEL}"
 
 
+def _quotes(prompt: _Prompt) -> str:
+    """The lines of knowledge that fit best, each with the mark that cites it."""
+    quoted, source = list[str](), ""
+    for line in first_of(sections_of(prompt.human), "knowledge").splitlines():
+        if head := _SOURCE.match(line):
+            source = head["source"]
+        elif (told := _NUMBERED.match(line)) and told["text"].strip():
+            mark = f"{source}:{told['line']}" if told["line"] else source
+            quoted.append(f"- {told['text'].strip()} [[{mark}]]")
+    return "\n".join(quoted[:_QUOTED])
+
+
+def _step(prompt: _Prompt) -> str:
+    """Quote what the knowledge has; a step that has none needs a language model."""
+    quotes = _quotes(prompt)
+    return quotes or _refuse_step(prompt)
+
+
 def _refuse_step(prompt: _Prompt) -> str:
     name = prompt.call.specialist if prompt.call else None
     who = f"The specialist '{name}'" if name else "This specialist"
@@ -170,9 +191,10 @@ _WRITERS: Mapping[Node, Callable[[_Prompt], str]] = {
     "think": _think,
     "direct_answer": _answer,
     "plan_creation": _plan,
-    "specialist": _refuse_step,
+    "specialist": _step,
     "feedback": _feedback,
     "plan_update": _revised,
     "final_answer": lambda prompt: prompt.progress.joined(),
+    "knowledge": lambda prompt: _quotes(prompt) or "none",
     "memory_summary": lambda prompt: _summary(prompt.human),
 }

@@ -23,6 +23,7 @@ from replan.events import types
 from replan.events.types import BaseEvent, CallEvent, Event, Said, StepEvent, ToolEvent
 from replan.plan import Rerun
 from replan.plan.markdown.overlooked import Overlooked
+from replan.state.knowledge import Source
 from replan.state.usage import TokenCount
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -62,6 +63,12 @@ FIELDS = {
     "approval_requested": {"approval": Approval(approve="- [ ] 1. One\n", version=2)},
     "model_called": {"call": "c", "node": "think", "model": "m"},
     "model_answered": {**STEP_CALL, "model": "m", "cost": 0.5, "output_tokens": 7, "seconds": 1.5},
+    "knowledge_retrieved": {
+        "node": "think",
+        "mode": "stuff",
+        "sources": (Source(source="a.md", line=1),),
+        "left_out": ("b.md is left out: it is no text.",),
+    },
     "tool_invoked": {**STEP_CALL, **TOOL, "approval": "edited"},
     "tool_completed": {**STEP_CALL, **TOOL, "status": "failed", "result": "Error: no"},
     "feedback_generated": {"feedback": FEEDBACK},

@@ -3,7 +3,16 @@
 import pytest
 from pydantic import ValidationError
 
-from replan import ConfigurationError, Host, Limits, MemoryOptions, Specialist, Team, build_graph
+from replan import (
+    ConfigurationError,
+    Host,
+    Limits,
+    MemoryOptions,
+    RAGOptions,
+    Specialist,
+    Team,
+    build_graph,
+)
 from replan.testing import ScriptedModel
 
 
@@ -153,6 +162,8 @@ def test_the_settings_of_a_run_are_those_of_the_configuration():
     ).settings
     assert dict(settings) == {
         "memory": MemoryOptions(),
+        "rag": RAGOptions(),
+        "tenant": "",
         "limits": limits,
         "round_scope": "step",
         "on_failure": "halt",

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan import ExecutionStatus
+from replan.texts.folder import FolderFile
 from replan_local.commands import Search
-from replan_local.folder import FolderFile
-from replan_local.passages import REPORT_MARK, note_files, passages_of
+from replan_local.notes import REPORT_MARK, note_files, passages_in
 from replan_local.searching import Searching
 
 BEES = """\
@@ -134,7 +134,7 @@ async def test_stopped_work_reads_no_further_file(library):
 
 def test_long_lines_are_cut_and_code_keeps_its_signs(tmp_path):
     (tmp_path / "a.md").write_text(f"{'y' * 2000}\n\n```\n# no heading\n\ncode\n```\n")
-    passages = passages_of(note_files(tmp_path)[0])
+    passages = passages_in(note_files(tmp_path)[0])
     assert max(len(each.text) for each in passages) <= 900
     assert passages[-1].text == "```\n# no heading\n\ncode\n```"
     assert {each.heading for each in passages} == {""}
@@ -163,6 +163,6 @@ def test_whatever_stands_in_a_file_its_passages_stand_at_their_lines(tmp_path_fa
     path = tmp_path_factory.getbasetemp() / "noted.txt"
     path.write_bytes(b" " + content)
     lines = f" {content.decode('utf-8', 'replace')}".splitlines()
-    for passage in passages_of(FolderFile(name="noted.txt", path=path)):
+    for passage in passages_in(FolderFile(name="noted.txt", path=path)):
         first = passage.text.splitlines()[0]
         assert first in lines[passage.line - 1]

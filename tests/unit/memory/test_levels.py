@@ -16,7 +16,9 @@ from replan import (
     build_graph,
 )
 from replan.memory.conversation import resolved
-from replan.state.memory import BUILT_IN, joined, option_mistakes, step_options, without_options
+from replan.state.memory import BUILT_IN
+from replan.state.options import joined
+from replan.state.step_options import option_mistakes, step_options, without_options
 from replan.state.tightening import tightened
 from replan.testing import ScriptedModel
 
@@ -45,7 +47,7 @@ def test_modes_limits_and_the_switch_of_summaries_come_to_one_thing(mode, limit,
 def test_the_innermost_level_that_says_something_counts():
     team = MemoryOptions(mode="summary", history_limit=4)
     specialist = MemoryOptions(history_limit=2)
-    step = step_options({"memory_mode": "window", "other": 1}, by_model=False)
+    step = step_options(MemoryOptions, {"memory_mode": "window", "other": 1}, by_model=False)
     memory = resolved(team, specialist, step, MemoryOptions(summary_model_id="m"))
     assert (memory.mode, memory.limit, memory.model) == ("window", 2, "m")
     assert resolved(team, specialist, step, MemoryOptions(mode="full")).mode == "full"
@@ -53,9 +55,13 @@ def test_the_innermost_level_that_says_something_counts():
 
 def test_in_a_plan_that_a_model_wrote_only_the_mode_counts():
     written = {"memory_mode": "full", "memory_history_limit": 0}
-    assert step_options(written, by_model=True) == MemoryOptions(mode="full")
-    assert step_options(written, by_model=False) == MemoryOptions(mode="full", history_limit=0)
-    assert step_options({"memory_mode": "everything"}, by_model=True) == MemoryOptions()
+    assert step_options(MemoryOptions, written, by_model=True) == MemoryOptions(mode="full")
+    assert step_options(MemoryOptions, written, by_model=False) == MemoryOptions(
+        mode="full", history_limit=0
+    )
+    assert (
+        step_options(MemoryOptions, {"memory_mode": "everything"}, by_model=True) == MemoryOptions()
+    )
 
 
 def test_a_specialist_is_not_shown_the_options_of_its_step():

@@ -35,13 +35,13 @@ from replan.texts.bounds import (
     STEP_LINE,
     TABLE_COLUMNS,
 )
+from replan.texts.folder import FolderFile
 from replan_local import data_analyst
 from replan_local.answer_table import tables_in
 from replan_local.expressions import calculated
-from replan_local.folder import FolderFile
 from replan_local.grammar import parse
 from replan_local.host.planning import planned
-from replan_local.passages import passages_of
+from replan_local.notes import passages_in
 from replan_local.refusals import CannotAnswerError
 
 # A line is to be read in 10 ms; the rest is for slow machines, and for doors that read it often.
@@ -151,14 +151,14 @@ def test_a_note_is_read_soon(tmp_path: Path, line: str) -> None:
     path.write_text(f"# a{' ' * 9_000}b\n{_LINES[line]}", encoding="utf-8")
     file = FolderFile(name="evil.md", path=path)
 
-    assert _least_seconds(lambda: passages_of(file)) < _SECONDS
+    assert _least_seconds(lambda: passages_in(file)) < _SECONDS
 
 
 def test_the_heading_of_a_note_is_told_without_the_signs_that_close_it(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("## Honey and wax ##  \n\nIt is harvested in July.\n", encoding="utf-8")
 
-    assert [each.heading for each in passages_of(FolderFile(name="a.md", path=path))] == [
+    assert [each.heading for each in passages_in(FolderFile(name="a.md", path=path))] == [
         "Honey and wax"
     ]
 

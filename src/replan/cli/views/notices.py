@@ -9,6 +9,7 @@ from replan.events.types import (
     Event,
     FeedbackGenerated,
     InputRequested,
+    KnowledgeRetrieved,
     LimitReached,
     PlanDoubtful,
     PlanUpdated,
@@ -29,6 +30,7 @@ _TRACING = (
     "LANGCHAIN_TRACING",
 )
 _ON = "true"
+_NAMED = 3
 _ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
 _REPLICAS = ("LANGSMITH_RUNS_ENDPOINTS", "LANGCHAIN_RUNS_ENDPOINTS")
 _LANGSMITH = "https://api.smith.langchain.com"
@@ -49,6 +51,20 @@ def notice(event: Event) -> str:
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
             return _trouble(event)
+
+
+def _found(event: KnowledgeRetrieved) -> str:
+    """What of the knowledge somebody is given; failures are told as warnings."""
+    whom = "the host" if event.step_id is None else f"step {event.step_id}"
+    if event.error:
+        return f"no knowledge for {whom}: {one_line(event.error)}"
+    names = [
+        each.source if each.line is None else f"{each.source}:{each.line}" for each in event.sources
+    ]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    told = one_line(", ".join(names[:_NAMED])) + more if names else "nothing found"
+    left = f"; {one_line(' '.join(event.left_out))}" if event.left_out else ""
+    return f"knowledge for {whom}: {told}{left}"
 
 
 def tracing_notice(environment: Mapping[str, str]) -> str:
@@ -75,6 +91,8 @@ def traces_notice(where: str, *, content: bool) -> str:
 
 def _trouble(event: Event) -> str:
     match event:
+        case KnowledgeRetrieved():
+            return _found(event)
         case StepsRouted(chosen=chosen):
             given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
             return f"names nobody, given by the cards: {one_line(given)}"

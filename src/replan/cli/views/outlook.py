@@ -40,6 +40,7 @@ class KnownTeam:
     merged: bool | None = None
     typed: bool = False  # whether its answers are of a type
     summarised: bool = False  # whether it writes summaries of conversations
+    knowledge: object = None  # where knowledge is found, or None
     cards: tuple[SpecialistCard, ...] | None = None
     revisable: bool = True  # whether its runs may revise a plan
     approval: Approving = "never"  # which plans a person must approve

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget
 from replan.state.memory import MemoryOptions
 from replan.state.team import Effects, SpecialistCard
@@ -34,6 +35,7 @@ class Member(Part):
         limits: What all its steps together may use in one run.
         memory: What it sees of the earlier conversation, if this differs from the team: mode and
             history_limit. The settings of summaries belong to the host.
+        rag: Which knowledge its steps receive, if this differs from the team.
     """
 
     marks: ClassVar[tuple[str, ...]] = ()
@@ -45,6 +47,7 @@ class Member(Part):
     effects: Effects | None = None
     limits: Budget = Field(default_factory=Budget)
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
+    rag: RAGOptions = Field(default_factory=RAGOptions)
 
     @property
     def card(self) -> SpecialistCard:

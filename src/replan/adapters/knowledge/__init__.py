@@ -1,0 +1,1 @@
+"""Where knowledge is found."""

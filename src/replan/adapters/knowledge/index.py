@@ -1,0 +1,265 @@
+"""The index of a folder: a file of SQLite's full text search, for this user alone."""
+
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from replan.adapters.knowledge.reading import (
+    KINDS,
+    UnreadableFileError,
+    content_of,
+    passages_in,
+)
+from replan.errors import RetrievalError
+from replan.texts.folder import FolderFile, files_below
+from replan.texts.passages import Passage
+from replan.texts.terms import TOKENIZER, any_of, divided, terms_of, with_parts
+
+FORMAT = 1
+"""Stands in the name of the file, too, so that another version leaves it alone."""
+
+DEEPEST, MOST_FILES = 20, 20_000
+
+_MOST_TERMS = 48
+_WAIT = 60.0
+_HALF = 10.0
+"""Where bm25 is this, the score is one half."""
+
+_COMMON_FROM = 500
+"""A term in more passages than this, and in a tenth of all, tells little, and takes long."""
+
+_RACY = 2_000_000_000
+"""Nanoseconds in which a file may change once more without another time."""
+
+_TABLES = f"""
+CREATE TABLE IF NOT EXISTS files (
+  name TEXT PRIMARY KEY, stamp TEXT, digest TEXT, first INTEGER, last INTEGER, problem TEXT);
+CREATE VIRTUAL TABLE IF NOT EXISTS passages USING fts5(
+  heading, body, text UNINDEXED, title UNINDEXED, file UNINDEXED, line UNINDEXED,
+  tokenize = '{TOKENIZER}');
+CREATE TABLE IF NOT EXISTS common (term TEXT PRIMARY KEY);
+"""
+_COMMON = """
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.terms USING fts5vocab(main, passages, row);
+DELETE FROM common;
+INSERT INTO common SELECT term FROM temp.terms WHERE doc > max({least},
+  (SELECT count(*) FROM passages) / 10)"""
+_INSERTED = """
+INSERT INTO passages (rowid, heading, body, text, title, file, line)
+VALUES (?, ?, ?, ?, ?, ?, ?)"""
+_FOUND = """
+SELECT rowid, file, line, title, coalesce(text, body),
+  bm25(passages, 1.5, 1.0) AS far
+FROM passages WHERE passages MATCH ? {} ORDER BY far LIMIT ?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found."""
+
+    id: int
+    score: float  # between 0 and 1
+    passage: Passage
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the index has of a file."""
+
+    stamp: str
+    digest: str
+    first: int
+    last: int
+    problem: str
+
+
+def path_in(cache: Path, folder: Path) -> Path:
+    """Where the index of a folder stands."""
+    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
+    return cache / f"{name}-{FORMAT}.db"
+
+
+@contextmanager
+def opened(path: Path) -> Generator["Index"]:
+    """Open an index; one that is damaged is made anew."""
+    try:
+        _make_private(path)
+        connection = _connected(path)
+        try:
+            yield Index(connection)
+        finally:
+            connection.close()
+    except (sqlite3.Error, OSError) as error:
+        reason = f"the index {path} cannot be used: {error}"
+        raise RetrievalError(reason, "Make its folder writable, or name another cache.") from error
+
+
+class Index:
+    """An open index, of one thread."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def update(self, folder: Path) -> None:
+        """Bring the index up to date: what changed is read anew, what is gone goes."""
+        files = {
+            each.name: each for each in files_below(folder, KINDS, deepest=DEEPEST, most=MOST_FILES)
+        }
+        if not self._is_behind(files):
+            return
+        # Whoever comes second finds it done.
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._catch_up(files)
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def problems(self) -> list[str]:
+        """The files that are left out, and why."""
+        rows = self._db.execute("SELECT name, problem FROM files WHERE problem != '' ORDER BY name")
+        return [f"{name} is left out: {problem}." for name, problem in rows]
+
+    def size(self) -> tuple[int, int]:
+        """How many files and passages there are."""
+        files = self._db.execute("SELECT count(*) FROM files WHERE problem = ''").fetchone()[0]
+        return files, self._db.execute("SELECT count(*) FROM passages").fetchone()[0]
+
+    def search(self, query: str, most: int, glob: str = "") -> list[Hit]:
+        """Find the passages that fit best, in one query."""
+        terms = self._telling(terms_of(query))[:_MOST_TERMS]
+        if not terms:
+            return []
+        only = "AND file GLOB ?" if glob else ""
+        given = [any_of(terms), *([glob] if glob else []), most]
+        return [
+            Hit(
+                id=row,
+                score=-far / (_HALF - far),
+                passage=Passage(file=file, line=line, heading=heading, text=text),
+            )
+            for row, file, line, heading, text, far in self._db.execute(_FOUND.format(only), given)
+        ]
+
+    def _telling(self, terms: tuple[str, ...]) -> tuple[str, ...]:
+        """The terms of a question without the commonest ones, if others are left."""
+        common = {term for (term,) in self._db.execute("SELECT term FROM common")}
+        return tuple(term for term in terms if term not in common) or terms
+
+    def _is_behind(self, files: Mapping[str, FolderFile]) -> bool:
+        known = dict(self._db.execute("SELECT name, stamp FROM files"))
+        return files.keys() != known.keys() or any(
+            _stamp(each.path) != known[name] for name, each in files.items()
+        )
+
+    def _catch_up(self, files: Mapping[str, FolderFile]) -> None:
+        known = self._known()
+        for name in known.keys() - files.keys():
+            self._forget(name, known[name])
+        for name, file in files.items():
+            stamp, old = _stamp(file.path), known.get(name)
+            if old is None or stamp != old.stamp:
+                self._take(file, stamp, old)
+        for statement in _COMMON.format(least=_COMMON_FROM).split(";"):
+            self._db.execute(statement)
+
+    def _take(self, file: FolderFile, stamp: str, old: _Known | None) -> None:
+        digest, problem, passages = "", "", list[Passage]()
+        try:
+            content = content_of(file.path)
+            digest = hashlib.sha256(content).hexdigest()
+            if old is not None and old.digest == digest:
+                self._db.execute("UPDATE files SET stamp = ? WHERE name = ?", (stamp, file.name))
+                return
+            passages = passages_in(file.name, content)
+        except UnreadableFileError as error:
+            problem = str(error)
+        if old is not None:
+            self._forget(file.name, old)
+        first, last = self._insert(passages)
+        row = (file.name, stamp, digest, first, last, problem)
+        self._db.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def _insert(self, passages: Sequence[Passage]) -> tuple[int, int]:
+        first = self._db.execute("SELECT coalesce(max(last), 0) + 1 FROM files").fetchone()[0]
+        rows = (_row(number, each) for number, each in enumerate(passages, start=first))
+        self._db.executemany(_INSERTED, rows)
+        return first, first + len(passages) - 1
+
+    def _forget(self, name: str, old: _Known) -> None:
+        self._db.execute("DELETE FROM passages WHERE rowid BETWEEN ? AND ?", (old.first, old.last))
+        self._db.execute("DELETE FROM files WHERE name = ?", (name,))
+
+    def _known(self) -> dict[str, _Known]:
+        rows = self._db.execute("SELECT name, stamp, digest, first, last, problem FROM files")
+        return {name: _Known(*rest) for name, *rest in rows}
+
+
+def _row(number: int, passage: Passage) -> tuple[object, ...]:
+    # What stands in the index as it stands in the file is kept once.
+    shown = f"{passage.heading} ({passage.file})"
+    body = divided(passage.text)
+    text = None if body == passage.text else passage.text
+    return (
+        number,
+        divided(with_parts(shown)),
+        body,
+        text,
+        passage.heading,
+        passage.file,
+        passage.line,
+    )
+
+
+def _stamp(path: Path) -> str:
+    """What changes with a file; of one that changed just now nothing that stays the same."""
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - it is asked of each file for each search
+    except OSError:  # Gone since the folder was listed; the next search sees it.
+        return "gone"
+    changed = max(stat.st_mtime_ns, stat.st_ctime_ns)
+    now = time.time_ns()
+    racy = f"/{now}" if now - changed < _RACY else ""
+    return f"{stat.st_ino}/{stat.st_size}/{stat.st_mtime_ns}/{stat.st_ctime_ns}{racy}"
+
+
+def _make_private(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    path.chmod(0o600)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    try:
+        return _prepared(path)
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        # It is no database, or damaged: all of it can be made anew.
+        for each in _files_of(path):
+            each.unlink(missing_ok=True)
+        _make_private(path)
+        return _prepared(path)
+
+
+def _prepared(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
+    try:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if connection.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(f"{_TABLES} PRAGMA user_version = {FORMAT};")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    return (path.with_name(path.name + ending) for ending in ("", "-wal", "-shm"))

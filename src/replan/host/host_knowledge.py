@@ -1,0 +1,69 @@
+"""The knowledge that the host answers from, and the sources that an answer cites."""
+
+from functools import partial
+
+from langchain_core.messages import AIMessage
+
+from replan.errors import LimitReachedError
+from replan.host.answer_stream import AnswerStream
+from replan.host.host_call import HostCall
+from replan.knowledge.search import Search
+from replan.prompts.host import request_messages
+from replan.prompts.sections import request_text
+from replan.replies.citations import cited
+from replan.services import HOST
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.knowledge import Knowledge, RAGOptions, Source, knowledge_options
+
+# It does not know yet whether it answers or plans, so no model reads it first.
+_AS_FOUND = RAGOptions(mode="stuff", use_summary=False)
+
+
+async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledge | None:
+    """What the team's knowledge has on the request; None where nothing is asked for or found."""
+    retriever, settings = call.services.knowledge, settings_of(state)
+    if retriever is None:
+        return None
+    options = knowledge_options(call.services.rag[HOST], settings.rag)
+    if options.mode == "none":
+        return None
+    meter = call.meter()
+    search = Search(
+        retriever=retriever,
+        options=knowledge_options(options, _AS_FOUND),
+        task=request_text(request_messages(state)),
+        tenant=settings.tenant,
+        config=call.config,
+        timed=meter,
+        ask=partial(call.ask, call.services.models.answering),
+    )
+    try:
+        async with meter:
+            found = await search.told(call.emitter, node="think")
+    except LimitReachedError:
+        # The calls of the host tell of it.
+        return None
+    return found if found is not None and found.sources else None
+
+
+def with_sources(answer: AIMessage, state: EnhancedState, call: HostCall) -> AIMessage:
+    """List the sources that an answer cites, and take out the marks that name none."""
+    known = () if call.services.output is not None else sources_in(state)
+    if not known:
+        return answer
+    text, listed = cited(answer.text, known)
+    text = f"{text.rstrip()}\n\n{listed}" if listed else text
+    if text == answer.text:
+        return answer
+    return AnswerStream(call.emitter, None, answer.text).finish(text)
+
+
+def sources_in(state: EnhancedState) -> tuple[Source, ...]:
+    """All sources that the run was given."""
+    own = state.get("knowledge")
+    results = (
+        *state.get("kept_results", {}).values(),
+        *state.get("current_specialist_results", {}).values(),
+    )
+    found = [*(() if own is None else own.sources), *(s for each in results for s in each.sources)]
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,1 @@
+"""Knowledge for whoever works on a request: searched, and made shorter where that is asked."""

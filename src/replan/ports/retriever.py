@@ -1,0 +1,52 @@
+"""Where knowledge is found: passages for a question, with their sources."""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Protocol
+
+from pydantic import Field
+
+from replan.plan.model import Value
+from replan.state.knowledge import Chunk, Filter
+
+
+class SearchRequest(Value):
+    """A question to a retriever. Tenant and filters come from settings, never from a model.
+
+    Attributes:
+        query: What is asked, as people or models wrote it.
+        knowledge_base_ids: Where to look; empty: everywhere.
+        top_k: How many chunks at most.
+        min_score: The least score that counts.
+        filters: What chunks must be of, in the words of the retriever.
+        tenant_id: Whose knowledge; empty where there are no tenants.
+    """
+
+    query: str
+    knowledge_base_ids: Sequence[str] = ()
+    top_k: int = Field(default=5, ge=1)
+    min_score: float = 0.0
+    filters: Mapping[str, Filter] = Field(default_factory=dict[str, Filter])
+    tenant_id: str = ""
+
+
+class SearchResponse(Value):
+    """What a retriever found.
+
+    Attributes:
+        chunks: The best first.
+        left_out: What could not be searched, a sentence each, with the name of the file.
+    """
+
+    chunks: Sequence[Chunk] = ()
+    left_out: Sequence[str] = ()
+
+
+class Retriever(Protocol):
+    """Finds knowledge."""
+
+    def search(self, request: SearchRequest) -> SearchResponse | Awaitable[SearchResponse]:
+        """Find the chunks that fit a question best; a function that is not async gets a thread.
+
+        It may raise: whoever asked goes on without knowledge, and says so.
+        """
+        ...

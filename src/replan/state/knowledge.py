@@ -1,0 +1,148 @@
+"""What knowledge is asked for, and what of it a step was given."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, cast
+
+from pydantic import Field, JsonValue, model_validator
+
+from replan.plan.model import Value
+from replan.state.options import Options, joined
+
+RagMode = Literal["none", "stuff", "map_reduce"]
+"""No search; what is found as it is; or what a model made of each piece, put together."""
+
+MOST_CHUNKS = 50
+"""Chunks of one search."""
+
+
+Filter = str | int | float | bool | list[str]
+"""What a filter asks of a chunk."""
+
+
+class RAGOptions(Options):
+    """Which knowledge a step is given; a field that is left out is as further out.
+
+    From the outermost level: none and the numbers below, the Team, its Host or a Specialist, the
+    yaml block of a step (with rag_ before each name), RunSettings.
+
+    Attributes:
+        mode: none searches nothing, stuff gives what was found, map_reduce what a model makes of
+            it; stuff where nobody says and the team has knowledge.
+        top_k: Chunks that are found at most; 5 where nobody says.
+        min_score: The least score of a chunk; 0 where nobody says.
+        use_summary: Whether a model shortens what stuff gives; it does not where nobody says.
+        map_max_chunks: Chunks that a model is asked about, in mode map_reduce; 5 where nobody says.
+        timeout_seconds: How long the search may take, and each call of a model; 30 where nobody
+            says.
+        knowledge_base_ids: Where to look, in settings only; everywhere where nobody says.
+        filters: What chunks must be of, in settings only, such as file: policies/*.
+    """
+
+    prefix: ClassVar[str] = "rag_"
+    settings_only: ClassVar[frozenset[str]] = frozenset({"knowledge_base_ids", "filters"})
+
+    mode: RagMode | None = None
+    top_k: int | None = Field(default=None, ge=1, le=MOST_CHUNKS)
+    min_score: float | None = Field(default=None, allow_inf_nan=False)
+    use_summary: bool | None = None
+    map_max_chunks: int | None = Field(default=None, ge=1, le=MOST_CHUNKS)
+    timeout_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    knowledge_base_ids: Sequence[str] | None = None
+    filters: Mapping[str, Filter] | None = None
+
+
+NO_KNOWLEDGE = RAGOptions(
+    mode="none",
+    top_k=5,
+    min_score=0.0,
+    use_summary=False,
+    map_max_chunks=5,
+    timeout_seconds=30.0,
+    knowledge_base_ids=(),
+    filters={},
+)
+"""What holds where nobody says anything."""
+
+SEARCHED = RAGOptions(mode="stuff")
+"""What a team says by having knowledge."""
+
+
+class Chunk(Value):
+    """A piece of knowledge that was found.
+
+    Attributes:
+        id: Unique in its knowledge base.
+        content: Its text.
+        score: How well it fits; larger is better. A retriever that says `similarity` means it.
+        source: Where it stands: a file, an address.
+        line: The line of the source where it begins, counted from 1; of a PDF the page. None where
+            nobody knows it.
+        heading: The heading that it stands under.
+        metadata: What else is known of it.
+    """
+
+    id: str = ""
+    content: str
+    score: float = 0.0
+    source: str = ""
+    line: int | None = Field(default=None, ge=1)
+    heading: str = ""
+    metadata: Mapping[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_score(cls, given: Any) -> Any:
+        """Take `similarity` for the score where there is none: the one place that knows both."""
+        if not isinstance(given, Mapping):
+            return given
+        fields = {**cast("Mapping[str, Any]", given)}
+        if "similarity" not in fields:
+            return fields
+        similarity = fields.pop("similarity")
+        if fields.get("score") is None:
+            fields["score"] = similarity
+        return fields
+
+
+class Source(Value):
+    """Where a piece of knowledge stands that a step was given.
+
+    Attributes:
+        source: The file, or the address.
+        line: Its first line, counted from 1; of a PDF the page. None where nobody knows it.
+        last_line: Its last line.
+        heading: The heading that it stands under.
+        score: How well it fitted the step; larger is better.
+    """
+
+    source: str
+    line: int | None = None
+    last_line: int | None = None
+    heading: str = ""
+    score: float = 0.0
+
+
+class Knowledge(Value):
+    """What a search brought a step.
+
+    Attributes:
+        text: What the step is given.
+        sources: Where it stands.
+    """
+
+    text: str = ""
+    sources: tuple[Source, ...] = ()
+
+
+def knowledge_options(*levels: RAGOptions) -> RAGOptions:
+    """What the levels come to, the innermost last; no field is left out."""
+    return joined(NO_KNOWLEDGE, *levels)
+
+
+def calls_of_knowledge(options: RAGOptions) -> int:
+    """The most calls of a model that read what one search finds."""
+    said = options.said
+    shortened = int(said["use_summary"] and said["mode"] != "none")
+    if said["mode"] != "map_reduce":
+        return shortened
+    return min(said["top_k"], said["map_max_chunks"]) + 1 + shortened

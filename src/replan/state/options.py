@@ -1,0 +1,45 @@
+"""What memory and knowledge are asked for, level by level; a field that is left out is open."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar, cast
+
+from pydantic import model_validator
+
+from replan.values import Asked
+
+
+class Options(Asked):
+    """Options of one kind; the names that they have in a step, with a prefix, are taken too."""
+
+    prefix: ClassVar[str] = ""
+    """What stands before each name in the yaml block of a step."""
+
+    settings_only: ClassVar[frozenset[str]] = frozenset()
+    """What no step may say."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_prefix(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        fields = cast("Mapping[str, Any]", given)
+        return {str(name).removeprefix(cls.prefix): value for name, value in fields.items()}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The fields that are not left out."""
+        return {name: value for name, value in self if value is not None}
+
+    @classmethod
+    def names_in_steps(cls) -> frozenset[str]:
+        """The names of the options in the yaml block of a step."""
+        return frozenset(cls.prefix + name for name in cls.model_fields.keys() - cls.settings_only)
+
+
+Kind = TypeVar("Kind", bound=Options)
+
+
+def joined(first: Kind, *inner: Kind) -> Kind:
+    """The options of several levels, the innermost last."""
+    said = {name: value for each in (first, *inner) for name, value in each.said.items()}
+    return type(first)(**said)

@@ -1,0 +1,84 @@
+"""The options in the yaml block of a step."""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from pydantic import JsonValue, ValidationError
+
+from replan.errors import Mistake
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import PlanStep, TaskPlan
+from replan.state.knowledge import RAGOptions
+from replan.state.memory import MemoryOptions
+from replan.state.options import Kind, Options
+
+KINDS: Final[Mapping[type[Options], str]] = {MemoryOptions: "memory", RAGOptions: "knowledge"}
+"""The kinds of options that a step may have, as people call what they are about."""
+
+
+def step_options(kind: type[Kind], parameters: Mapping[str, JsonValue], *, by_model: bool) -> Kind:
+    """The options that stand among a step's parameters; of what a model wrote, the mode alone."""
+    known = {f"{kind.prefix}mode"} if by_model else kind.names_in_steps()
+    given = {name: parameters[name] for name in known & parameters.keys()}
+    try:
+        return kind.model_validate(given)
+    except ValidationError:
+        # A person's plan was refused for it; a model's word is data.
+        return kind()
+
+
+def without_options(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The parameters that a specialist is shown."""
+    if _NAMES.isdisjoint(parameters):
+        return parameters
+    return {name: value for name, value in parameters.items() if name not in _NAMES}
+
+
+def option_mistakes(document: PlanDocument, before: TaskPlan | None = None) -> list[Mistake]:
+    """What is wrong with the options in a person's plan, or in a change of the one `before`."""
+    old = (before or TaskPlan()).by_id
+    fresh = [
+        step
+        for step in document.plan.steps
+        if step.id not in old or step.parameters != old[step.id].parameters
+    ]
+    return [
+        mistake
+        for step in fresh
+        for kind in KINDS
+        for mistake in _mistakes_of(step, kind, document)
+    ]
+
+
+def _mistakes_of(step: PlanStep, kind: type[Options], document: PlanDocument) -> Iterator[Mistake]:
+    given = {n: value for n, value in step.parameters.items() if n.startswith(kind.prefix)}
+    names = kind.names_in_steps()
+    for name in given.keys() - names:
+        near = get_close_matches(name, names, 1)
+        fix = f"Did you mean {near[0]}?" if near else f"Known are: {', '.join(sorted(names))}."
+        reason = f"Step {step.id} has {name}, and there is no such option of its {KINDS[kind]}."
+        yield _mistake(step, name, document, "unknown_option", reason, fix)
+    try:
+        kind.model_validate({n: value for n, value in given.items() if n in names})
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            name = f"{kind.prefix}{each['loc'][0]}"
+            reason = f"Step {step.id} has {name}: {each['input']!r}, which cannot be."
+            fix = f"It {each['msg'].removeprefix('Input ')}."
+            yield _mistake(step, name, document, "bad_option", reason, fix)
+
+
+def _mistake(
+    step: PlanStep, name: str, document: PlanDocument, code: str, reason: str, fix: str
+) -> Mistake:
+    begins = document.line_of(step.id) or 1
+    lines = document.text.splitlines()[begins - 1 :]
+    key = re.compile(rf"\s*[\"']?{re.escape(name)}\b")
+    places = ((at, key.match(line)) for at, line in enumerate(lines))
+    at, column = next(((at, it.end() - len(name) + 1) for at, it in places if it), (0, 1))
+    return Mistake(line=begins + at, column=column, code=code, reason=reason, fix=fix)
+
+
+_NAMES = frozenset(name for kind in KINDS for name in kind.names_in_steps())

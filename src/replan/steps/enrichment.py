@@ -1,0 +1,57 @@
+"""The knowledge that a step is given: searched once, however often the step is begun."""
+
+from langchain_core.runnables import RunnableConfig
+
+from replan.knowledge.search import Ask, Search
+from replan.spending.deadline import Timed
+from replan.state.enhanced import settings_of
+from replan.state.knowledge import Knowledge, RAGOptions, knowledge_options
+from replan.state.step_options import step_options
+from replan.steps.own_memory import is_of_model
+from replan.steps.step_record import StepRecord
+
+_NOTHING = Knowledge()
+
+
+async def knowledge_for(
+    record: StepRecord, config: RunnableConfig, timed: Timed, ask: Ask
+) -> Knowledge:
+    """Give what is on record, else what a search brings; nothing where none is wanted."""
+    retriever, options = record.services.knowledge, _options_of(record)
+    if retriever is None or options.mode == "none":
+        return _NOTHING
+    known = await record.known_knowledge()
+    if known is not None:
+        return known
+    search = Search(
+        retriever=retriever,
+        options=options,
+        task=_task_of(record),
+        tenant=record.board.settings.tenant,
+        config=config,
+        timed=timed,
+        ask=ask,
+    )
+    names = {name: record.names[name] for name in ("step_id", "specialist")}
+    found = await search.told(record.emitter, node="specialist", **names)
+    if found is None:
+        return _NOTHING
+    await record.note_knowledge(found)
+    return found
+
+
+def _options_of(record: StepRecord) -> RAGOptions:
+    state, own, said = record.board.state, record.services.rag[record.specialist], RAGOptions()
+    step = record.board.step(record.context.plan_step.id)
+    if step.parameters:
+        by_model = is_of_model(step.id, state)
+        said = step_options(RAGOptions, step.parameters, by_model=by_model)
+        if by_model and said.mode == "map_reduce" != own.mode:
+            # A model may do without knowledge, but not make it dearer than the team has it.
+            said = RAGOptions(mode="stuff")
+    return knowledge_options(own, said, settings_of(state).rag)
+
+
+def _task_of(record: StepRecord) -> str:
+    step = record.context.plan_step
+    return "\n".join(part for part in (step.description, step.brief) if part)

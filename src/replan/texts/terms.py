@@ -1,0 +1,58 @@
+"""The words of a text, as SQLite's full text search takes them.
+
+Some scripts set no blanks between words. There each sign is a word of the index, and what is looked
+for is each two signs that stand side by side.
+"""
+
+import re
+from collections.abc import Iterator
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+"""How an index of divided texts takes its words."""
+
+_WORD = re.compile(r"[^\W_]+")
+_SIGN = (
+    r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+)
+_UNDIVIDED = re.compile(_SIGN)
+_NAME = re.compile(r"\b\w*[a-z][A-Z]\w*")
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_RUN = re.compile(f"{_SIGN}+")
+
+
+def divided(text: str) -> str:
+    """Write a text so that an index takes each sign of an undivided script as a word."""
+    return _UNDIVIDED.sub(r" \g<0> ", text)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text, each once."""
+    return tuple(dict.fromkeys(_WORD.findall(text.casefold())))
+
+
+def any_of(words: tuple[str, ...]) -> str:
+    """Write a query for texts that have some of the words, as they stand."""
+    return " OR ".join(f'"{divided(word)}"' for word in words)
+
+
+def terms_of(text: str) -> tuple[str, ...]:
+    """What to look for where a whole text is the question."""
+    found = (term for word in words_of(with_parts(text)) for term in _terms_in(word))
+    return tuple(dict.fromkeys(found))
+
+
+def with_parts(text: str) -> str:
+    """Add the parts of names such as getEventType to a text."""
+    parts = (part for name in _NAME.findall(text) for part in _PART.findall(name))
+    return " ".join((text, *parts))
+
+
+def _terms_in(word: str) -> Iterator[str]:
+    at = 0
+    for run in _RUN.finditer(word):
+        if word[at : run.start()]:
+            yield word[at : run.start()]
+        signs, at = run.group(), run.end()
+        yield from (signs[i : i + 2] for i in range(max(1, len(signs) - 1)))
+    if word[at:]:
+        yield word[at:]

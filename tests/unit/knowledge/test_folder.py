@@ -1,0 +1,159 @@
+"""A folder as knowledge: found by words, up to date, and nothing outside of it."""
+
+import os
+import sqlite3
+import threading
+
+import pytest
+
+from replan import FolderRetriever, RetrievalError, SearchRequest
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "docs"
+    (folder / "farm").mkdir(parents=True)
+    (folder / "farm" / "bees.md").write_text(
+        "# Bees\n\nBees are kept behind the barn.\n\n## Honey\n\nHoney is harvested in July.\n"
+    )
+    (folder / "zh.txt").write_text("# 退货\n\n商品可在三十天内退货。\n\n礼品卡不能退款。\n")
+    (folder / "page.html").write_text(
+        "<html><head><title>No</title><style>p {}</style></head>\n<body><h2>Wax &amp; more</h2>\n"
+        "<p>Wax is <b>melted</b>\nslowly.</p>\n<script>honey()</script></body></html>"
+    )
+    return folder
+
+
+@pytest.fixture
+def retriever(folder, tmp_path):
+    return FolderRetriever(folder, cache=tmp_path / "cache")
+
+
+def places(retriever, query, **request):
+    found = retriever.search(SearchRequest(query=query, **request))
+    return [(each.source, each.line, each.heading) for each in found.chunks]
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("When is the honey harvested?", ("farm/bees.md", 7, "Honey")),
+        ("礼品卡可以退款吗", ("zh.txt", 3, "退货")),
+        ("How is wax melted", ("page.html", 3, "Wax & more")),
+    ],
+)
+def test_the_best_passage_has_its_file_its_line_and_its_heading(retriever, query, place):
+    assert places(retriever, query)[0] == place
+
+
+def test_what_changes_while_the_process_runs_is_found_at_once(retriever, folder):
+    bees = folder / "farm" / "bees.md"
+    before = bees.stat()
+    assert places(retriever, "honey")
+    text = bees.read_text().replace("Honey is harvested in July", "Honey is harvested in June")
+    bees.write_text(text)
+    os.utime(bees, ns=(before.st_atime_ns, before.st_mtime_ns))
+    (folder / "new.md").write_text("A zebra.\n")
+    found = retriever.search(SearchRequest(query="harvested"))
+    assert "June" in found.chunks[0].content
+    assert places(retriever, "zebra") == [("new.md", 1, "")]
+    bees.unlink()
+    (folder / "new.md").unlink()
+    assert places(retriever, "honey zebra") == []
+
+
+def test_files_that_cannot_be_read_are_left_out_and_named(retriever, folder):
+    (folder / "binary.md").write_bytes(b"honey\x00")
+    (folder / "huge.txt").write_text("honey " * 1_000_000)
+    (folder / "many.txt").write_text("# a\n\nb\n\n" * 10_001)
+    found = retriever.search(SearchRequest(query="honey"))
+    assert {each.source for each in found.chunks} == {"farm/bees.md"}
+    assert found.left_out == [
+        "binary.md is left out: it is no text.",
+        "huge.txt is left out: it has more than 5,000,000 bytes.",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read all files")
+def test_a_file_that_is_not_ours_to_read_is_named(retriever, folder):
+    (folder / "farm" / "bees.md").chmod(0)
+    assert "bees.md is left out" in retriever.search(SearchRequest(query="honey")).left_out[0]
+
+
+def test_no_link_leads_out_of_the_folder_and_hidden_files_do_not_count(retriever, folder, tmp_path):
+    (tmp_path / "secret.md").write_text("swordfish")
+    (folder / "link.md").symlink_to(tmp_path / "secret.md")
+    (folder / "linked").symlink_to(tmp_path, target_is_directory=True)
+    (folder / ".hidden.md").write_text("swordfish")
+    (folder / "inner.md").symlink_to(folder / "farm" / "bees.md")
+    assert places(retriever, "swordfish") == []
+    assert {place[0] for place in places(retriever, "honey")} == {"farm/bees.md", "inner.md"}
+
+
+def test_the_index_is_for_this_user_alone_and_not_in_the_folder(retriever, folder, tmp_path):
+    before = sorted(folder.rglob("*"))
+    places(retriever, "honey")
+    (index,) = (tmp_path / "cache").glob("*.db")
+    assert index.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_damaged_index_is_made_anew(retriever, tmp_path):
+    places(retriever, "honey")
+    (index,) = (tmp_path / "cache").glob("*.db")
+    index.write_bytes(b"no database at all" * 100)
+    assert places(retriever, "honey")
+    with sqlite3.connect(index) as connection:
+        assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
+
+
+def test_where_the_index_cannot_be_written_it_is_said(folder, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(RetrievalError, match=r"cannot be used: .* name another cache"):
+        places(FolderRetriever(folder, cache=tmp_path / "cache"), "honey")
+
+
+def test_many_at_once_bring_the_index_up_to_date_together(retriever, folder):
+    for number in range(50):
+        (folder / f"{number}.md").write_text(f"okapi number {number}\n")
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(places(retriever, "okapi", top_k=50)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(each) for each in found] == [50] * 8
+
+
+def test_each_tenant_has_a_folder_of_its_own(folder, tmp_path):
+    for tenant in ("north", "south"):
+        (folder / tenant).mkdir()
+        (folder / tenant / "a.md").write_text(f"The {tenant} opens at nine.\n")
+    retriever = FolderRetriever(folder / "{tenant}", cache=tmp_path / "cache")
+    found = retriever.search(SearchRequest(query="opens", tenant_id="north"))
+    assert [each.content for each in found.chunks] == ["The north opens at nine."]
+    for tenant in ("", "..", "../docs", "no/rth"):
+        with pytest.raises(RetrievalError, match="needs a tenant"):
+            places(retriever, "opens", tenant_id=tenant)
+
+
+def test_a_filter_bounds_the_files_and_an_unknown_one_is_refused(retriever):
+    assert places(retriever, "honey", filters={"file": "zh*"}) == []
+    assert places(retriever, "honey", filters={"file": "farm/*"})
+    with pytest.raises(RetrievalError, match="no filter owner"):
+        places(retriever, "honey", filters={"owner": "me"})
+
+
+@pytest.mark.parametrize("odd", ['"', "NEAR(", "a AND", "x*", "col:umn", "'", "(", "\x00", "é", ""])
+def test_signs_that_mean_something_to_the_index_are_only_text(retriever, odd):
+    assert bool(places(retriever, f"honey {odd}")) is True
+    places(retriever, odd)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(RetrievalError, match=r"there is no folder .*nowhere"):
+        places(FolderRetriever(tmp_path / "nowhere", cache=tmp_path / "cache"), "honey")

@@ -1,0 +1,126 @@
+"""Which level says what of knowledge, and what a team may be given as knowledge."""
+
+import pytest
+from pydantic import ValidationError
+
+from replan import (
+    FolderRetriever,
+    Host,
+    PlanDocument,
+    RAGOptions,
+    RunSettings,
+    Specialist,
+    Team,
+    TeamError,
+)
+from replan.state.knowledge import (
+    NO_KNOWLEDGE,
+    SEARCHED,
+    Chunk,
+    calls_of_knowledge,
+    knowledge_options,
+)
+from replan.state.step_options import option_mistakes, step_options, without_options
+from replan.state.tightening import tightened
+from replan.testing import ScriptedModel
+
+NOBODY = Specialist("a", "Works.", run=lambda context: "done")
+
+
+def test_what_nobody_says_is_no_search_and_five_chunks_of_any_score():
+    said = knowledge_options()
+    assert (said.mode, said.top_k, said.min_score) == ("none", 5, 0.0)
+    assert (said.map_max_chunks, said.timeout_seconds, said.use_summary) == (5, 30.0, False)
+    assert said == NO_KNOWLEDGE
+
+
+def test_the_innermost_level_that_says_something_counts():
+    team, own = RAGOptions(top_k=3, min_score=0.2), RAGOptions(min_score=0.4)
+    step = step_options(RAGOptions, {"rag_mode": "map_reduce", "shop": "x"}, by_model=False)
+    said = knowledge_options(SEARCHED, team, own, step, RAGOptions(top_k=9))
+    assert (said.mode, said.top_k, said.min_score) == ("map_reduce", 9, 0.4)
+
+
+def test_a_plan_says_nothing_of_filters_and_one_of_a_model_the_mode_alone():
+    written = {"rag_mode": "none", "rag_top_k": 9, "rag_filters": {"file": "x"}}
+    assert step_options(RAGOptions, written, by_model=True) == RAGOptions(mode="none")
+    assert step_options(RAGOptions, written, by_model=False) == RAGOptions(mode="none", top_k=9)
+    assert without_options({"rag_top_k": 1, "memory_mode": "full", "shop": "x"}) == {"shop": "x"}
+    plan = "- [ ] 1. One @a\n\n  ```yaml\n  rag_top_k: 0\n  rag_filters: {}\n  ```\n"
+    told = option_mistakes(PlanDocument.parse(plan))
+    assert [(each.line, each.column) for each in told] == [(5, 3), (4, 3)]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"mode": "all"}, "mode"),
+        ({"top_k": 0}, "top_k"),
+        ({"min_score": "high"}, "min_score"),
+        ({"timeout_seconds": 0}, "timeout_seconds"),
+        ({"topk": 3}, "topk"),
+    ],
+)
+def test_a_wrong_option_is_refused_at_each_level_with_its_name(given, field):
+    with pytest.raises(ValidationError, match=field):
+        RunSettings(rag=given)
+    worker = Specialist("b", "Works.", run=lambda context: "done", rag=given)
+    with pytest.raises(TeamError) as error:
+        Team(Host(ScriptedModel({}), rag=given), [NOBODY, worker], rag=given)
+    told = {each.field: each.fix for each in error.value.mistakes}
+    for place in (f"rag.{field}", f"host.rag.{field}", f"specialists[1].rag.{field}"):
+        assert told[place]
+
+
+def test_a_team_takes_a_folder_or_an_object_with_a_search(tmp_path):
+    class Own:
+        def search(self, request):
+            return {}
+
+    assert isinstance(Team("offline", [NOBODY], knowledge=str(tmp_path)).knowledge, FolderRetriever)
+    own = Own()
+    assert Team("offline", [NOBODY], knowledge=own).knowledge is own
+    for wrong in (Own, 3, ""):
+        with pytest.raises(TeamError, match="knowledge"):
+            Team("offline", [NOBODY], knowledge=wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "score"),
+    [
+        ({"score": 0.2}, 0.2),
+        ({"similarity": 0.7}, 0.7),
+        ({"score": 0.2, "similarity": 0.7}, 0.2),
+        ({"score": None, "similarity": 0.7}, 0.7),
+        ({}, 0.0),
+    ],
+)
+def test_the_score_counts_and_else_the_similarity(given, score):
+    assert Chunk(content="x", **given).score == score
+
+
+def test_clients_of_a_server_may_only_ask_for_less():
+    team = RunSettings(rag=RAGOptions(top_k=4, filters={"file": "a/*"}), tenant="north")
+    asked = RAGOptions(
+        mode="map_reduce", top_k=40, min_score=-1, filters={"file": "*"}, timeout_seconds=900
+    )
+    taken = tightened(team, RunSettings(rag=asked, tenant="south"))
+    assert taken.tenant == "north"
+    assert taken.rag == RAGOptions(
+        top_k=4, min_score=0.0, filters={"file": "a/*"}, timeout_seconds=30.0
+    )
+    less = RAGOptions(mode="none", top_k=1, min_score=0.5)
+    assert tightened(team, RunSettings(rag=less)).rag == less
+
+
+@pytest.mark.parametrize(
+    ("options", "calls"),
+    [
+        (RAGOptions(), 0),
+        (RAGOptions(mode="stuff", use_summary=True), 1),
+        (RAGOptions(mode="map_reduce"), 6),
+        (RAGOptions(mode="map_reduce", top_k=2, use_summary=True), 4),
+    ],
+)
+def test_the_most_calls_that_read_what_is_found_are_counted(options, calls):
+    assert calls_of_knowledge(knowledge_options(options)) == calls
