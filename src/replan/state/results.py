@@ -100,8 +100,8 @@ class ExecutionContext(Value):
         parameters: The step's parameters.
         expected_format: The requested format of the answer.
         inputs: The result text of each dependency, by step id.
-        knowledge_context: What the team's knowledge says about the step, with file and line; empty if
-            there is nothing.
+        knowledge_context: What the team's knowledge says about the step, with file and line, or
+            an empty text.
         workspace: The folder that the specialist may read and write, or None.
         idempotency_key: The same for each attempt of the same work. It changes with the inputs, and
             when a person reopens a completed step.
