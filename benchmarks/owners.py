@@ -228,7 +228,7 @@ async def _carried_out(graph: Any, run_id: str, name: str, shape: Shape, doubts:
     thread = _thread(run_id)
     given: Any = {"messages": [("user", "Go.")], "plan": shape.document}
     if name == "first":
-        return str((await run(graph, given, config=thread, run_id=run_id)).get("outcome"))
+        return (await run(graph, given, config=thread, run_id=run_id)).outcome
     state = await _patiently(graph, None, run_id)
     while asked := waiting_for(state):
         doubts.extend(int(question.step_id) for question in asked)
