@@ -43,3 +43,17 @@ class _StandIn:
 def called_by(tool: BaseTool, work: Callable[[Any, RunnableConfig], Awaitable[Any]]) -> BaseTool:
     """Give what stands for a tool in one call, and does `work` with its input instead."""
     return cast("BaseTool", _StandIn(tool, work))
+
+
+class ServerTool(BaseTool):
+    """A tool of a server: who calls it calls the server."""
+
+    provider: Any
+    tool: str  # its name at the server
+
+    def _run(self, **_: Any) -> Any:
+        raise NotImplementedError("the tools of servers are asynchronous")
+
+    # Its arguments may have any names, `self` among them.
+    async def _arun(self, /, **arguments: Any) -> Any:
+        return await self.provider.execute(self.tool, arguments)

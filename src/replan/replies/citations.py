@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from replan.state.knowledge import Source
 
 _MARK = re.compile(r"[ \t]*+\[\[(?P<names>[^\[\]\n]{1,400})\]\]")
-_CODE = re.compile(r"^(?P<fence>`{3,}|~{3,})[\s\S]*?^(?P=fence)|`[^`\n]+`", re.MULTILINE)
+_CODE = re.compile(r"^(?P<fence>`{3,}+|~{3,}+)[\s\S]*?(?:^(?P=fence)|\Z)|`[^`\n]+`", re.MULTILINE)
 _BETWEEN = re.compile(r"\]\](?:, ?|; ?)\[\[|[,;] *")
 _RANGE = re.compile(r"(?<=\d)-\d+$")
 _LINE = re.compile(r"(?P<name>.*):(?P<line>\d{1,9})(?:-\d+)?")

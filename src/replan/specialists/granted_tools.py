@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any
 
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from replan.errors import ToolServerError
+from replan.langgraph_inside.tools import ServerTool
 from replan.ports.tool_provider import ToolDefinition, ToolProvider, server_in
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import with_hidden_key
@@ -25,20 +25,6 @@ _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 4_000
 _LONGEST_SCHEMA = 50_000
 _LONGEST_PROBLEM = 500
-
-
-class ServerTool(BaseTool):
-    """A tool of a server: who calls it calls the server."""
-
-    provider: Any
-    tool: str  # its name at the server
-
-    def _run(self, **_: Any) -> Any:
-        raise NotImplementedError("the tools of servers are asynchronous")
-
-    # Its arguments may have any names, `self` among them.
-    async def _arun(self, /, **arguments: Any) -> Any:
-        return await self.provider.execute(self.tool, arguments)
 
 
 @dataclass(frozen=True)
