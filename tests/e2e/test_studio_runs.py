@@ -1,5 +1,6 @@
 """Runs in Studio: questions, approvals, two runs on a thread, a process on the same storage."""
 
+import asyncio
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from langgraph_sdk import get_client
 from replan import Approval, ThreadBusyError, open_storage, run, waiting_for
 from replan.assembly import team_graph
 
+PATIENCE = 60.0
 WORK = '''\
 """One that works until a file says that it may end, and notes what it began; two others."""
 
@@ -254,15 +256,22 @@ async def begun_and_asked(client: Any, thread: str, most: int) -> tuple[str, set
     """Begin a run, and go away when so many steps ask; the run, what began, and what asks."""
     asking, begun, run_id = set[int](), set[int](), ""
     given = {"input": {"plan": MIXED}, "stream_mode": "custom", "on_disconnect": "continue"}
-    async with aclosing(client.runs.stream(thread, "replan", **given)) as stream:
-        async for part in stream:
-            run_id = part.data.get("run_id") or run_id
-            if part.data.get("type") == "specialist_invoked":
-                begun.add(part.data["step_id"])
-            if part.data.get("type") == "input_requested":
-                asking.add(part.data["step_id"])
-            if len(asking) == most:
-                break
+    try:
+        async with (
+            asyncio.timeout(PATIENCE),
+            aclosing(client.runs.stream(thread, "replan", **given)) as stream,
+        ):
+            async for part in stream:
+                run_id = part.data.get("run_id") or run_id
+                if part.data.get("type") == "specialist_invoked":
+                    begun.add(part.data["step_id"])
+                if part.data.get("type") == "input_requested":
+                    asking.add(part.data["step_id"])
+                if len(asking) == most:
+                    break
+    except TimeoutError:
+        stands = await client.runs.get(thread, run_id)
+        pytest.fail(f"Of {most} steps {asking} ask, {begun} have begun; the run: {stands}")
     return run_id, begun, asking
 
 
