@@ -255,6 +255,7 @@ async def test_a_plan_is_shown_changed_with_a_mistake_and_then_run_as_the_person
 async def begun_and_asked(client: Any, thread: str, most: int) -> tuple[str, set[int], set[int]]:
     """Begin a run, and go away when so many steps ask; the run, what began, and what asks."""
     asking, begun, run_id = set[int](), set[int](), ""
+    told = list[Any]()
     given = {"input": {"plan": MIXED}, "stream_mode": "custom", "on_disconnect": "continue"}
     try:
         async with (
@@ -263,6 +264,7 @@ async def begun_and_asked(client: Any, thread: str, most: int) -> tuple[str, set
         ):
             async for part in stream:
                 run_id = part.data.get("run_id") or run_id
+                told.append(part.data)
                 if part.data.get("type") == "specialist_invoked":
                     begun.add(part.data["step_id"])
                 if part.data.get("type") == "input_requested":
@@ -270,8 +272,7 @@ async def begun_and_asked(client: Any, thread: str, most: int) -> tuple[str, set
                 if len(asking) == most:
                     break
     except TimeoutError:
-        stands = await client.runs.get(thread, run_id)
-        pytest.fail(f"Of {most} steps {asking} ask, {begun} have begun; the run: {stands}")
+        pytest.fail(f"Of {most} steps {asking} ask, {begun} have begun; it was told: {told}")
     return run_id, begun, asking
 
 
