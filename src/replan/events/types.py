@@ -11,7 +11,7 @@ from replan.plan.model import Author, TaskPlan, Value
 from replan.plan.rerun import Rerun
 from replan.state.knowledge import RagMode, Source
 from replan.state.memory import Mode
-from replan.state.questions import Approval, Question
+from replan.state.questions import Approval, Question, QuestionKind
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
 from replan.state.team import Effects
 from replan.state.usage import Usage
@@ -206,6 +206,33 @@ class ApprovalRequested(BaseEvent):
 
     type: Literal["approval_requested"] = "approval_requested"
     approval: Approval
+
+
+Answered = Literal["answered", "approved", "edited", "rejected"]
+"""What a person did with what a run asked."""
+
+
+class AnswerGiven(BaseEvent):
+    """A person answered what the run asked, and the run has taken it.
+
+    Attributes:
+        key: What was asked: the key of a question, or `plan`.
+        kind: The kind of the question, or `plan`.
+        action: What the person decided; `answered` where the answer is a text.
+        by: Who it was, where the caller said it.
+        text: The answer, or the reason of a rejection; of a change, nothing.
+        step_id: The step that asked; None for a plan.
+        specialist: Who asked; empty for a plan.
+    """
+
+    type: Literal["answer_given"] = "answer_given"
+    key: str
+    kind: QuestionKind | Literal["plan"]
+    action: Answered
+    by: str = ""
+    text: str = ""
+    step_id: int | None = None
+    specialist: str = ""
 
 
 class ModelCalled(CallEvent):
@@ -445,6 +472,7 @@ Event = Annotated[
     | SpecialistCompleted
     | InputRequested
     | ApprovalRequested
+    | AnswerGiven
     | ModelCalled
     | ModelAnswered
     | KnowledgeRetrieved

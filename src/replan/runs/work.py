@@ -26,6 +26,7 @@ from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
+from replan.steps.answers_told import answered_by
 
 
 class Following(TypedDict, total=False):
@@ -95,6 +96,7 @@ class Work:
         self._stop = errand.following.get("stop") or asyncio.Event()
         self._at_once = asyncio.Event()
         self._answers: list[Request] = []
+        self._whose = dict[str, str]()  # who answered, by the keys of what was asked
         self._since = bench.clock()
         self._rests = Rests(log, errand.run_id, goes_on=errand.goes_on, told=errand.told)
 
@@ -113,6 +115,7 @@ class Work:
         elif all(request.name != known.name for known in self._answers):
             self._answers.append(request)
             self._rests.by = request.by
+            self._whose.update(dict.fromkeys(request.answers, request.by))
             if self._bench.storage is not None:
                 await note_answers(request, self._bench.storage.journal)
 
@@ -176,6 +179,7 @@ class Work:
         return now is not None and before == "running" and now.outcome == "interrupted"
 
     async def _rested(self) -> EnhancedState:
+        answered_by.set(self._whose)
         given, settings = await self._first(), self.errand.settings
         while True:
             used = list(self._answers)

@@ -249,7 +249,7 @@ def hostile_run():
         *("run_started", "plan_created", "plan_updated", "approval_requested", "input_requested"),
         *("feedback_generated", "limit_reached", "model_called", "model_answered"),
         *("tool_invoked", "tool_completed", "reply_unreadable", "steps_reopened", "steps_routed"),
-        *("run_stopped", "run_resumed", "run_corrected", "task_completed"),
+        *("answer_given", "run_stopped", "run_resumed", "run_corrected", "task_completed"),
     )
     events = tuple(
         event(seq, seq, kind, **details, call=str(seq // 2)) for seq, kind in enumerate(kinds, 1)
