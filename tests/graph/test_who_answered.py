@@ -1,5 +1,7 @@
 """Who decided what is told as an event: once for each answer, whoever called the graph."""
 
+import asyncio
+
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -12,6 +14,7 @@ from replan import (
     ask_user,
     build_graph,
     open_runtime,
+    open_storage,
     run,
 )
 from replan.adapters.memory_journal import MemoryJournal
@@ -96,3 +99,38 @@ async def test_each_kind_of_answer_is_told_once(kind, answer, told):
         await tell_answered(asked, answer, emitter, journal)
     assert [(each.action, each.text) for each in heard] == [told]
     assert (heard[0].kind, heard[0].step_id, heard[0].specialist) == (kind, 1, "a")
+
+
+async def test_a_runtime_tells_who_went_on_with_a_run_and_who_stopped_it(tmp_path):
+    begun, free = asyncio.Event(), asyncio.Event()
+
+    async def work(_):
+        begun.set()
+        await free.wait()
+        return "Done."
+
+    host = Host(model=ScriptedModel({"feedback": always(END)}))
+    worker = Specialist(name="painter", intended_use="Paints.", run=work, effects="pure")
+    one = Team(host=host, specialists=[worker])
+    async with open_runtime(one, storage=tmp_path / "runs.db", grace=0) as runtime:
+        first = await runtime.start(PAINT)
+        await begun.wait()
+        await first.stop(by="anna")
+        assert (await first).outcome == "interrupted"
+        free.set()
+        assert (await runtime.resume(first.run_id, by="eva")).outcome == "completed"
+        events = [event async for event in runtime.events(first.run_id)]
+    told = [(e.type, e.details["by"]) for e in events if e.type in ("run_stopped", "run_resumed")]
+    assert told == [("run_stopped", "anna"), ("run_resumed", "eva")]
+
+
+async def test_a_stop_of_a_run_that_nobody_works_on_leaves_nothing(tmp_path):
+    async with (
+        open_storage(tmp_path / "runs.db") as storage,
+        open_runtime(team(), storage=storage) as runtime,
+    ):
+        waits = await runtime.run(PAINT)
+        await runtime.stop(waits.run_id, by="eva")
+        for taken in (False, True):
+            assert not await storage.runs.requests([waits.run_id], taken=taken)
+        assert (await runtime.look(waits.run_id)).outcome == "waiting"

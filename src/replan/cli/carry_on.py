@@ -161,8 +161,7 @@ async def _gone_on(
         by = own_name()
         return await (await runtime.answer(run_id, bound, settings=new, by=by, **session.following))
     if view.state:
-        by = "replan resume"
-        return await runtime.resume(run_id, settings=new, by=by, **session.following)
+        return await runtime.resume(run_id, settings=new, by=own_name(), **session.following)
     # It was killed before it had a state, and takes its settings once more.
     settings = order.settings if new is None else _both(order.settings, new)
     return await (

@@ -390,7 +390,7 @@ class RunStopped(BaseEvent):
 
 
 class RunResumed(BaseEvent):
-    """A process works on the run again; `by` says whose answers it continues with."""
+    """A process works on the run again; `by` says who resumed or answered it."""
 
     type: Literal["run_resumed"] = "run_resumed"
     by: str = ""
