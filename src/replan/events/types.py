@@ -299,9 +299,13 @@ ToolEnd = Literal["success", "failed", "rejected", "waiting", "cancelled"]
 
 
 class ToolEvent(CallEvent):
-    """What the events of a tool's call share; `approval` is None where no person was asked."""
+    """What the events of a tool's call share; `approval` is None where no person was asked.
+
+    `tool_call_id` is the id that the model gave the call; empty where no model did.
+    """
 
     tool: str
+    tool_call_id: str = ""
     arguments: dict[str, JsonValue]
     effects: Effects
     approval: Approved | None = None

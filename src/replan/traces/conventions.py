@@ -131,7 +131,8 @@ def of_tool_call(event: ToolEvent) -> Attributes:
     """What the span of a tool's call says beside that."""
     return {
         "gen_ai.tool.type": "function",
-        "gen_ai.tool.call.id": one_line(event.call),
+        "replan.call": one_line(event.call),
+        **known(gen_ai__tool__call__id=one_line(event.tool_call_id)),
         "replan.tool.effects": event.effects,
         **known(replan__tool__approval=event.approval),
     }
