@@ -11,7 +11,7 @@ from replan.testing import ChatRequest, OpenAIServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
-LONGEST = 90
+LONGEST = 105
 
 SHOWN = {
     "approve_a_plan.py": [
