@@ -9,12 +9,13 @@ one of REPLAN_MODEL. A real server asks who calls before it does anything.
 import json
 import os
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.request import urlopen
 
-from replan import Host, Specialist, SyncRuntime, Team, ask_user, open_runtime
+from replan import Host, ReplanError, Specialist, SyncRuntime, Team, ask_user, open_runtime
 
 
 class Door(BaseHTTPRequestHandler):
@@ -23,6 +24,19 @@ class Door(BaseHTTPRequestHandler):
     runtime: SyncRuntime
 
     def do_POST(self) -> None:
+        self._answered(self._post)
+
+    def do_GET(self) -> None:
+        self._answered(self._get)
+
+    def _answered(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except (ReplanError, ValueError) as error:
+            is_missing = str(error).startswith("There is no run")
+            self._give({"error": str(error)}, 404 if is_missing else 400)
+
+    def _post(self) -> None:
         given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         match self.path.split("/")[1:]:
             case ["runs"]:
@@ -33,22 +47,24 @@ class Door(BaseHTTPRequestHandler):
                 self.runtime.stop(run_id, by="http")
                 self._give({"run_id": run_id})
             case ["runs", run_id, "resume"]:
+                self.runtime.look(run_id)
                 # It gives the result of the run, and nobody is to wait for that here.
                 threading.Thread(target=self.runtime.resume, args=[run_id]).start()
                 self._give({"run_id": run_id})
             case _:
                 self.send_error(404)
 
-    def do_GET(self) -> None:
+    def _get(self) -> None:
         match self.path.split("/")[1:]:
             case ["runs", run_id]:
                 run = self.runtime.look(run_id)
                 waiting = {ask.key: ask.text for ask in run.waiting}
                 self._give({"outcome": run.outcome, "steps": run.steps, "waiting": waiting})
             case ["runs", run_id, "events", after]:
-                self._begin("text/event-stream")
                 # A browser that lost the connection says by itself which event it had last.
                 known = int(self.headers.get("Last-Event-ID", after))
+                self.runtime.look(run_id)
+                self._begin("text/event-stream")
                 with suppress(ConnectionError):
                     for event in self.runtime.events(run_id, after=known):
                         told = f"id: {event.seq}\ndata: {event.model_dump_json()}\n\n"
@@ -56,13 +72,13 @@ class Door(BaseHTTPRequestHandler):
             case _:
                 self.send_error(404)
 
-    def _begin(self, kind: str) -> None:
-        self.send_response(200)
+    def _begin(self, kind: str, status: int = 200) -> None:
+        self.send_response(status)
         self.send_header("Content-Type", kind)
         self.end_headers()
 
-    def _give(self, value: Any) -> None:
-        self._begin("application/json")
+    def _give(self, value: Any, status: int = 200) -> None:
+        self._begin("application/json", status)
         self.wfile.write(json.dumps(value).encode())
 
 

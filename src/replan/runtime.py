@@ -348,11 +348,12 @@ class SyncRuntime:
         run_id: str,
         *,
         settings: RunSettings | None = None,
+        by: str = "",
         **following: Unpack[Following],
     ) -> RunResult:
         """Resume a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
         return self._portal.call(
-            lambda: self._runtime.resume(run_id, settings=settings, **following)
+            lambda: self._runtime.resume(run_id, settings=settings, by=by, **following)
         )
 
     def answer(

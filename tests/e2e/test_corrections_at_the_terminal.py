@@ -204,3 +204,15 @@ def test_what_is_typed_after_ctrl_c_answers_no_question(shop):
     assert run.end() == 130
     shown = json.loads(shop.do("show", "last", "--json").stdout)
     assert [question["key"] for question in shown["questions"]] == ["5/asker/1"]
+
+
+def test_a_step_that_is_not_there_is_refused_before_any_model_is_built(shop, monkeypatch):
+    assert shop.begin().exit_code == 0
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    keyed = shop.folder / "keyed.yaml"
+    text = (shop.folder / "team.yaml").read_text()
+    keyed.write_text(text.replace("model: offline", "model: 'openai:some'"))
+    refused = shop.do("retry", "last", "99", "--yes", "--team", keyed)
+    assert (refused.exit_code, "99" in refused.stderr) == (2, True)
+    assert "OPENAI" not in refused.stderr

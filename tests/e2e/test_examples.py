@@ -11,7 +11,7 @@ from replan.testing import ChatRequest, OpenAIServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
-LONGEST = 90
+LONGEST = 105
 
 SHOWN = {
     "approve_a_plan.py": [
@@ -42,7 +42,7 @@ SHOWN = {
     "graph_specialist.py": ["4 words, 3 of them different\n"],
     "http_door.py": [
         '"steps": {"1": "waiting"}, "waiting": {"1/painter/1": "Colour?"}}\n',
-        "8 more events\n",
+        "9 more events\n",
         '{"outcome": "completed", "steps": {"1": "completed"}, "waiting": {}}\n',
     ],
     "limits.py": [

@@ -126,6 +126,21 @@ def test_a_run_is_stopped(client, house):
     assert client.get(f"/runs/{run}").json()["outcome"] == "interrupted"
 
 
+@pytest.mark.parametrize("path", ["runs/nobody", "runs/nobody/events/0"])
+def test_an_unknown_run_is_not_found(client, path):
+    told = client.get(path)
+    assert told.status_code == 404
+    assert "nobody" in told.json()["error"]
+    for word in ("answer", "stop", "resume"):
+        assert client.post(f"/runs/nobody/{word}", json={}).status_code == 404
+
+
+def test_what_is_no_number_of_an_event_is_refused(client, house):
+    house.leave.set()
+    told = client.get(f"/runs/{begun(client)}/events/0", headers={"Last-Event-ID": "abc"})
+    assert (told.status_code, "abc" in told.json()["error"]) == (400, True)
+
+
 @contextmanager
 def served(folder):
     """A process of its own that serves; it ends as by a power cut."""

@@ -206,3 +206,20 @@ def test_the_terminal_works_on_without_traces_where_they_cannot_be_sent(
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     assert not any("traces" in line for line in told())
     assert receiver.traces == []
+
+
+@pytest.mark.parametrize("address", ["not a url", "nonsense://x", "http://", "http://a:port"])
+def test_what_is_no_address_of_a_receiver_is_refused(address, monkeypatch, tmp_path):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    problem = "OTEL_EXPORTER_OTLP_ENDPOINT: .*no http or https address.*http://localhost:4318"
+    with pytest.raises(ConfigurationError, match=problem), open_traces():
+        pytest.fail("they are open")
+    plan = tmp_path / "do.md"
+    plan.write_text("- [ ] 1. calculate 6 * 7 @calculator\n")
+    asked = ["run", str(plan), "--storage", str(tmp_path / "runs.db"), "--plain"]
+    ended = CliRunner().invoke(app, asked)
+    assert (ended.exit_code, "OTEL_EXPORTER_OTLP_ENDPOINT" in ended.stderr) == (2, True)
+
+
+def test_the_terminal_says_at_the_end_that_traces_were_not_received(nobody, told):
+    assert told()[-1].startswith(f"warning: not all traces were received by {nobody}: ")

@@ -341,7 +341,8 @@ async def test_the_events_tell_of_the_request_once_and_of_a_person_s_change():
         second = [event async for event in stream(graph, resume, config=CONFIG)]
     assert first[-1].type == "approval_requested"
     assert first[-1].approval.approve == PLAN
-    assert (second[0].type, second[0].by) == ("plan_updated", "person")
+    assert (second[0].type, second[0].action) == ("answer_given", "edited")
+    assert (second[1].type, second[1].by) == ("plan_updated", "person")
 
 
 async def test_without_a_checkpointer_the_run_ends_with_the_plan_which_can_be_handed_in():

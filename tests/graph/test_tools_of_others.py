@@ -176,3 +176,4 @@ async def test_the_tools_of_an_inner_run_are_told_by_the_run_around_it_too():
 
     begun, ended = await told_by(Specialist("buyer", "Buys.", run=runs))
     assert (begun.tool, begun.specialist, ended.status) == ("price", "buyer", "success")
+    assert begun.tool_call_id == ended.tool_call_id == "c"

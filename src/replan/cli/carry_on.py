@@ -10,6 +10,7 @@ from uuid import uuid4
 import typer
 from pydantic import JsonValue
 
+from replan.assembly import viewer
 from replan.calling import Graph, team_of
 from replan.cli.carry_out import at_the_terminal, attempted, finished
 from replan.cli.kept.orders import Order, kept, order_from
@@ -31,6 +32,7 @@ from replan.runs.looking import RunView
 from replan.runs.past import past_events
 from replan.runs.result import RunResult
 from replan.runs.service import Run, Runtime
+from replan.runtime import open_runtime
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
@@ -62,6 +64,10 @@ async def _carried_on(wish: Wish, site: Site) -> int:
     async with opened(site.place) as storage:
         record = await found(storage.runs, wish.run)
         await check_idle(storage, record)
+        if wish.correction is not None:
+            # Before models are built, which may need keys.
+            async with open_runtime(viewer(storage), storage=storage) as looking:
+                check(wish.correction, await looking.look(record.run_id))
         order = _order_of(record, wish, site)
         at_work = at_the_terminal(record.run_id, order, storage, site)
         async with at_work as (runtime, introduced):
@@ -161,8 +167,7 @@ async def _gone_on(
         by = own_name()
         return await (await runtime.answer(run_id, bound, settings=new, by=by, **session.following))
     if view.state:
-        by = "replan resume"
-        return await runtime.resume(run_id, settings=new, by=by, **session.following)
+        return await runtime.resume(run_id, settings=new, by=own_name(), **session.following)
     # It was killed before it had a state, and takes its settings once more.
     settings = order.settings if new is None else _both(order.settings, new)
     return await (

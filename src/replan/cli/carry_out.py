@@ -1,7 +1,7 @@
 """Carry out one order of the terminal and tell how it went."""
 
 import errno
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
@@ -28,7 +28,7 @@ from replan.runs.service import Runtime
 from replan.runtime import open_runtime
 from replan.state.results import Artifact
 from replan.traces.option import Traces
-from replan.traces.otlp import asked_for, content_asked_for, endpoint, open_traces
+from replan.traces.otlp import asked_for, check_endpoint, content_asked_for, endpoint, traces_sent
 
 
 def carry_out(order: Order, site: Site) -> int:
@@ -111,7 +111,7 @@ async def at_the_terminal(
                 told.say(built_in.notice)
         return Session(run_id, runtime, site, told, plan_file)
 
-    with _traced(site.environment) as (traces, notice):
+    with _traced(site) as (traces, notice):
         told_elsewhere.append(notice)
         ready = prepared(order, site.environment, traces, storage=storage)
         async with open_runtime(ready.graph, storage=storage, grace=site.grace) as runtime:
@@ -119,15 +119,17 @@ async def at_the_terminal(
 
 
 @contextmanager
-def _traced(environment: Mapping[str, str]) -> Generator[tuple[Traces | None, str]]:
+def _traced(site: Site) -> Generator[tuple[Traces | None, str]]:
     """Open the traces that OpenTelemetry's variables ask for, and give the line that says so."""
+    environment, missed = site.environment, list[str]()
     if not asked_for(environment):
         yield None, ""
         return
+    check_endpoint(environment)
     content = content_asked_for(environment)
     with ExitStack() as stack:
         try:
-            traces = stack.enter_context(open_traces(content=content))
+            traces = stack.enter_context(traces_sent(content=content, missed=missed.append))
         except ConfigurationError as error:
             # The variables may be there for other programs.
             notice = f"no traces: {harmless(str(error))}"
@@ -135,6 +137,9 @@ def _traced(environment: Mapping[str, str]) -> Generator[tuple[Traces | None, st
         else:
             notice = traces_notice(endpoint(environment), content=content)
         yield traces, notice
+    if missed:
+        where = harmless(endpoint(environment))
+        site.complain(f"warning: not all traces were received by {where}: {harmless(missed[-1])}")
 
 
 async def finished(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> int:

@@ -167,7 +167,7 @@ def telling_of(
     if calls is None:
         yield ToolTold()
         return
-    about = about_tool(call, called["name"], called["args"], effects, approval)
+    about = about_tool(call, called["name"], called["args"], effects, approval, called["id"])
     told = ToolTold(awaited=(calls, called["name"]))
     calls.tool_begins(about)
     token = tool_at_work.set(told)
@@ -187,11 +187,13 @@ def about_tool(
     arguments: Mapping[str, Any],
     effects: Effects,
     approval: Approved | None = None,
+    tool_call_id: str | None = None,
 ) -> Mapping[str, Any]:
     """What both events of a tool's call say."""
     given = storable(json.loads(_json(arguments)))
     about = {"call": call, "tool": storable_text(tool), "arguments": given}
-    return {**about, "effects": effects, "approval": approval}
+    named = {"tool_call_id": storable_text(tool_call_id or "")}
+    return {**about, **named, "effects": effects, "approval": approval}
 
 
 def said(message: BaseMessage) -> Said:

@@ -58,12 +58,12 @@ class Emitter:
         for text in texts:
             await self.emit(WarningGiven, text=text)
 
-    async def emit(self, kind: type[BaseEvent], **fields: Any) -> None:
+    async def emit(self, kind: type[BaseEvent], /, **fields: Any) -> None:
         """Tell of an event, and wait for its hooks."""
         self.stream(kind, **fields)
         await self.hooks.heard(is_last=kind is TaskCompleted)
 
-    def stream(self, kind: type[BaseEvent], **fields: Any) -> None:
+    def stream(self, kind: type[BaseEvent], /, **fields: Any) -> None:
         """Tell of an event at once: the stream first, then the callbacks."""
         told = without_known(kind, fields) if KNOWN.forms else fields
         event = kind(run_id=self.run_id, round=self.round, **told)

@@ -34,6 +34,7 @@ class MetTools(BaseCallbackHandler):
         run_id: UUID,
         metadata: dict[str, Any] | None = None,
         inputs: dict[str, Any] | None = None,
+        tool_call_id: str | None = None,
         **_: Any,
     ) -> None:
         """Tell that a tool is called, if no loop of ours has told it already."""
@@ -44,7 +45,7 @@ class MetTools(BaseCallbackHandler):
         declared = (metadata or {}).get("effects")
         effects = declared if declared in _EFFECTS else self._calls.effects
         arguments = {"input": input_str} if inputs is None else inputs
-        about = about_tool(str(run_id), name, arguments, effects)
+        about = about_tool(str(run_id), name, arguments, effects, tool_call_id=tool_call_id)
         self._on_way[run_id] = about
         self._calls.tool_begins(about)
 

@@ -11,7 +11,7 @@ from replan.plan.model import Author, TaskPlan, Value
 from replan.plan.rerun import Rerun
 from replan.state.knowledge import RagMode, Source
 from replan.state.memory import Mode
-from replan.state.questions import Approval, Question
+from replan.state.questions import Approval, Question, QuestionKind
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
 from replan.state.team import Effects
 from replan.state.usage import Usage
@@ -208,6 +208,33 @@ class ApprovalRequested(BaseEvent):
     approval: Approval
 
 
+Answered = Literal["answered", "approved", "edited", "rejected"]
+"""What a person did with what a run asked."""
+
+
+class AnswerGiven(BaseEvent):
+    """A person answered what the run asked, and the run has taken it.
+
+    Attributes:
+        key: What was asked: the key of a question, or `plan`.
+        kind: The kind of the question, or `plan`.
+        action: What the person decided; `answered` where the answer is a text.
+        by: Who it was, where the caller said it.
+        text: The answer, or the reason of a rejection; of a change, nothing.
+        step_id: The step that asked; None for a plan.
+        specialist: Who asked; empty for a plan.
+    """
+
+    type: Literal["answer_given"] = "answer_given"
+    key: str
+    kind: QuestionKind | Literal["plan"]
+    action: Answered
+    by: str = ""
+    text: str = ""
+    step_id: int | None = None
+    specialist: str = ""
+
+
 class ModelCalled(CallEvent):
     """A model is called; each retry is a call of its own.
 
@@ -272,9 +299,13 @@ ToolEnd = Literal["success", "failed", "rejected", "waiting", "cancelled"]
 
 
 class ToolEvent(CallEvent):
-    """What the events of a tool's call share; `approval` is None where no person was asked."""
+    """What the events of a tool's call share; `approval` is None where no person was asked.
+
+    `tool_call_id` is the id that the model gave the call; empty where no model did.
+    """
 
     tool: str
+    tool_call_id: str = ""
     arguments: dict[str, JsonValue]
     effects: Effects
     approval: Approved | None = None
@@ -363,7 +394,7 @@ class RunStopped(BaseEvent):
 
 
 class RunResumed(BaseEvent):
-    """A process works on the run again; `by` says whose answers it continues with."""
+    """A process works on the run again; `by` says who resumed or answered it."""
 
     type: Literal["run_resumed"] = "run_resumed"
     by: str = ""
@@ -445,6 +476,7 @@ Event = Annotated[
     | SpecialistCompleted
     | InputRequested
     | ApprovalRequested
+    | AnswerGiven
     | ModelCalled
     | ModelAnswered
     | KnowledgeRetrieved

@@ -28,6 +28,7 @@ from replan.state.questions import (
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.reviews import PLAN_SCHEMA, plan_decided, review_of_plan
 from replan.state.rules import limit_value, spent_limit
+from replan.steps.answers_told import tell_plan_decided
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ async def plan_approval(
     info = runtime.execution_info
     asked_at = "" if info is None else info.checkpoint_id
     decided = await _Gate(approval, plan, services, run_id, key, asked_at).decided()
+    emitter = emitter_of(state, services, runtime)
+    await tell_plan_decided(decided.decision, key, emitter, services.journal)
     update: EnhancedState = {"approval": None, "decision": decided.decision.replace(plan="")}
     if decided.decision.action == "reject":
         return {**update, **await _rejected(decided.decision, state, runtime, services)}

@@ -4,6 +4,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
+from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.host.newest_word import OldWordError, newest_word
 from replan.ports.ask_user import path_of_step
@@ -14,6 +15,7 @@ from replan.state.limits import RunSettings
 from replan.state.questions import Question, read_answers
 from replan.state.reviews import answers_decided, review_of_questions, schema_of
 from replan.state.waiting import open_questions
+from replan.steps.answers_told import tell_answered
 from replan.steps.step_record import ANSWERS
 
 
@@ -39,6 +41,9 @@ async def user_input(
         key: await journal.note(run_id, ANSWERS + key, answer)
         for key, answer in {**given, **known}.items()
     }
+    emitter = emitter_of(state, services, runtime)
+    for key, answer in answers.items():
+        await tell_answered(by_key[key], answer, emitter, journal)
     return {
         "questions": {key: by_key[key].answered(answer, now) for key, answer in answers.items()},
         # The round that only asked is given back.

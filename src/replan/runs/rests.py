@@ -20,9 +20,10 @@ class Rests:
     """The time in which a process works on a run, as a context."""
 
     def __init__(
-        self, log: EventLog, run_id: str, *, goes_on: bool, told: Sequence[Event] = ()
+        self, log: EventLog, run_id: str, *, goes_on: bool, by: str = "", told: Sequence[Event] = ()
     ) -> None:
-        self.by = ""  # who stopped it, or whose answers it goes on with
+        self.resumed_by = by  # who goes on with it, or whose answers it goes on with
+        self.stopped_by = ""
         self.outcome = ""  # how it stands at the end
         self._log = log
         self._run_id = run_id
@@ -40,7 +41,7 @@ class Rests:
         """Take an event of the run; before the first one it is told that it goes on."""
         told = self._told if self._round is None else ()
         if self._round is None and self._goes_on:
-            self._log.take(RunResumed(run_id=self._run_id, round=event.round, by=self.by))
+            self._log.take(RunResumed(run_id=self._run_id, round=event.round, by=self.resumed_by))
         self._round = event.round
         # A new run has begun before anything can be told of it.
         for each in (*told, event) if self._goes_on else (event, *told):
@@ -62,7 +63,7 @@ class Rests:
                 run_id=self._run_id,
                 round=self._round,
                 why=why,
-                by=self.by if why == "interrupted" else "",
+                by=self.stopped_by if why == "interrupted" else "",
                 error=describe(error) if failed else "",
                 seconds=round(self.seconds, 3),
             )

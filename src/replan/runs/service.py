@@ -212,7 +212,7 @@ class Runtime:
         *,
         settings: RunSettings | None = None,
         config: RunnableConfig | None = None,
-        by: str = "raise_limits",
+        by: str = "",
         **following: Unpack[Following],
     ) -> RunResult:
         """Resume a run that was stopped or killed, or that a limit ended; finished work is kept.
@@ -223,7 +223,7 @@ class Runtime:
             run_id: The run.
             settings: Changed settings; a limit that ended the run must be raised.
             config: LangChain's configuration, for callbacks, tags and metadata.
-            by: The person who raises the limit.
+            by: The person who resumes it, and raises the limit.
             following: How to follow and stop the run; see `start`.
 
         Raises:
@@ -238,7 +238,9 @@ class Runtime:
             if settings is None or not state.get("limit_reached"):
                 return self._result(state)
             at = config_of(record.thread_id)
-            await raise_limits(self._bench.graph, settings=settings, config=at, by=by)
+            await raise_limits(
+                self._bench.graph, settings=settings, config=at, by=by or "raise_limits"
+            )
             settings = None
         if settings is None and await self._only_waits(run_id, snapshot):
             return self._result(state_at_rest(snapshot))
@@ -251,6 +253,7 @@ class Runtime:
             config=config,
             following=following,
             goes_on=True,
+            by=by,
         )
         return await self._begun(errand)
 
@@ -368,6 +371,7 @@ class Runtime:
             settings=settings,
             config=options.get("config"),
             following=_following(options),
+            by=correction.by,
             told=told,
         )
 
@@ -421,6 +425,8 @@ class Runtime:
             # Whatever becomes of the storage.
             work.stop(at_once=at_once)
         record = await self._record(run_id)
+        if work is None and record.outcome != "running" and not (await self._seen(record)).is_held:
+            return
         request = await self._ask(run_id, "stop", by, {})
         if work is not None:
             return

@@ -26,6 +26,7 @@ from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
+from replan.steps.answers_told import answered_by
 
 
 class Following(TypedDict, total=False):
@@ -57,6 +58,7 @@ class Errand:
     settings: RunSettings | None = None
     config: RunnableConfig | None = None
     goes_on: bool = False  # whether it has begun before
+    by: str = ""  # who goes on with it
     gives_way: bool = False  # whether it is left alone if its owner was told to stop it meanwhile
     told: tuple[Event, ...] = ()  # what a person did to it before
     # How it is followed and stopped by whoever calls it.
@@ -95,8 +97,11 @@ class Work:
         self._stop = errand.following.get("stop") or asyncio.Event()
         self._at_once = asyncio.Event()
         self._answers: list[Request] = []
+        self._whose = dict[str, str]()  # who answered, by the keys of what was asked
         self._since = bench.clock()
-        self._rests = Rests(log, errand.run_id, goes_on=errand.goes_on, told=errand.told)
+        self._rests = Rests(
+            log, errand.run_id, goes_on=errand.goes_on, by=errand.by, told=errand.told
+        )
 
     def stop(self, *, at_once: bool = False) -> None:
         """Stop the run, and let it come to rest."""
@@ -108,11 +113,12 @@ class Work:
         """Do what is asked of the run."""
         if request.kind == "stop":
             self._stop.set()
-            self._rests.by = request.by
+            self._rests.stopped_by = request.by
             await self._take([request])
         elif all(request.name != known.name for known in self._answers):
             self._answers.append(request)
-            self._rests.by = request.by
+            self._rests.resumed_by = request.by
+            self._whose.update(dict.fromkeys(request.answers, request.by))
             if self._bench.storage is not None:
                 await note_answers(request, self._bench.storage.journal)
 
@@ -176,6 +182,7 @@ class Work:
         return now is not None and before == "running" and now.outcome == "interrupted"
 
     async def _rested(self) -> EnhancedState:
+        answered_by.set(self._whose)
         given, settings = await self._first(), self.errand.settings
         while True:
             used = list(self._answers)

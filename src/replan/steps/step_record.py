@@ -20,6 +20,7 @@ from replan.state.questions import Question, fingerprint_of, questions_of
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
 from replan.state.waiting import waiting_for
+from replan.steps.answers_told import tell_answered
 from replan.steps.board import QUESTIONS, Board
 from replan.steps.on_record import (
     Keys,
@@ -225,7 +226,11 @@ class StepRecord:
                 question: Question = restored(Question, value)
                 known.setdefault(question.key, question)
         if any(question.is_open for question in known.values()):
-            known = await _with_answers(known, journal, run_id)
+            answered = await _with_answers(known, journal, run_id)
+            for key, question in answered.items():
+                if known[key].is_open and question.answer is not None:
+                    await tell_answered(question, question.answer, self.emitter, journal)
+            known = answered
         return tuple(sorted(known.values(), key=lambda question: question.ordinal))
 
     async def _is_noted(self, note: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replan.events.types import (
+    AnswerGiven,
     ApprovalRequested,
     BaseEvent,
     CallEvent,
@@ -130,7 +131,8 @@ def of_tool_call(event: ToolEvent) -> Attributes:
     """What the span of a tool's call says beside that."""
     return {
         "gen_ai.tool.type": "function",
-        "gen_ai.tool.call.id": one_line(event.call),
+        "replan.call": one_line(event.call),
+        **known(gen_ai__tool__call__id=one_line(event.tool_call_id)),
         "replan.tool.effects": event.effects,
         **known(replan__tool__approval=event.approval),
     }
@@ -167,7 +169,7 @@ def shown_error(text: str) -> str:
     return _cut(text)
 
 
-def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: PLR0911 - one each
+def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: C901, PLR0911 - one each
     """What a span event says of an event that neither opens nor closes a span; None for others."""
     match event:
         case PlanUpdated(changes=changes) if not changes:
@@ -184,6 +186,9 @@ def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: P
             return {"replan.node": node}
         case WarningGiven(text=text):
             return {"replan.warning": shown_error(text)} if content else {}
+        case AnswerGiven():
+            about = {"replan.action": event.action, "replan.kind": event.kind}
+            return {**about, **known(replan__by=one_line(event.by))}
         case ApprovalRequested() | InputRequested() | StepsReopened() | StepsRouted():
             return {}
         case _:

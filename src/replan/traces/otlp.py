@@ -1,8 +1,9 @@
 """Traces that are sent by OTLP over HTTP, to where the variables of OpenTelemetry say."""
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from replan.errors import ConfigurationError
 from replan.secrets.masking import without_secrets
@@ -31,8 +32,16 @@ def open_traces(*, content: bool = False) -> Generator[Traces]:
 
     Raises:
         ConfigurationError: The extra `otel` is not installed, or the variables ask for another
-            protocol than OTLP over HTTP.
+            protocol than OTLP over HTTP, or name no http or https address.
     """
+    with traces_sent(content=content) as traces:
+        yield traces
+
+
+@contextmanager
+def traces_sent(*, content: bool, missed: Callable[[str], None] | None = None) -> Generator[Traces]:
+    """Do as `open_traces`; `missed` hears why something was not received, once until it is."""
+    check_endpoint(os.environ)
     named = [name for name in _PROTOCOLS if os.environ.get(name)]
     if named and os.environ[named[0]] != _HTTP:
         problem, fix = "traces are sent by OTLP over HTTP only", f"Set {named[0]}={_HTTP}."
@@ -41,7 +50,7 @@ def open_traces(*, content: bool = False) -> Generator[Traces]:
         from replan.traces.sending import sending  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise not_installed("open_traces()") from error
-    with sending(endpoint(os.environ)) as (spans, metrics):
+    with sending(endpoint(os.environ), missed) as (spans, metrics):
         yield Traces(content=content, tracer_provider=spans, meter_provider=metrics)
 
 
@@ -49,6 +58,28 @@ def asked_for(environment: Mapping[str, str]) -> bool:
     """Whether the standard variables ask for traces."""
     is_off = environment.get("OTEL_SDK_DISABLED", "").strip().casefold() == "true"
     return not is_off and any(environment.get(name) for name in ENDPOINTS)
+
+
+def check_endpoint(environment: Mapping[str, str]) -> None:
+    """Refuse what is no address of a receiver.
+
+    Raises:
+        ConfigurationError: The variable that is used has no http or https address.
+    """
+    name = next((name for name in ENDPOINTS if environment.get(name)), "")
+    if name and not _is_address(environment[name]):
+        value = without_secrets(environment[name])
+        fix = f"Set {name} to an address such as {_DEFAULT}."
+        raise ConfigurationError(name, value, "this is no http or https address", fix)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        found = urlsplit(text.strip())
+        _ = found.port  # it is read, and refused, only here
+    except ValueError:
+        return False
+    return found.scheme in ("http", "https") and bool(found.hostname)
 
 
 def content_asked_for(environment: Mapping[str, str]) -> bool:

@@ -70,9 +70,9 @@ def _nobody(_: str) -> None:
 class Receiver:
     """Where spans and metrics are sent; that it is away is told once, until it is back."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, missed: Hears | None = None) -> None:
         self.news = threading.Event()  # something is not received, or all is sent
-        self._where = where
+        self._where, self._missed = where, missed
         self._away = set[str]()
 
     @property
@@ -99,6 +99,8 @@ class Receiver:
         if not is_known:
             about = {"what": what, "receiver": self._where, "reason": without_secrets(reason)}
             _log.warning("traces are not received", extra=about)
+            if self._missed is not None:
+                self._missed(about["reason"])
         self.news.set()
 
 
@@ -140,9 +142,11 @@ class _Batches(BatchSpanProcessor):
 
 
 @contextmanager
-def sending(where: str) -> Generator[tuple[TracerProvider, MeterProvider]]:
+def sending(
+    where: str, missed: Hears | None = None
+) -> Generator[tuple[TracerProvider, MeterProvider]]:
     """Send what is traced inside; at the end what is left, for as long as that may take."""
-    receiver, resource = Receiver(where), _resource()
+    receiver, resource = Receiver(where, missed), _resource()
     spans, metrics = _Spans(receiver), _Metrics(receiver)
     traced = TracerProvider(resource=resource, shutdown_on_exit=False)
     if _is_sent("OTEL_TRACES_EXPORTER"):

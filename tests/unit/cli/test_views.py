@@ -28,7 +28,7 @@ from replan.runs.story import story_of
 from replan.runs.whole_run import WholeRun
 from replan.secrets.sources import learn_values
 from replan.state.results import SpecialistResult
-from replan.state.usage import Usage
+from replan.state.usage import TokenCount, Usage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOSTILE = (
@@ -249,7 +249,7 @@ def hostile_run():
         *("run_started", "plan_created", "plan_updated", "approval_requested", "input_requested"),
         *("feedback_generated", "limit_reached", "model_called", "model_answered"),
         *("tool_invoked", "tool_completed", "reply_unreadable", "steps_reopened", "steps_routed"),
-        *("run_stopped", "run_resumed", "run_corrected", "task_completed"),
+        *("answer_given", "run_stopped", "run_resumed", "run_corrected", "task_completed"),
     )
     events = tuple(
         event(seq, seq, kind, **details, call=str(seq // 2)) for seq, kind in enumerate(kinds, 1)
@@ -404,3 +404,17 @@ def test_json_of_a_run_has_each_step_with_its_time_and_cost():
     assert [each["attempts"] for each in record["steps"]] == [2, 2, 0]
     assert record["idle_seconds"] == 35
     assert harmless(record["answer"]) == "It did not work."
+
+
+def test_what_a_result_took_counts_all_attempts_at_it():
+    events = (
+        event(1, 5, "model_answered", **answered(1, 1, "a", 0.25)),
+        event(2, 15, "model_answered", **answered(1, 2, "b", 0.25)),
+    )
+    usage = TokenCount(calls=1, input_tokens=10, output_tokens=5)
+    run = whole(
+        events=events,
+        results=(SpecialistResult(specialist_name="worker", step_id=1, usage=usage),),
+    )
+    lines = attempts_lines(run, attempts_of(run.ledger, run.events, 1), run.results)
+    assert any("2 model calls, 30 tokens in 2 attempts" in line for line in lines), lines

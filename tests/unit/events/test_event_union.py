@@ -61,6 +61,7 @@ FIELDS = {
     "specialist_completed": {"result": RESULT},
     "input_requested": {"question": Question(key="1/a/1", step_id=1, specialist="a", text="Why?")},
     "approval_requested": {"approval": Approval(approve="- [ ] 1. One\n", version=2)},
+    "answer_given": {"key": "plan", "kind": "plan", "action": "rejected", "by": "eva"},
     "model_called": {"call": "c", "node": "think", "model": "m"},
     "model_answered": {**STEP_CALL, "model": "m", "cost": 0.5, "output_tokens": 7, "seconds": 1.5},
     "knowledge_retrieved": {

@@ -7,8 +7,9 @@ from typing import Any
 from replan.cli.views.cells import counted, harmless, one_line, seconds
 from replan.cli.views.history import moment
 from replan.cli.views.overview import attempt_line
-from replan.runs.attempts import AttemptView
+from replan.runs.attempts import AttemptView, attempts_of
 from replan.runs.event_log import RunEvent
+from replan.runs.story import calls_of
 from replan.runs.whole_run import WholeRun
 from replan.state.results import SpecialistResult
 
@@ -37,7 +38,7 @@ def attempts_lines(
 ) -> list[str]:
     """Attempts in lines, each with its calls, and the whole results below them."""
     lines = [line for each in attempts for line in attempt_lines(each, run)]
-    lines += [line for each in results for line in ["", *result_lines(each)]]
+    lines += [line for each in results for line in ["", *result_lines(each, run)]]
     return lines or ["Nobody tried it yet."]
 
 
@@ -52,10 +53,16 @@ def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
         yield from (f"  {line}" for line in call_lines(call, run))
 
 
-def result_lines(result: SpecialistResult) -> list[str]:
-    """A result, whole."""
-    used = result.usage
-    tokens = f"{counted(used.calls, 'model call')}, {counted(used.total_tokens, 'token')}"
+def result_lines(result: SpecialistResult, run: WholeRun) -> list[str]:
+    """A result, whole, and what all attempts at it took."""
+    used, name = result.usage, result.specialist_name
+    tried = attempts_of(run.ledger, run.events, result.step_id)
+    own = [each for each in tried if each.entry.specialist == name]
+    # The result itself leaves out what attempts took that asked a person, or came before it.
+    told = calls_of(call for each in own for call in each.calls)
+    number, sum_of = max((told.number, told.tokens), (used.calls, used.total_tokens))
+    tokens = f"{counted(number, 'model call')}, {counted(sum_of, 'token')}"
+    tokens += f" in {len(own)} attempts" if len(own) > 1 else ""
     head = f"result of {one_line(result.specialist_name)}: {result.status.value}, {tokens}"
     error = [f"  {one_line(result.error)}"] if result.error else []
     return [head, *error, *(f"  {line}" for line in harmless(result.text).splitlines())]

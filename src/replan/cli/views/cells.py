@@ -130,6 +130,12 @@ def _head(text: str, width: int) -> str:
     return head if text.startswith(head) else head[:-1]
 
 
+def answer_told(key: str, action: str, by: str, text: str) -> str:
+    """The line of what a person answered."""
+    why = f": {one_line(text)}" if text else ""
+    return f"{one_line(by) or 'a person'} {one_line(action)} {one_line(key)}{why}"
+
+
 def corrected(action: str, step_id: int, by: str, origin: str) -> str:
     """The line of a person's word on a step."""
     how = "is done again" if action == "retry" else "is left out"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
-from replan.cli.views.cells import corrected, counted, one_line, seconds
+from replan.cli.views.cells import answer_told, corrected, counted, one_line, seconds
 from replan.errors import InputError
 from replan.runs.run_event import RunEvent
 from replan.runs.story import Story
@@ -30,8 +30,11 @@ def moments(story: Story) -> list[str]:
     """A line for each, in their order."""
     pauses = {each.ended: each for each in story.pauses if each.ended}
     told = list[tuple[datetime, str]]()
+    in_requests = {key for request in story.run.requests for key in request.answers}
     for event in story.run.events:
         if event.at is None:
+            continue
+        if event.type == "answer_given" and event.details["key"] in in_requests:
             continue
         if event.type == "run_resumed" and (pause := pauses.get(event.at)):
             idle = seconds((event.at - pause.began).total_seconds())
@@ -129,6 +132,9 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "input_requested": lambda said: (
         f"{_who(said)} asked ({said.get('key')}){_behind(said.get('question'))}"
+    ),
+    "answer_given": lambda said: answer_told(
+        said["key"], said["action"], said.get("by", ""), said.get("text", "")
     ),
     "feedback_generated": lambda said: f"judged{_behind(said.get('feedback'))}",
     "limit_reached": lambda said: (

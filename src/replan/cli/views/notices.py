@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from replan.cli.views.calls import call_line
-from replan.cli.views.cells import corrected, one_line
+from replan.cli.views.cells import answer_told, corrected, one_line
 from replan.events.types import (
+    AnswerGiven,
     CallEvent,
     Event,
     FeedbackGenerated,
@@ -36,7 +37,7 @@ _REPLICAS = ("LANGSMITH_RUNS_ENDPOINTS", "LANGCHAIN_RUNS_ENDPOINTS")
 _LANGSMITH = "https://api.smith.langchain.com"
 
 
-def notice(event: Event) -> str:
+def notice(event: Event) -> str:  # noqa: PLR0911 - one for each kind
     """The line that everybody should see of an event, or an empty text."""
     match event:
         case FeedbackGenerated(feedback=said) if said.should_continue and said.feedback:
@@ -47,6 +48,8 @@ def notice(event: Event) -> str:
             return f"runs again: {', '.join(map(str, reruns))}"
         case RunCorrected():
             return corrected(event.action, event.step_id, event.by, event.origin)
+        case AnswerGiven():
+            return answer_told(event.key, event.action, event.by, event.text)
         case InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:

@@ -1,0 +1,136 @@
+"""Who decided what is told as an event: once for each answer, whoever called the graph."""
+
+import asyncio
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from replan import (
+    Host,
+    RunSettings,
+    Specialist,
+    Team,
+    ask_user,
+    build_graph,
+    open_runtime,
+    open_storage,
+    run,
+)
+from replan.adapters.memory_journal import MemoryJournal
+from replan.events.emitter import Emitter
+from replan.events.hooks import Hooks
+from replan.state.questions import Question
+from replan.steps.answers_told import tell_answered
+from replan.testing import ScriptedModel, always
+
+END = "---\nverdict: complete\n---\nThe end."
+PAINT = {"plan": "# Paint\n\n- [ ] 1. Hall @painter\n"}
+CONFIG = {"configurable": {"thread_id": "t"}}
+ASKING = RunSettings(approval="always")
+
+
+def team(**options):
+    def paint(context):
+        return f"It is {ask_user('Which colour?')}"
+
+    script = {"feedback": always(END), "plan_update": always(PAINT["plan"])}
+    host = Host(model=ScriptedModel(script))
+    painter = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+    return Team(host=host, specialists=[painter], **options)
+
+
+async def answers_told(runtime, run_id):
+    names = ("key", "kind", "action", "by", "text")
+    return [
+        tuple(event.details[name] for name in names)
+        for event in [each async for each in runtime.events(run_id)]
+        if event.type == "answer_given"
+    ]
+
+
+async def test_a_runtime_tells_who_decided_about_the_plan_and_who_answered(tmp_path):
+    async with open_runtime(team(), storage=tmp_path / "runs.db") as runtime:
+        waits = await runtime.run(PAINT, settings=ASKING)
+        said = [("reject: Too little paint", "eva"), ("approve", "otto"), ("blue", "anna")]
+        for answer, by in said:
+            waits = await (await runtime.answer(waits.run_id, answer, by=by))
+        assert waits.outcome == "completed"
+    async with open_runtime(team(), storage=tmp_path / "runs.db") as runtime:
+        await runtime.resume(waits.run_id)
+        assert await answers_told(runtime, waits.run_id) == [
+            ("plan", "plan", "rejected", "eva", "Too little paint"),
+            ("plan", "plan", "approved", "otto", ""),
+            ("1/painter/1", "question", "answered", "anna", "blue"),
+        ]
+
+
+async def test_langgraphs_own_resumption_tells_of_answers_to_callbacks():
+    heard = []
+
+    class Ears:
+        async def on_event(self, event):
+            heard.append(event)
+
+    graph = build_graph(team(callbacks=[Ears()]), checkpointer=InMemorySaver())
+    asked = {"messages": [("user", "Go.")], **PAINT}
+    await run(graph, asked, settings=ASKING, config=CONFIG)
+    await graph.ainvoke(Command(resume="approve"), CONFIG)
+    await graph.ainvoke(Command(resume="red"), CONFIG)
+    told = [(each.key, each.action, each.by) for each in heard if each.type == "answer_given"]
+    assert told == [("plan", "approved", ""), ("1/painter/1", "answered", "")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "told"),
+    [
+        ("approval", {"action": "approve"}, ("approved", "")),
+        ("approval", {"action": "edit", "arguments": {"n": 1}}, ("edited", "")),
+        ("approval", {"action": "reject", "reason": "dear"}, ("rejected", "dear")),
+        ("in doubt", "run again", ("answered", "run again")),
+        ("question", {"a": "ü"}, ("answered", '{"a": "ü"}')),
+    ],
+)
+async def test_each_kind_of_answer_is_told_once(kind, answer, told):
+    heard, journal = [], MemoryJournal()
+    emitter = Emitter(heard.append, Hooks().of("r"), "r", 1)
+    asked = Question(key="1/a/1", step_id=1, specialist="a", text="?", kind=kind)
+    for _ in range(2):
+        await tell_answered(asked, answer, emitter, journal)
+    assert [(each.action, each.text) for each in heard] == [told]
+    assert (heard[0].kind, heard[0].step_id, heard[0].specialist) == (kind, 1, "a")
+
+
+async def test_a_runtime_tells_who_went_on_with_a_run_and_who_stopped_it(tmp_path):
+    begun, free = asyncio.Event(), asyncio.Event()
+
+    async def work(_):
+        begun.set()
+        await free.wait()
+        return "Done."
+
+    host = Host(model=ScriptedModel({"feedback": always(END)}))
+    worker = Specialist(name="painter", intended_use="Paints.", run=work, effects="pure")
+    one = Team(host=host, specialists=[worker])
+    async with open_runtime(one, storage=tmp_path / "runs.db", grace=0) as runtime:
+        first = await runtime.start(PAINT)
+        await begun.wait()
+        await first.stop(by="anna")
+        assert (await first).outcome == "interrupted"
+        free.set()
+        assert (await runtime.resume(first.run_id, by="eva")).outcome == "completed"
+        events = [event async for event in runtime.events(first.run_id)]
+    told = [(e.type, e.details["by"]) for e in events if e.type in ("run_stopped", "run_resumed")]
+    assert told == [("run_stopped", "anna"), ("run_resumed", "eva")]
+
+
+async def test_a_stop_of_a_run_that_nobody_works_on_leaves_nothing(tmp_path):
+    async with (
+        open_storage(tmp_path / "runs.db") as storage,
+        open_runtime(team(), storage=storage) as runtime,
+    ):
+        waits = await runtime.run(PAINT)
+        await runtime.stop(waits.run_id, by="eva")
+        for taken in (False, True):
+            assert not await storage.runs.requests([waits.run_id], taken=taken)
+        assert (await runtime.look(waits.run_id)).outcome == "waiting"
