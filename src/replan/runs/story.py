@@ -163,7 +163,7 @@ def story_of(run: WholeRun) -> Story:
     steps = [*planned, *sorted(gone, key=lambda step: step.id)]
     return Story(
         run=run,
-        steps=tuple(_step(run, step, tuple(attempts.get(step.id, ()))) for step in steps),
+        steps=tuple(_step(step, tuple(attempts.get(step.id, ()))) for step in steps),
         pauses=tuple(_pauses(run)),
         ended=ended,
     )
@@ -187,7 +187,7 @@ def calls_of(events: Iterable[RunEvent]) -> Calls:
     )
 
 
-def _step(run: WholeRun, step: PlanStep, attempts: tuple[AttemptView, ...]) -> StepStory:
+def _step(step: PlanStep, attempts: tuple[AttemptView, ...]) -> StepStory:
     is_open = step.status in (StepStatus.PENDING, StepStatus.EXECUTING)
     busy = is_open and any(each.outcome == "running" for each in attempts[-1:])
     status = StepStatus.EXECUTING if busy else step.status
