@@ -392,6 +392,22 @@ def test_a_damaged_export_is_refused_with_the_place_of_the_damage(tmp_path, chan
         opened_export(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("seconds", float("nan"), r"run\.events\[0\]\.details\.seconds: nan should be from 0"),
+        ("input_tokens", -5, r"details\.input_tokens: -5 should be from 0"),
+        ("cost", "much", r"details\.cost: 'much' should be a number"),
+    ],
+)
+def test_an_export_with_a_number_that_cannot_be_is_refused(tmp_path, name, value, told):
+    path = tmp_path / "run.json"
+    text = exported(whole(events=(event(1, 1, "model_answered", **{name: 7}),)), NOON)
+    path.write_text(text.replace(f'"{name}": 7', f'"{name}": {json.dumps(value)}'))
+    with pytest.raises(InputError, match=told):
+        opened_export(path)
+
+
 def test_an_export_whose_events_are_no_events_of_ours_is_refused_by_every_view(tmp_path):
     run, path = whole(events=(event(1, 1, "tool_completed", approval="approved"),)), tmp_path / "x"
     path.write_text(exported(run, NOON))
