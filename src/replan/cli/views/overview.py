@@ -147,7 +147,7 @@ def _charged(story: Story) -> str:
     charged = story.run.spent.get("run")
     if charged is None or charged.calls <= story.calls.number:
         return ""
-    cost = f", {charged.cost:g} of money" if charged.cost else ""
+    cost = f", cost {charged.cost:.4g}" if charged.cost else ""
     told = f"{counted(charged.calls, 'model call')}, {counted(charged.tokens, 'token')}{cost}"
     return f"; charged to its limits: {told}"
 
