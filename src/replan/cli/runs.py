@@ -157,7 +157,7 @@ def _record(run: RunView) -> dict[str, object]:
     return {
         "run_id": record.run_id,
         "started_at": record.started_at.isoformat(),
-        "updated_at": record.updated_at.isoformat(),
+        "updated_at": run.heard_at.isoformat(),
         "seconds": _seconds(run),
         "outcome": run.outcome,
         "labels": record.labels,
@@ -173,7 +173,7 @@ def _record(run: RunView) -> dict[str, object]:
 
 def _seconds(run: RunView) -> float:
     """From its beginning to when it was last heard of, whoever worked on it."""
-    return (run.record.updated_at - run.record.started_at).total_seconds()
+    return (run.heard_at - run.record.started_at).total_seconds()
 
 
 def _table(runs: list[RunView], width: int | None) -> list[str]:
@@ -199,7 +199,7 @@ def _row(run: RunView) -> tuple[str, ...]:
     return (
         short(run.record.run_id),
         when(run.record.started_at),
-        seconds(_seconds(run)),
+        f"{'>=' if run.is_killed else ''}{seconds(_seconds(run))}",
         cost if usage.calls else "-",
         run.outcome,
         "{}/{}".format(*run.progress) if run.plan else "-",

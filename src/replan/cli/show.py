@@ -179,7 +179,7 @@ def _attempts(
 ) -> tuple[Sequence[AttemptView], Sequence[SpecialistResult]]:
     from replan.runs.attempts import attempts_of
 
-    found = attempts_of(run.ledger, run.events, view.step)
+    found = attempts_of(run, view.step)
     if not view.attempts:
         found = list({each.entry.specialist: each for each in found}.values())
     return found, [each for each in run.results if each.step_id == view.step]

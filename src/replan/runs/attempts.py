@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from replan.runs.run_event import RunEvent
 
 if TYPE_CHECKING:
     from replan.ports.journal import LedgerEntry
+    from replan.runs.whole_run import WholeRun
 
 _BEGUN = {"model_called": "model_answered", "tool_invoked": "tool_completed"}
 
@@ -22,12 +23,18 @@ class AttemptView:
     # The calls of models and tools that it made, each as its last event: one that is not over, or
     # was killed, is still `model_called` or `tool_invoked`.
     calls: tuple[RunEvent, ...] = field(default=())
+    running_at: datetime | None = None  # now, where a process works on it
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; None if it has no end."""
-        entry = self.entry
-        return entry.ended_at and (entry.ended_at - entry.started_at).total_seconds()
+        """How long it took, or takes until now; None if nobody knows its end."""
+        ended = self.entry.ended_at or self.running_at
+        return ended and (ended - self.entry.started_at).total_seconds()
+
+    @property
+    def outcome(self) -> str:
+        """How it ended; `running` where it goes on."""
+        return "running" if self.running_at else self.entry.outcome
 
     @property
     def cost(self) -> float | None:
@@ -38,21 +45,31 @@ class AttemptView:
         return None if None in costs else sum(costs)
 
 
-def attempts_of(
-    ledger: Sequence[LedgerEntry], events: Iterable[RunEvent], step: int | None = None
-) -> list[AttemptView]:
+def attempts_of(run: WholeRun, step: int | None = None) -> list[AttemptView]:
     """Give the attempts of a run, in the order in which they began."""
     calls = dict[tuple[Any, ...], dict[Any, RunEvent]]()
-    for event in events:
+    for event in run.events:
         if event.type in _BEGUN or event.type in _BEGUN.values():
             said = event.details
             attempt = said.get("step_id"), said.get("specialist"), said.get("attempt")
             # The end of a call takes the place of its beginning.
             calls.setdefault(attempt, {})[said.get("call")] = event
-    own = [entry for entry in ledger if step in (None, entry.step_id)]
+    own = [entry for entry in run.ledger if step in (None, entry.step_id)]
     return [
-        AttemptView(entry=each, calls=tuple(calls.get(_key(each), {}).values())) for each in own
+        AttemptView(
+            entry=each,
+            calls=tuple(calls.get(_key(each), {}).values()),
+            running_at=run.updated_at if _is_running(each, run) else None,
+        )
+        for each in own
     ]
+
+
+def _is_running(entry: LedgerEntry, run: WholeRun) -> bool:
+    """Whether the process that works on the run began it; one before it may have been killed."""
+    since = [e.at for e in run.events if e.type == "run_resumed" and e.at is not None][-1:]
+    is_open = run.outcome == "running" and entry.ended_at is None
+    return is_open and all(entry.started_at >= each for each in since)
 
 
 def _key(entry: LedgerEntry) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """A run as one file, without secrets, that is opened elsewhere."""
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +19,15 @@ LARGEST = 500_000_000
 """Bytes of a file that is opened."""
 
 _PLACES = 3
+_LARGEST_NUMBER = 1e15  # of seconds, tokens and money
+_YEARS = range(1990, 3000)
+# Of the details of any event.
+_NUMBERS = (
+    *("seconds", "step_seconds", "round_seconds", "run_seconds"),
+    *("cost", "calls", "input_tokens", "output_tokens"),
+    *("step_id", "attempt", "version", "steps", "value"),
+    *("covered", "shown", "summarised", "left_out", "cut"),
+)
 
 
 def exported(run: WholeRun, at: datetime) -> str:
@@ -64,12 +74,75 @@ def _read(path: Path, found: Any) -> WholeRun:
         newer = f"It has version {version}, and this Replan reads {VERSION} at most."
         raise refused(path, newer, "Open it with a newer Replan.")
     try:
-        return restored(WholeRun, export.get("run"))
+        run = restored(WholeRun, export.get("run"))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        told = "; ".join(f"{_place(each['loc'])}: {each['msg']}" for each in faults[:_PLACES])
-        more = f"; and {len(faults) - _PLACES} more" if len(faults) > _PLACES else ""
-        raise refused(path, f"It is damaged. {told}{more}.") from error
+        told = [f"{_place(each['loc'])}: {each['msg']}" for each in faults]
+        raise _damaged(path, told) from error
+    if faults := list(_faults(export["run"])):
+        raise _damaged(path, faults)
+    return run
+
+
+def _damaged(path: Path, faults: Sequence[str]) -> InputError:
+    more = f"; and {len(faults) - _PLACES} more" if len(faults) > _PLACES else ""
+    return refused(path, f"It is damaged. {'; '.join(faults[:_PLACES])}{more}.")
+
+
+def _faults(run: Mapping[str, Any]) -> Iterator[str]:
+    """What is of the right type, or of none that is known, and yet cannot be."""
+    for name in ("started_at", "updated_at"):
+        yield from _no_time(f"run.{name}", run[name])
+    for kind, names in {"ledger": ("started_at", "ended_at"), "requests": ("at",)}.items():
+        for at, each in enumerate(run[kind]):
+            for name in names:
+                yield from _no_time(f"run.{kind}[{at}].{name}", each.get(name))
+    yield from _no_amount("run.usage", run["usage"])
+    yield from _no_amount("run.spent", run["spent"])
+    for at, each in enumerate(run["results"]):
+        for name in ("usage", "duration"):
+            yield from _no_amount(f"run.results[{at}].{name}", each.get(name))
+    yield from _event_faults(run["events"])
+
+
+def _event_faults(events: Sequence[Any]) -> Iterator[str]:
+    for at, each in enumerate(events):
+        place, details = f"run.events[{at}]", each.get("details", {})
+        if each.get("seq") != (following := at + 1):
+            yield f"{place}.seq: {each.get('seq')!r} should be {following}, without a gap"
+        yield from _no_time(f"{place}.at", each.get("at"))
+        for name in details.keys() & set(_NUMBERS):
+            yield from _no_amount(f"{place}.details.{name}", details[name])
+
+
+def _no_time(place: str, value: object) -> Iterator[str]:
+    if value is None:
+        return
+    if not isinstance(value, str):
+        yield f"{place}: {value!r} should be a time such as '2026-01-31T09:30:00Z'"
+        return
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        yield f"{place}: '{value}' should have an offset such as +00:00"
+    elif moment.year not in _YEARS:
+        yield f"{place}: '{value}' should be of a year from {_YEARS[0]} to {_YEARS[-1]}"
+
+
+def _no_amount(place: str, value: object) -> Iterator[str]:
+    match value:
+        case None:
+            return
+        case dict() | list():
+            fields = cast("dict[str, Any] | list[Any]", value)
+            named = fields.items() if isinstance(fields, dict) else enumerate(fields)
+            for name, each in named:
+                part = f"[{name}]" if isinstance(name, int) else f".{name}"
+                yield from _no_amount(f"{place}{part}", each)
+        case int() | float() if not isinstance(value, bool):
+            if not 0 <= value <= _LARGEST_NUMBER:
+                yield f"{place}: {value} should be from 0 to {_LARGEST_NUMBER:g}"
+        case _:
+            yield f"{place}: {value!r} should be a number"
 
 
 def _place(location: tuple[int | str, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -14,11 +14,11 @@ from replan.ports.journal import LedgerEntry
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asks import Ask, open_asks
+from replan.runs.event_log import run_event
 from replan.runs.past import plan_as_it_is, results_on_record
+from replan.spending.deadline import TIMES
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
-
-_SETTLED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class RunView:
 
     Attributes:
         record: Its entry in the list of runs.
+        heard_at: Its end; now while a process works on it, else the last sign of life.
         state: Its state; empty if the run was killed before it had a state.
         plan: Its plan, with the marks of finished steps, and its history.
         results: The recorded results of its plan, if the run is not over.
@@ -36,6 +37,7 @@ class RunView:
     """
 
     record: RunRecord
+    heard_at: datetime
     state: EnhancedState
     plan: TaskPlan | None = None
     results: tuple[SpecialistResult, ...] = ()
@@ -63,6 +65,11 @@ class RunView:
         return "waiting" if self.waiting else "interrupted"
 
     @property
+    def is_killed(self) -> bool:
+        """Whether its process ended without a word: nobody knows when."""
+        return self.outcome in ("waiting", "interrupted") and self.record.outcome == "running"
+
+    @property
     def steps(self) -> dict[int, str]:
         """How each step stands: as the plan says, or `running`, or `waiting` for a person."""
         asking = {ask.step_id: "waiting" for ask in self.waiting}
@@ -77,7 +84,7 @@ class RunView:
     def progress(self) -> tuple[int, int]:
         """Steps that are done, and all steps."""
         steps = self.plan.steps if self.plan else ()
-        return sum(step.status in _SETTLED for step in steps), len(steps)
+        return sum(step.status is StepStatus.COMPLETED for step in steps), len(steps)
 
 
 async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> RunView:
@@ -90,16 +97,31 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
     plan = plan_as_it_is(state, results, at)
     asks = () if is_over else await open_asks(snapshot, storage.journal)
     is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
-    ledger = await storage.journal.ledger(record.run_id) if is_held else ()
+    is_open = record.outcome == "running"
+    ledger = await storage.journal.ledger(record.run_id) if is_open else ()
     return RunView(
         record=record,
+        heard_at=at if is_held else await _heard_at(record, ledger, storage),
         state=state,
         plan=plan,
         results=tuple(results),
         waiting=asks,
         is_held=is_held,
-        at_work=_at_work(ledger, record.updated_at),
+        at_work=_at_work(ledger, record.updated_at) if is_held else {},
     )
+
+
+async def _heard_at(record: RunRecord, ledger: Sequence[LedgerEntry], storage: Storage) -> datetime:
+    """The last sign of life; a killed process left its attempts, its events and its clock."""
+    if record.outcome != "running":
+        return record.updated_at
+    events = [run_event(record.run_id, e) for e in await storage.runs.events(record.run_id)]
+    clocks = (await storage.journal.notes(record.run_id, f"{TIMES}run/")).values()
+    worked = max((each for each in clocks if isinstance(each, int | float)), default=0)
+    at_work_at = record.started_at + timedelta(seconds=worked)
+    tried = [each.ended_at or each.started_at for each in ledger]
+    told = [event.at for event in events[-1:] if event.at is not None]
+    return max([record.updated_at, at_work_at, *tried, *told])
 
 
 def _at_work(ledger: Sequence[LedgerEntry], since: datetime) -> dict[int, str]:

@@ -652,7 +652,8 @@ class Runtime:
 
     async def _seen(self, record: RunRecord) -> RunView:
         if self._bench.storage is None:
-            return RunView(record=record, state={}, is_held=record.run_id in self._works)
+            is_held, heard_at = record.run_id in self._works, record.updated_at
+            return RunView(record=record, heard_at=heard_at, state={}, is_held=is_held)
         return await seen(self._bench.graph, self._bench.storage, record, self._bench.clock())
 
     async def _is_worked_on(self, run_id: str) -> bool:

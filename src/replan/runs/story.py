@@ -55,7 +55,7 @@ class StepStory:
 
     @property
     def seconds(self) -> float | None:
-        """How long its attempts took together; None if none of them has an end."""
+        """How long its attempts took together, until now; None if no end is known."""
         took = [each.seconds for each in self.attempts if each.seconds is not None]
         return sum(took) if took else None
 
@@ -73,9 +73,9 @@ class StepStory:
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """A time in which nobody worked on the run."""
+    """A time in which nobody worked on the run; of a killed one nobody knows how much of it."""
 
-    began: datetime
+    began: datetime  # the last sign of life
     ended: datetime | None  # None: it still lasts
     why: str  # `waiting`, `interrupted` or `failed`; `killed` where nobody could say so
 
@@ -101,10 +101,28 @@ class Story:
         return (self.ended - self.began).total_seconds()
 
     @property
+    def waited(self) -> float:
+        """Seconds in which it waited for a person."""
+        return self._paused("waiting")
+
+    @property
+    def unknown(self) -> float:
+        """Seconds in some of which a process worked on it that was killed."""
+        return self._paused("killed")
+
+    @property
     def idle(self) -> float:
-        """Seconds in which nobody worked on it."""
-        ends = [(each.ended or self.ended) - each.began for each in self.pauses]
-        return sum(ends, timedelta()).total_seconds()
+        """Seconds in which nobody worked on it, and no person was waited for."""
+        return self._paused("interrupted", "failed", "over")
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether its process ended without a word, and nobody went on."""
+        return any(each.ended is None and each.why == "killed" for each in self.pauses)
+
+    def _paused(self, *why: str) -> float:
+        own = [(each.ended or self.ended) - each.began for each in self.pauses if each.why in why]
+        return sum(own, timedelta()).total_seconds()
 
     @property
     def host_calls(self) -> list[RunEvent]:
@@ -136,7 +154,7 @@ class Story:
 def story_of(run: WholeRun) -> Story:
     """Tell a run."""
     attempts = dict[int, list[AttemptView]]()
-    for each in attempts_of(run.ledger, run.events):
+    for each in attempts_of(run):
         attempts.setdefault(each.entry.step_id, []).append(each)
     ended = max([run.updated_at, *_times(run.events)])
     planned = run.plan.steps if run.plan else ()
@@ -145,7 +163,7 @@ def story_of(run: WholeRun) -> Story:
     steps = [*planned, *sorted(gone, key=lambda step: step.id)]
     return Story(
         run=run,
-        steps=tuple(_step(run, step, tuple(attempts.get(step.id, ()))) for step in steps),
+        steps=tuple(_step(step, tuple(attempts.get(step.id, ()))) for step in steps),
         pauses=tuple(_pauses(run)),
         ended=ended,
     )
@@ -169,10 +187,9 @@ def calls_of(events: Iterable[RunEvent]) -> Calls:
     )
 
 
-def _step(run: WholeRun, step: PlanStep, attempts: tuple[AttemptView, ...]) -> StepStory:
+def _step(step: PlanStep, attempts: tuple[AttemptView, ...]) -> StepStory:
     is_open = step.status in (StepStatus.PENDING, StepStatus.EXECUTING)
-    is_begun = any(each.entry.ended_at is None for each in attempts[-1:])
-    busy = is_open and is_begun and run.outcome == "running"
+    busy = is_open and any(each.outcome == "running" for each in attempts[-1:])
     status = StepStatus.EXECUTING if busy else step.status
     return StepStory(step=step, status=status, attempts=attempts)
 
@@ -200,4 +217,5 @@ def _pauses(run: WholeRun) -> Iterable[Pause]:
         last = event.at
     is_over = any(event.type == "task_completed" for event in run.events[-2:])
     if run.outcome in ("waiting", "interrupted") and not is_over:
-        yield Pause(began=last, ended=None, why=why or "killed")
+        began = last if why else max(last, run.updated_at)
+        yield Pause(began=began, ended=None, why=why or "killed")

@@ -25,7 +25,7 @@ class WholeRun(Value):
         title: What it is about.
         outcome: How it stands.
         started_at: When it began.
-        updated_at: When it was last heard of.
+        updated_at: When it was last heard of: now, while a process works on it.
         labels: What it is found by.
         plan: Its plan with all marks and its history; None before there is one.
         answer: The text of the answer; empty before there is one.
@@ -82,7 +82,7 @@ async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datet
         title=record.title,
         outcome=view.outcome,
         started_at=record.started_at,
-        updated_at=record.updated_at,
+        updated_at=view.heard_at,
         labels=record.labels,
         plan=view.plan,
         answer="" if answer is None else answer.text,

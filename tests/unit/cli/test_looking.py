@@ -76,8 +76,53 @@ def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
     assert "\ninterrupted: 0 of 1 step done" in shown
     assert "attempt 1: failed: no ink" in shown
     assert "used no model calls\n" in shown
-    assert json.loads(replan("show", "aaaa", "--json"))["plan"] is None
+    kept = json.loads(replan("show", "aaaa", "--json"))
+    assert kept["plan"] is None
+    assert kept["seconds"] == json.loads(replan("runs", "--json"))["seconds"] == 1.5
     assert replan("resume", "last", "--quiet") == "2 + 2 = 4\n"
+
+
+async def work_began(storage):
+    """A process began a step 16 s ago, and has not said a word since."""
+    began = datetime.now(UTC) - timedelta(seconds=16)
+    record = RunRecord(run_id="a", thread_id="a", started_at=began, updated_at=began)
+    await storage.runs.begin(record)
+    await storage.journal.started(
+        Attempt(run_id="a", step_id=1, specialist="w", number=1, key="k", started_at=began)
+    )
+    await storage.runs.add_events("a", [{"type": "run_started", "at": began.isoformat()}])
+
+
+def test_a_run_that_is_at_work_has_taken_the_time_until_now(replan, place):
+    async def look(storage):
+        await work_began(storage)
+        async with storage.holds.holding("a"):
+            looks = [["show", "a"], ["show", "a", "--json"], ["runs", "--json"]]
+            shown.extend([await asyncio.to_thread(replan, *each) for each in looks])
+
+    shown = []
+    change(place, look)
+    text, kept, listed = shown[0], json.loads(shown[1]), json.loads(shown[2])
+    assert "running: 0 of 1 step done" in text
+    assert "attempt 1: running" in text
+    assert "doubt" not in text
+    assert "took 16 s" in text or "took 17 s" in text
+    assert kept["steps"][0]["seconds"] >= 16
+    assert listed["seconds"] >= kept["seconds"] >= 16
+
+
+def test_the_clock_of_a_run_that_was_killed_tells_when_it_still_worked(replan, place):
+    async def begin(storage):
+        await work_began(storage)
+        await storage.journal.note("a", "seconds/run/9.000", 9.0)
+
+    change(place, begin)
+    text = replan("show", "a")
+    assert "took at least 9.0 s" in text
+    assert "why: its process ended without a word, at " in text
+    assert "attempt 1: in doubt" in text
+    assert json.loads(replan("runs", "--json"))["seconds"] == 9
+    assert ">=9.0 s" in replan("runs")
 
 
 def test_what_was_spent_on_a_round_that_was_cut_off_is_shown(replan, place):
@@ -92,7 +137,7 @@ def test_what_was_spent_on_a_round_that_was_cut_off_is_shown(replan, place):
         await storage.journal.settle(one, used)
 
     change(place, begin)
-    charged = "charged to its limits: 3 model calls, 3600 tokens, 0.75 of money\n"
+    charged = "charged to its limits: 3 model calls, 3600 tokens, cost 0.75\n"
     assert charged in replan("show", "a")
 
 

@@ -155,7 +155,7 @@ def test_the_first_view_tells_how_a_run_ended_why_at_what_price_and_who_decided(
     assert "partial: 1 of 3 steps done, 1 pending, 1 failed" in text
     assert "why: Nothing more can be done." in text
     assert "goal: Buy gold" in text
-    assert "took 1:40, of which nobody worked for 35 s" in text
+    assert "took 1:40 (at work or not (killed) 35 s)" in text
     assert "used 3 model calls, 45 tokens, cost >=0.75" in text
     assert "label: user=eva" in text
     assert "attempt 1: failed: ConnectionError: reset" in text
@@ -178,9 +178,37 @@ def test_a_timeline_shows_attempts_pauses_and_the_time_in_which_nobody_worked():
     bars = {line.split("|")[0].split("  ")[0].strip(): line.split("|")[1] for line in lines[1:6]}
     first, second, third = (bar for name, bar in bars.items() if name.startswith("["))
     assert re.fullmatch(r"x+\.*=+", first.strip())
-    assert re.fullmatch(r"\.+/+:+x+", second.strip())
-    assert re.fullmatch(r"\.+:+\.+", third.strip())
-    assert ":::" in bars["all"]
+    assert re.fullmatch(r"\.+/+x+", second.strip())
+    assert re.fullmatch(r"\.+/+\.+", third.strip())
+    assert re.fullmatch(r"=+/+=+", bars["all"])
+
+
+def stopped(why):
+    """A run that stood still for 30 s."""
+    events = (
+        event(1, 0, "run_started", request="Buy"),
+        event(2, 1, "plan_created", version=1, steps=3),
+        event(3, 30, "run_stopped", why=why, by="", seconds=30),
+        event(4, 60, "run_resumed", by="otto"),
+        event(5, 100, "task_completed", outcome="partial", warnings=[]),
+    )
+    return story_of(whole(events=events))
+
+
+def test_the_time_in_which_a_person_was_waited_for_is_told_apart():
+    lines, bar = overview(stopped("waiting"), 100), timeline(stopped("waiting"), 80)[1]
+    assert any("took 1:40 (waited for a person 30 s)" in line for line in lines)
+    assert any("gone on with by otto (it waited for a person for 30 s)" in line for line in lines)
+    assert re.search(r"\|=+\?+=+$", bar)
+    lines, bar = overview(stopped("interrupted"), 100), timeline(stopped("interrupted"), 80)[1]
+    assert any("took 1:40 (nobody at work 30 s)" in line for line in lines)
+    assert re.search(r"\|=+:+=+$", bar)
+
+
+def test_the_ticks_of_a_short_run_are_in_milliseconds():
+    events = (event(1, 0, "run_started"), event(2, 0.4, "task_completed", outcome="answered"))
+    run = whole(events=events, updated_at=at(0.4), ledger=(), plan=None)
+    assert re.search(r"\|0 ms +\d+ ms", timeline(story_of(run), 80)[0])
 
 
 @pytest.mark.parametrize("width", [20, 24, 40, 60, 80, 160])
@@ -278,7 +306,7 @@ def test_hostile_text_in_every_field_steers_no_terminal_in_any_view(width):
     views = {
         "overview": overview(story, width),
         "timeline": timeline(story, width),
-        "attempts": attempts_lines(run, attempts_of(run.ledger, run.events), run.results),
+        "attempts": attempts_lines(run, attempts_of(run), run.results),
         "prompts": prompts_lines(run, run.events),
         "boxes": boxes(plan, width),
         "mermaid": mermaid(plan).split("\n"),
@@ -364,6 +392,22 @@ def test_a_damaged_export_is_refused_with_the_place_of_the_damage(tmp_path, chan
         opened_export(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("seconds", float("nan"), r"run\.events\[0\]\.details\.seconds: nan should be from 0"),
+        ("input_tokens", -5, r"details\.input_tokens: -5 should be from 0"),
+        ("cost", "much", r"details\.cost: 'much' should be a number"),
+    ],
+)
+def test_an_export_with_a_number_that_cannot_be_is_refused(tmp_path, name, value, told):
+    path = tmp_path / "run.json"
+    text = exported(whole(events=(event(1, 1, "model_answered", **{name: 7}),)), NOON)
+    path.write_text(text.replace(f'"{name}": 7', f'"{name}": {json.dumps(value)}'))
+    with pytest.raises(InputError, match=told):
+        opened_export(path)
+
+
 def test_an_export_whose_events_are_no_events_of_ours_is_refused_by_every_view(tmp_path):
     run, path = whole(events=(event(1, 1, "tool_completed", approval="approved"),)), tmp_path / "x"
     path.write_text(exported(run, NOON))
@@ -402,7 +446,8 @@ def test_json_of_a_run_has_each_step_with_its_time_and_cost():
     record = json.loads(json.dumps(run_record(whole()), default=str))
     assert [each["calls"]["cost"] for each in record["steps"]] == [0.25, None, 0]
     assert [each["attempts"] for each in record["steps"]] == [2, 2, 0]
-    assert record["idle_seconds"] == 35
+    assert record["unknown_seconds"] == 35
+    assert record["idle_seconds"] == record["waited_seconds"] == 0
     assert harmless(record["answer"]) == "It did not work."
 
 

@@ -30,7 +30,13 @@ def _record(view: AttemptView, run: WholeRun) -> dict[str, Any]:
         {"type": each.type, "at": each.at and each.at.isoformat(), **whole(each, run)}
         for each in view.calls
     ]
-    return {**entry, "seconds": view.seconds, "cost": view.cost, "calls": calls}
+    return {
+        **entry,
+        "outcome": view.outcome,
+        "seconds": view.seconds,
+        "cost": view.cost,
+        "calls": calls,
+    }
 
 
 def attempts_lines(
@@ -45,8 +51,9 @@ def attempts_lines(
 def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
     """How an attempt ended, and each call below it."""
     entry = view.entry
-    took = "" if view.seconds is None else f" ({seconds(view.seconds)})"
-    ended = attempt_line(entry.number, entry.outcome, entry.error)
+    so_far = " so far" if view.running_at else ""
+    took = "" if view.seconds is None else f" ({seconds(view.seconds)}{so_far})"
+    ended = attempt_line(entry.number, view.outcome, entry.error)
     who = f"step {entry.step_id} {one_line(entry.specialist)}"
     yield f"{moment(entry.started_at)} {who}, {ended}{took}"
     for call in view.calls:

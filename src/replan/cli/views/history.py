@@ -12,11 +12,14 @@ from pydantic import JsonValue
 from replan.cli.views.cells import answer_told, corrected, counted, one_line, seconds
 from replan.errors import InputError
 from replan.runs.run_event import RunEvent
-from replan.runs.story import Story
+from replan.runs.story import Pause, Story
 from replan.state.questions import read_decision
 
 if TYPE_CHECKING:
     from replan.ports.run_book import Request
+
+LEAST_TOLD = 0.05
+"""Seconds of a pause that is told."""
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 
@@ -37,13 +40,20 @@ def moments(story: Story) -> list[str]:
         if event.type == "answer_given" and event.details["key"] in in_requests:
             continue
         if event.type == "run_resumed" and (pause := pauses.get(event.at)):
-            idle = seconds((event.at - pause.began).total_seconds())
-            killed = ", after its process had ended without a word" if pause.why == "killed" else ""
             by = f" by {one_line(said)}" if (said := str(event.details.get("by", ""))) else ""
-            told.append((event.at, f"gone on with{by}{killed} (nobody worked for {idle})"))
+            told.append((event.at, f"gone on with{by}{_after(pause, event.at)}"))
         told += [(event.at, line) for line in _of_event(event, story)]
     told += [(request.at, line) for request in story.run.requests for line in _of_request(request)]
     return [f"{moment(at)} {one_line(line)}" for at, line in sorted(told, key=lambda each: each[0])]
+
+
+def _after(pause: Pause, ended: datetime) -> str:
+    lasted = (ended - pause.began).total_seconds()
+    if pause.why == "killed":
+        between = f"some time between {moment(pause.began)} and {moment(ended)}"
+        return f", after its process had ended without a word, {between}"
+    what = "it waited for a person" if pause.why == "waiting" else "nobody worked on it"
+    return f" ({what} for {seconds(lasted)})" if lasted >= LEAST_TOLD else ""
 
 
 def _of_event(event: RunEvent, story: Story) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from replan.cli.views.cells import counted, cut, folded, one_line, padded, seconds
-from replan.cli.views.history import moment, moments
+from replan.cli.views.history import LEAST_TOLD, moment, moments
 from replan.plan.model import StepStatus
 from replan.runs.story import Calls, StepStory, Story, calls_of
 
@@ -20,7 +20,7 @@ MARKS = {
     StepStatus.SKIPPED: "[-]",
 }
 _NARROW, _WIDEST_NAME = 72, 18
-_LOUD = ("failed", "in doubt", "cancelled")
+_LOUD = ("failed", "in doubt", "cancelled", "running")
 
 
 def overview(story: Story, width: int) -> list[str]:
@@ -93,7 +93,7 @@ def _stopped_why(story: Story) -> str:
         case "failed":
             return f"it broke off at {at}: {one_line(str(said[-1].get('error', '')))}"
         case _:
-            return f"its process ended without a word after {at}"
+            return f"its process ended without a word, at {at} at the earliest"
 
 
 def _head(story: Story) -> list[str]:
@@ -111,9 +111,15 @@ def _head(story: Story) -> list[str]:
 
 
 def took(story: Story) -> str:
-    """How long a run took, and for how much of it nobody worked on it."""
-    idle = f", of which nobody worked for {seconds(story.idle)}" if story.idle else ""
-    return f"took {seconds(story.seconds)}{idle}"
+    """How long a run took, and how much of it was no work, or may have been none."""
+    parts = {
+        "waited for a person": story.waited,
+        "nobody at work": story.idle,
+        "at work or not (killed)": story.unknown,
+    }
+    told = [f"{what} {seconds(each)}" for what, each in parts.items() if each >= LEAST_TOLD]
+    least, of_it = "at least " if story.is_killed else "", ", ".join(told)
+    return f"took {least}{seconds(story.seconds)}{f' ({of_it})' if told else ''}"
 
 
 def goal_of(story: Story) -> str:
@@ -141,7 +147,7 @@ def _charged(story: Story) -> str:
     charged = story.run.spent.get("run")
     if charged is None or charged.calls <= story.calls.number:
         return ""
-    cost = f", {charged.cost:g} of money" if charged.cost else ""
+    cost = f", cost {charged.cost:.4g}" if charged.cost else ""
     told = f"{counted(charged.calls, 'model call')}, {counted(charged.tokens, 'token')}{cost}"
     return f"; charged to its limits: {told}"
 
@@ -193,8 +199,8 @@ def _row(story: StepStory) -> tuple[str, ...]:
 def _notes(story: StepStory) -> Iterator[str]:
     """What one may not expect of a step, a line each."""
     for each in story.attempts:
-        if each.entry.outcome in _LOUD:
-            yield attempt_line(each.entry.number, each.entry.outcome, each.entry.error)
+        if each.outcome in _LOUD:
+            yield attempt_line(each.entry.number, each.outcome, each.entry.error)
     if tools := story.tools:
         yield f"tools: {', '.join(_tool_counts(e.details for e in tools))}"
     if told := one_line(story.step.feedback):

@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+from replan.runs.attempts import attempts_of
 from replan.runs.story import Calls, StepStory, story_of
 from replan.runs.whole_run import WholeRun
 
@@ -14,6 +15,8 @@ def run_record(run: WholeRun) -> dict[str, Any]:
         **kept,
         "seconds": round(story.seconds, 3),
         "idle_seconds": round(story.idle, 3),
+        "waited_seconds": round(story.waited, 3),
+        "unknown_seconds": round(story.unknown, 3),
         "calls": _calls(story.calls),
         "plan": plan and {"version": plan.version, "markdown": plan.content},
         "steps": [_step(each) for each in story.steps],
@@ -25,7 +28,10 @@ def run_record(run: WholeRun) -> dict[str, Any]:
             each.model_dump(mode="json") for each in run.questions.values() if not each.is_open
         ],
         "history": [each.model_dump(mode="json") for each in (plan.update_history if plan else ())],
-        "ledger": [each.model_dump(mode="json", exclude={"run_id"}) for each in run.ledger],
+        "ledger": [
+            {**each.entry.model_dump(mode="json", exclude={"run_id"}), "outcome": each.outcome}
+            for each in attempts_of(run)
+        ],
         "events": [
             {"at": each.at and each.at.isoformat(timespec="milliseconds"), "round": each.round}
             | {"type": each.type, **cast("dict[str, Any]", each.details), "seq": each.seq}

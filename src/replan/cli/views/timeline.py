@@ -12,8 +12,20 @@ from replan.runs.attempts import AttemptView
 from replan.runs.story import StepStory, Story, calls_of
 
 _LEAST_BAR, _LEAST_NAME = 20, 10
-_SIGNS = {"done": "=", "failed": "x", "waiting": "?", "in doubt": "/", "cancelled": "/"}
-_LEGEND = "= at work   x failed   ? asks   / cut off   . waits   : nobody works on the run"
+_SHORT = 1.0
+_SIGNS = {
+    "running": "=",
+    "done": "=",
+    "failed": "x",
+    "waiting": "?",
+    "in doubt": "/",
+    "cancelled": "/",
+}
+_PAUSED = {"waiting": "?", "killed": "/"}
+_LEGEND = (
+    "= at work   x failed   ? waits for a person   . waits",
+    "/ cut off, at work or not   : nobody works on the run",
+)
 
 Column = Callable[[datetime], int]
 
@@ -43,10 +55,8 @@ def timeline(story: Story, width: int) -> list[str]:
             line(row, _step_bar(step, story, bar, column))
             for row, step in zip(rows, story.steps, strict=True)
         ),
-        *(
-            cut(each, width)
-            for each in ("", _LEGEND[: _LEGEND.index("/")], _LEGEND[_LEGEND.index("/") :])
-        ),
+        "",
+        *(cut(each, width) for each in _LEGEND),
     ]
 
 
@@ -70,9 +80,13 @@ def _scale(story: Story, bar: int) -> str:
     """The times above the bars, as many as there is room for."""
     text, parts = "", max(1, bar // 12)
     for part in range(parts):
-        at = seconds(story.seconds * part / parts)
+        at = _tick(story.seconds * part / parts, story.seconds)
         text = f"{text.ljust(bar * part // parts)}{at}"
     return text
+
+
+def _tick(at: float, whole: float) -> str:
+    return f"{at * 1000:.0f} ms" if whole < _SHORT else seconds(at)
 
 
 def _painted(bar: list[str], column: Column, began: datetime, ended: datetime, sign: str) -> None:
@@ -86,7 +100,7 @@ def _pauses(bar: list[str], story: Story, column: Column, ended: datetime) -> No
     for pause in story.pauses:
         end = min(pause.ended or story.ended, ended)
         if column(end) > column(pause.began):
-            _painted(bar, column, pause.began, end, ":")
+            _painted(bar, column, pause.began, end, _PAUSED.get(pause.why, ":"))
 
 
 def _run_bar(story: Story, width: int, column: Column) -> str:
@@ -128,10 +142,9 @@ def _spans(step: StepStory, story: Story) -> Iterator[tuple[datetime, datetime, 
     follows = [*(each.entry.started_at for each in step.attempts[1:]), story.ended]
     for each, next_one in zip(step.attempts, follows, strict=False):
         began, ended = each.entry.started_at, _end_of(each, story)
-        is_running = each.entry.ended_at is None and story.run.outcome == "running"
         if each.entry.outcome == "waiting":
             ended = next_one
-        yield began, ended, "=" if is_running else _SIGNS[each.entry.outcome]
+        yield began, ended, _SIGNS[each.outcome]
 
 
 def _end_of(attempt: AttemptView, story: Story) -> datetime:
