@@ -461,5 +461,5 @@ def test_what_a_result_took_counts_all_attempts_at_it():
         events=events,
         results=(SpecialistResult(specialist_name="worker", step_id=1, usage=usage),),
     )
-    lines = attempts_lines(run, attempts_of(run.ledger, run.events, 1), run.results)
+    lines = attempts_lines(run, attempts_of(run, 1), run.results)
     assert any("2 model calls, 30 tokens in 2 attempts" in line for line in lines), lines

@@ -63,7 +63,7 @@ def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
 def result_lines(result: SpecialistResult, run: WholeRun) -> list[str]:
     """A result, whole, and what all attempts at it took."""
     used, name = result.usage, result.specialist_name
-    tried = attempts_of(run.ledger, run.events, result.step_id)
+    tried = attempts_of(run, result.step_id)
     own = [each for each in tried if each.entry.specialist == name]
     # The result itself leaves out what attempts took that asked a person, or came before it.
     told = calls_of(call for each in own for call in each.calls)
