@@ -40,6 +40,9 @@ def studio(folder: Path, variables: dict[str, str]) -> Generator[str]:
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(folder)]),
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
     }
+    # With it, langgraph-api 0.16 cannot run a graph inside of a graph: copying the adapter of its
+    # checkpointer never ends. A command that a test ran in this process may have set it.
+    environment.pop("LANGGRAPH_STRICT_MSGPACK", None)
     server = subprocess.Popen(
         command,
         cwd=folder,
