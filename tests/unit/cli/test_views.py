@@ -440,6 +440,17 @@ def test_boxes_stand_below_what_they_wait_for():
     assert text.index("1. Fetch") < text.index("2. Pay") < text.index("3. Tell")
     assert "| after 2 " in text
     assert "[!] 2. Pay" in text
+    assert [line for line in lines if line.startswith("level")] == ["level 1", "level 2", "level 3"]
+
+
+def test_a_box_folds_what_its_step_says_and_cuts_the_rest():
+    said = "Compare all orders of the last year with those of the year before it by region"
+    lines = boxes(TaskPlan(steps=(PlanStep(id=1, description=said),)), 30)
+    assert lines[2:5] == [
+        "| [ ] 1. Compare all orders  |",
+        "|     of the last year with  |",
+        "|     those of the year bef… |",
+    ]
 
 
 def test_json_of_a_run_has_each_step_with_its_time_and_cost():

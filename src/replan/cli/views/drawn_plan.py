@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice, zip_longest
 
 from rich.cells import cell_len
 
-from replan.cli.views.cells import cut, one_line, padded
+from replan.cli.views.cells import cut, folded, one_line, padded
 from replan.cli.views.overview import MARKS
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
 
 _USUAL_BOX, _NARROWEST_BOX, _GAP = 26, 16, 2
 _LONGEST_LABEL = 200
+_MOST_LINES = 3  # of what a box says of its step
 # Mermaid reads these in a quoted label as markup, or as its end.
 _MARKUP = re.compile(r"[\"#&<>`\\;]")
 _COLOURS = {
@@ -46,19 +48,17 @@ def _class(step: PlanStep) -> str:
 
 
 def boxes(plan: TaskPlan, width: int) -> list[str]:
-    """Lines with a box a step, which names what it waits for, and stands below it."""
+    """Lines with a box a step, which names what it waits for; that stands on a level above."""
     width = max(width, _NARROWEST_BOX)
     lines = list[str]()
-    for layer in _layers(plan):
-        if lines:
-            lines += [f"{' ' * 6}|", f"{' ' * 6}v"]
-        texts = [_box_texts(step) for step in layer]
-        widest = max(cell_len(line) for text in texts for line in text) + 4
+    for level, layer in enumerate(_layers(plan), 1):
+        lines.append(f"level {level}")
+        widest = max(cell_len(line) for step in layer for line in _box_texts(step)) + 4
         # Rather narrower boxes than one below the other.
-        each_row = max(1, min(len(texts), (width + _GAP) // (_USUAL_BOX + _GAP)))
+        each_row = max(1, min(len(layer), (width + _GAP) // (_USUAL_BOX + _GAP)))
         box = max(_NARROWEST_BOX, min(widest, (width + _GAP) // each_row - _GAP))
-        for at in range(0, len(texts), each_row):
-            lines += _row(texts[at : at + each_row], box)
+        for at in range(0, len(layer), each_row):
+            lines += _row(layer[at : at + each_row], box)
     return lines
 
 
@@ -73,19 +73,28 @@ def _layers(plan: TaskPlan) -> list[list[PlanStep]]:
     return layers
 
 
-def _box_texts(step: PlanStep) -> list[str]:
+def _box_texts(step: PlanStep) -> tuple[str, str, str]:
     condition = step.condition
     waits = [f"after {', '.join(map(str, step.dependencies))}"] if step.dependencies else []
     waits += [f"if {condition.step} {condition.outcome}"] if condition else []
     who = one_line(", ".join(step.specialists)) or "-"
-    return [f"{MARKS[step.status]} {step.id}. {one_line(step.description)}", who, "; ".join(waits)]
+    return f"{MARKS[step.status]} {step.id}. {one_line(step.description)}", who, "; ".join(waits)
 
 
-def _row(texts: Sequence[Sequence[str]], box: int) -> Iterator[str]:
-    gap = " " * _GAP
-    edge = gap.join([f"+{'-' * (box - 2)}+"] * len(texts))
+def _row(steps: Sequence[PlanStep], box: int) -> Iterator[str]:
+    gap, room = " " * _GAP, box - 4
+    edge = gap.join([f"+{'-' * (box - 2)}+"] * len(steps))
+    heads, *others = zip(*map(_box_texts, steps), strict=True)
     yield edge
-    for line in zip(*texts, strict=True):
+    for line in [*zip_longest(*(_head(each, room) for each in heads), fillvalue=""), *others]:
         if any(line):
-            yield gap.join(f"| {padded(text, box - 4)} |" for text in line)
+            yield gap.join(f"| {padded(text, room)} |" for text in line)
     yield edge
+
+
+def _head(text: str, room: int) -> list[str]:
+    """What a box says of its step, in a few lines."""
+    lines = list(islice(folded(cut(text, room * _MOST_LINES), room), _MOST_LINES + 1))
+    *more, rest = lines[:_MOST_LINES]
+    rest = " ".join([rest, *map(str.strip, lines[_MOST_LINES:])])
+    return [*more, cut(rest, room)]
