@@ -54,6 +54,6 @@ def test_what_is_no_usage_is_refused(wrong):
 
 
 def test_the_terminal_says_how_much_of_a_cost_it_knows():
-    assert money(PRICED) == ", 0.25 of money"
-    assert money(PRICED + UNPRICED) == ", at least 0.25 of money (1 call without a price)"
+    assert money(PRICED) == ", cost 0.25"
+    assert money(PRICED + UNPRICED) == ", cost at least 0.25 (1 call without a price)"
     assert money(UNPRICED) == money(TokenCount(calls=3)) == ""

@@ -106,7 +106,7 @@ def answered(said: Mapping[str, Any]) -> str:
     if said["error"]:
         return f"failed, {said['seconds']:.2f} s: {one_line(str(said['error']))}"
     counts = [said["input_tokens"], said["output_tokens"]]
-    tokens = "tokens unknown" if None in counts else f"{counts[0]} + {counts[1]} tokens"
+    tokens = "tokens unknown" if None in counts else f"{counts[0]} in + {counts[1]} out tokens"
     cost = "cost unknown" if said["cost"] is None else f"cost {said['cost']:.4g}"
     return f"{tokens}, {cost}, {said['seconds']:.2f} s"
 

@@ -35,8 +35,8 @@ def money(used: TokenCount) -> str:
         return ""
     if used.cost is None:
         unpriced = counted(used.unpriced_calls, "call")
-        return f", at least {used.known_cost:g} of money ({unpriced} without a price)"
-    return f", {used.cost:g} of money"
+        return f", cost at least {used.known_cost:g} ({unpriced} without a price)"
+    return f", cost {used.cost:g}"
 
 
 def _place(artifact: Artifact, workspace: Path) -> str:
