@@ -129,10 +129,10 @@ class KeptRun:
 
     def go_on(self, work, *arguments, **options):
         """Do one of the above, and count what is done again and what is lost by it."""
-        recorded, before = self.on_record()[0], len(self.effects)
+        recorded, before = asyncio.run(self._recorded()), len(self.effects)
         work(*arguments, **options)
         self.again.update(recorded.keys() & Counter(self.effects[before:]).keys())
-        kept = self.on_record()[0]
+        kept = asyncio.run(self._recorded())
         self.lost.update(step for step, text in recorded.items() if kept.get(step) != text)
 
     def on_record(self):
@@ -140,10 +140,15 @@ class KeptRun:
         return asyncio.run(self._on_record())
 
     async def _on_record(self):
-        async with self._graph() as (graph, config, storage):
-            results = await storage.journal.results(config["configurable"]["thread_id"])
+        async with self._graph() as (graph, config, _):
             state = (await graph.aget_state(config)).values
-        return {each.step_id: each.text for each in results.values() if not each.is_failed}, state
+        return await self._recorded(), state
+
+    async def _recorded(self):
+        async with open_storage(self.where) as storage:
+            (record,) = await storage.runs.recent(1)
+            results = await storage.journal.results(record.thread_id)
+        return {each.step_id: each.text for each in results.values() if not each.is_failed}
 
     async def _given(self, given):
         async with self._graph() as (graph, config, _):

@@ -3,6 +3,7 @@
 import gzip
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -10,6 +11,7 @@ from sqlalchemy import (
     Column,
     Connection,
     DefaultClause,
+    Engine,
     MetaData,
     NullPool,
     UniqueConstraint,
@@ -43,6 +45,13 @@ def lay_out(number: int, kind: str, where: str) -> None:
 @contextmanager
 def changing(where: str) -> Generator[Connection]:
     """Change storage from outside, in one transaction."""
+    with _engine(where).begin() as connection:
+        yield connection
+
+
+@cache
+def _engine(where: str) -> Engine:
+    """What connects; it keeps no connection, but knows the database from the first one."""
     is_postgres = where.startswith("postgresql")
     address = where.replace("postgresql", "postgresql+psycopg", 1)
     engine = create_engine(address if is_postgres else f"sqlite:///{where}", poolclass=NullPool)
@@ -50,8 +59,7 @@ def changing(where: str) -> Generator[Connection]:
         # Else the driver would begin before the first write, and commit what changes a table.
         event.listen(engine, "connect", lambda driven, _: setattr(driven, "isolation_level", None))
         event.listen(engine, "begin", lambda begun: begun.exec_driver_sql("BEGIN IMMEDIATE"))
-    with engine.begin() as connection:
-        yield connection
+    return engine
 
 
 def schema(metadata: MetaData) -> dict[str, object]:
@@ -86,7 +94,8 @@ def picture(where: str) -> dict[str, object]:
     rows: dict[str, object] = {}
     metadata = MetaData()
     with changing(where) as connection:
-        metadata.reflect(connection)
+        # The index of words is no part of the format: it is made when it is first needed.
+        metadata.reflect(connection, only=lambda name, _: not name.startswith("replan_words"))
         for table in metadata.sorted_tables:
             rows[table.name] = sorted(map(str, connection.execute(select(table))))
         if connection.dialect.name == "sqlite":

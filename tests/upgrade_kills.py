@@ -1,20 +1,21 @@
-"""Upgrades whose process is killed on its way, each in a process that is forked for it."""
+"""Upgrades whose process is killed on its way, each in a process of its own."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
+import sys
+from collections.abc import Callable
 from itertools import count
 
 from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.pool import Pool
 
+import warm
 from old_storage import changing
 from replan import open_storage
 from replan.adapters.storage.tables import formats
 from replan.adapters.storage.tables.migrations import MIGRATIONS
 
-PRELOADED = ("upgrade_kills", "replan.adapters.storage.opening", "replan.adapters.storage.postgres")
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 
 
@@ -49,26 +50,47 @@ def widen_it(where: str, key: str | None) -> None:
         formats.upgrade(connection, where, (*MIGRATIONS, widen))
 
 
+def moments_of(work, where: str) -> int:
+    """Do it, and count its moments."""
+    counted = warm.call(_count, work, where)
+    assert counted.returncode == 0, counted.stderr
+    return int(counted.stdout)
+
+
 def killed(work, where: str, key: str | None, at: int) -> bool:
     """Do it in a process that is killed at a moment; tell whether there was such a moment.
 
     A moment is before a statement that changes something, before the commit, and after it.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(PRELOADED))
-    process = context.Process(target=_until, args=(work, where, key, at))
-    process.start()
-    process.join()
-    assert process.exitcode in (0, -signal.SIGKILL)
-    return process.exitcode != 0
+    ended = warm.call(_until, work, where, key, at)
+    assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+    return ended.returncode != 0
 
 
 def _until(work, where: str, key: str | None, at: int) -> None:
-    moments, changed = count(1), []
+    moments = count(1)
 
-    def strike(*_: object) -> None:
-        if changed and next(moments) == at:
+    def strike() -> None:
+        if next(moments) == at:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    _at_each_moment(strike)
+    work(where, key)
+
+
+def _count(work, where: str) -> None:
+    met: list[None] = []
+    _at_each_moment(lambda: met.append(None))
+    work(where, None)
+    sys.stdout.write(str(len(met)))
+
+
+def _at_each_moment(strike: Callable[[], None]) -> None:
+    changed: list[str] = []
+
+    def met(*_: object) -> None:
+        if changed:
+            strike()
 
     def statement(_c: object, _cu: object, said: str, *_: object) -> None:
         if said.lstrip().startswith(_CHANGES):
@@ -76,6 +98,5 @@ def _until(work, where: str, key: str | None, at: int) -> None:
             strike()
 
     event.listen(Engine, "before_cursor_execute", statement)
-    event.listen(Engine, "commit", strike)
-    event.listen(Pool, "checkin", strike)
-    work(where, key)
+    event.listen(Engine, "commit", met)
+    event.listen(Pool, "checkin", met)

@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+from langgraph.config import get_store
+
 from replan import ask_user
 
 
@@ -15,6 +17,7 @@ def work(context):
     if effects := os.environ.get("EFFECTS"):
         with Path(effects).open("a") as file:
             file.write(f"{step}\n")
+    get_store().put(("done", "steps"), context.task_description, {"text": f"Step {step} is done."})
     return f"Result {step} from {sorted(context.inputs.values())}."
 
 

@@ -1,9 +1,10 @@
-"""Everything that outlives a process: state, journal and book of runs."""
+"""Everything that outlives a process: state, journal, book of runs, and the store."""
 
 from dataclasses import dataclass
 from typing import Any, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 
 from replan.ports.journal import Journal
 from replan.ports.ownership import Holds
@@ -18,6 +19,7 @@ class Storage:
         checkpointer: A LangGraph saver with a strict serializer.
         journal: What must be known about a run even if a node never returns.
         runs: The list of runs, and their events.
+        store: A LangGraph store, for what outlives runs and threads. It is handed to the graph.
         keep_days: Days for which prompts, replies and long texts of events are kept; None means
             as long as their runs.
     """
@@ -25,6 +27,7 @@ class Storage:
     checkpointer: BaseCheckpointSaver[Any]
     journal: Journal
     runs: RunBook
+    store: BaseStore
     keep_days: float | None = None
 
     @property

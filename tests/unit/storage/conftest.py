@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
+from langgraph.store.memory import InMemoryStore
 
 from replan import Storage, open_storage
 
@@ -12,6 +13,9 @@ Opener = Callable[..., AbstractAsyncContextManager[Storage]]
 
 # What encrypts knows nothing of the database, so most tests need each of both once, not all four.
 LASTING = ["encrypted sqlite", "postgres"]
+
+# What is looked for by words is found in another way in each.
+EVERY = ["memory", "sqlite", "encrypted sqlite", "postgres", "encrypted postgres"]
 
 
 def _opener(kind: str, request: pytest.FixtureRequest) -> Opener:
@@ -39,6 +43,29 @@ def opened(request: pytest.FixtureRequest) -> Opener:
 @pytest.fixture(params=LASTING)
 def lasting(request: pytest.FixtureRequest) -> Opener:
     """Open storage of each kind that outlives what opened it."""
+    return _opener(request.param, request)
+
+
+@pytest.fixture(params=["langgraph's own", *EVERY])
+async def any_store(request: pytest.FixtureRequest) -> Any:
+    """LangGraph's store, and ours in each kind of storage: what is true of all is defined."""
+    if request.param == "langgraph's own":
+        yield InMemoryStore()
+        return
+    async with _opener(request.param, request)() as storage:
+        yield storage.store
+
+
+@pytest.fixture(params=EVERY)
+async def store(request: pytest.FixtureRequest) -> Any:
+    """The store in each kind of storage."""
+    async with _opener(request.param, request)() as storage:
+        yield storage.store
+
+
+@pytest.fixture(params=EVERY[1:])
+def lasting_of_every_kind(request: pytest.FixtureRequest) -> Opener:
+    """Open storage of each kind that outlives what opened it, encrypted or not."""
     return _opener(request.param, request)
 
 

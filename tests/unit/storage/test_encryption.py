@@ -14,7 +14,17 @@ from replan.ports.run_book import RunRecord
 from replan.state.results import SpecialistResult
 from replan.testing import ScriptedModel, always
 
-WORDS = ("Aardvark", "Buffalo", "Cormorant", "Dromedary", "Echidna", "Flamingo", "Gazelle", "Hyena")
+WORDS = (
+    "Aardvark",
+    "Buffalo",
+    "Cormorant",
+    "Dromedary",
+    "Echidna",
+    "Flamingo",
+    "Gazelle",
+    "Hyena",
+    "Ibex",
+)
 COMPLETE = f"---\nverdict: complete\nfeedback: {WORDS[3]}.\n---\nThe {WORDS[4]}."
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -39,6 +49,8 @@ async def said(where, key):
         await storage.runs.begin(record)
         await storage.runs.add_events("r", [{"text": WORDS[7]}])
         await storage.journal.note("r", "answer/1", WORDS[7])
+        await storage.store.aput(("facts",), "k", {"text": WORDS[8]})
+        assert len(await storage.store.asearch(("facts",), query=WORDS[8])) == 1
         attempt = Attempt(run_id="r", step_id=9, specialist="a", number=1, key="k", started_at=NOW)
         await storage.journal.ended(attempt, "failed", NOW, WORDS[6])
         result = SpecialistResult(result=AIMessage(WORDS[5]))
@@ -99,7 +111,12 @@ async def test_what_was_changed_without_the_key_is_noticed(where):
     is_postgres = where.startswith("postgresql")
     with closing(psycopg.connect(where) if is_postgres else sqlite3.connect(where)) as connection:
         plain = r"'\x7b7d'" if is_postgres else "x'7b7d'"
-        for column in ("notes SET value", "results SET result", "runs SET title"):
+        for column in (
+            "notes SET value",
+            "results SET result",
+            "runs SET title",
+            "items SET value",
+        ):
             connection.execute(f"UPDATE replan_{column} = {plain}")
         connection.commit()
     async with open_storage(where, key="a key") as storage:
@@ -107,6 +124,8 @@ async def test_what_was_changed_without_the_key_is_noticed(where):
             storage.journal.notes("r"),
             storage.journal.results("r"),
             storage.runs.get("r"),
+            storage.store.aget(("facts",), "k"),
+            storage.store.asearch(("facts",), query="x"),
         ):
             with pytest.raises(StorageError, match="cannot be read"):
                 await reading

@@ -1,12 +1,22 @@
 """What every journal and every book of runs must do, in memory, in SQLite and in PostgreSQL."""
 
 import asyncio
+import json
 import random
 from datetime import UTC, datetime, timedelta
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 
-from replan.ports.journal import Attempt, Bound, LedgerEntry, Refused, Reservation, Spending
+from replan.adapters.memory_journal import MemoryJournal
+from replan.ports.journal import (
+    Attempt,
+    Bound,
+    LedgerEntry,
+    Refused,
+    Reservation,
+    RunRows,
+    Spending,
+)
 from replan.ports.run_book import KeptText, Request, RunRecord
 from replan.state.results import Artifact, ExecutionStatus, SpecialistResult
 from replan.state.usage import TokenCount
@@ -127,6 +137,78 @@ async def test_the_runs_do_not_mix(storage):
     assert await journal.notes("other") == {}
     assert await journal.reserve(call("1", run="other"), [RUN]) is None
     assert await journal.spent("r") == {"run": Spending(calls=1)}
+
+
+async def with_rows(journal, run):
+    """A run with rows of every kind."""
+    done, cut = attempt("a", run=run), attempt("b", 2, run=run, step=2, at=LATER)
+    await journal.reserve(call("1", run=run, tokens=9), [RUN, Bound(scope="step/1")])
+    await journal.settle(call("1", run=run), Spending(calls=1, tokens=4, cost=0.125))
+    await journal.reserve(call("2", run=run, tokens=7), [RUN])
+    await journal.started(done)
+    result = SpecialistResult(
+        specialist_name="a", status=ExecutionStatus.SUCCESS, result=AIMessageChunk("ok"), step_id=1
+    )
+    await journal.finished(done, result, LATER, key="answers for this, too")
+    await journal.started(cut)
+    await journal.ended(cut, "cancelled", LATER, "cut off")
+    for key, value in (("z", [1, {"a": None}]), ("a", "words"), ("m", None)):
+        await journal.note(run, key, value)
+
+
+def plain(rows):
+    """Rows as JSON, as they are sent."""
+    return json.loads(rows.model_dump_json())
+
+
+async def test_a_run_is_adopted_with_all_of_its_rows(storage):
+    journal, elsewhere = storage.journal, MemoryJournal()
+    await with_rows(journal, "r")
+    rows = await journal.rows("r")
+    assert [key for key, _ in rows.notes] == ["z", "a", "m"]
+    assert rows.spent["run"] == Spending(calls=2, tokens=11, cost=0.125)
+    sent = RunRows.model_validate_json(rows.model_dump_json())
+    await elsewhere.adopt("r", sent)
+    await journal.adopt("copy", (await elsewhere.rows("r")))
+    here, there = await journal.rows("copy"), await elsewhere.rows("r")
+    of_this = [each.replace(run_id="r") for each in here.attempts]
+    assert plain(here.replace(attempts=of_this)) == plain(there) == plain(sent)
+
+
+async def test_what_was_adopted_goes_on_as_if_it_had_begun_here(storage):
+    elsewhere, journal = MemoryJournal(), storage.journal
+    await with_rows(elsewhere, "r")
+    await journal.adopt("r", await elsewhere.rows("r"))
+    known = await journal.started(attempt("a", 2, at=LATER), "answers for this, too")
+    assert known is not None
+    assert known.text == "ok"
+    assert await journal.note("r", "a", "other words") == "words"
+    refused = await journal.reserve(call("3", calls=2), [RUN])
+    assert refused is not None
+    assert refused.left == 1
+    await journal.settle(call("2"), Spending())
+    assert (await journal.spent("r"))["run"].calls == 2
+
+
+async def test_a_run_that_has_rows_keeps_them_and_adopts_none(storage):
+    journal, elsewhere = storage.journal, MemoryJournal()
+    await with_rows(elsewhere, "r")
+    await journal.note("r", "a", "mine")
+    before = await journal.rows("r")
+    await journal.adopt("r", await elsewhere.rows("r"))
+    assert await journal.rows("r") == before
+    assert before.notes == (("a", "mine"),)
+
+
+async def test_the_same_adopted_again_is_harmless(storage):
+    journal, elsewhere = storage.journal, MemoryJournal()
+    await with_rows(elsewhere, "r")
+    rows = await elsewhere.rows("r")
+    await journal.adopt("r", rows)
+    before = await journal.rows("r")
+    await journal.adopt("r", rows)
+    assert await journal.rows("r") == before
+    assert await journal.rows("nobody") == RunRows()
 
 
 async def test_the_ledger_has_every_try_in_the_order_of_their_beginnings(storage):

@@ -54,6 +54,27 @@ async def kept(journal):
     )
 
 
+async def test_what_a_stale_owner_remembers_is_refused(lasting):
+    async with lasting() as storage:
+        store = storage.store
+        async with storage.checkpointer.holding("t") as owner:
+            with owner.at_work():
+                await store.aput(("facts",), "k", {"text": "kept"})
+                await asyncio.to_thread(store.put, ("facts",), "l", {"text": "kept"})
+            with changing(lasting.where) as connection:
+                connection.execute(text("UPDATE replan_threads SET epoch = epoch + 1"))
+            with owner.at_work():
+                for key in ("k", "l"):
+                    with pytest.raises(ThreadLostError):
+                        await store.aput(("facts",), key, {"text": "lost"})
+                    with pytest.raises(ThreadLostError):
+                        await asyncio.to_thread(store.delete, ("facts",), key)
+                found = await store.asearch(("facts",))
+        assert [each.value["text"] for each in found] == ["kept", "kept"]
+        # Who is at work on no thread owns what is of none.
+        await store.aput(("facts",), "k", {"text": "new"})
+
+
 async def test_what_a_stale_owner_writes_is_refused(lasting):
     async with lasting() as storage:
         saver, journal = storage.checkpointer, storage.journal

@@ -131,9 +131,7 @@ def test_langgraphs_own_default_would_run_it(tmp_path):
     assert marker.exists()
 
 
-@pytest.mark.parametrize(
-    "lasting", ["sqlite", "encrypted sqlite", "postgres", "encrypted postgres"], indirect=True
-)
+@pytest.mark.parametrize("lasting", ["sqlite", "encrypted postgres"], indirect=True)
 async def test_a_crafted_checkpoint_runs_no_code_in_any_store(lasting, tmp_path):
     """Put into the database by somebody who can write it, then resumed by us."""
     marker = tmp_path / "marker"

@@ -1,7 +1,5 @@
 """Storage of an older format is upgraded where it stands: whole, or not at all."""
 
-from itertools import count
-
 import pytest
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from sqlalchemy import inspect, text
@@ -12,10 +10,12 @@ from postgres import fresh_database
 from replan import StorageError, open_storage
 from replan.adapters.storage.tables import formats
 from replan.adapters.storage.tables.migrations import MIGRATIONS
-from upgrade_kills import killed, open_it, widen, widen_it
+from upgrade_kills import killed, moments_of, open_it, widen, widen_it
 
 OLDER = [number for number in FORMATS if number < formats.FORMAT]
 ENDS = [OLDER[0], OLDER[-1]]
+STRIDE = 5
+"""Of so many moments of an upgrade, one is killed at: they are all in one transaction."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -88,16 +88,16 @@ async def test_old_storage_that_lacks_a_table_is_left_as_it_was(number, where):
 def test_a_process_killed_while_it_upgrades_leaves_the_old_format_whole(number, work, where, fresh):
     lay_out(number, "plain", where)
     lay_out(number, "plain", fresh)
-    work(fresh, None)
+    last = moments_of(work, fresh)
     before, upgraded = picture(where), picture(fresh)
     assert before != upgraded
-    # Before each change and before the commit; then after it.
-    for at in count(1):
+    assert last >= 3
+    # Before the first change, on the way, before the commit; then after it.
+    for at in sorted({1, *range(2, last, STRIDE), last - 1}):
         assert killed(work, where, None, at)
-        if picture(where) != before:
-            break
+        assert picture(where) == before, at
+    assert killed(work, where, None, last)
     assert picture(where) == upgraded
-    assert at >= 3
 
 
 @pytest.mark.parametrize("number", ENDS)

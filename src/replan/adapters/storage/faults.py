@@ -168,10 +168,11 @@ def storage_error(where: str, fault: Fault) -> StorageError:
 
 def _unreadable(place: Place) -> Fault:
     where = f" of {place[0]} at {json.dumps(place[1:])}" if place else ""
+    what = "delete the item" if place[:1] == ("replan_items",) else "remove the run"
     return Fault(
         f"A record{where} cannot be read: it was damaged, or another program changed or "
         "inserted it.",
-        "Restore the storage from a copy, or remove the run.",
+        f"Restore the storage from a copy, or {what}.",
         is_safe=False,
     )
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import aiosqlite
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from sqlalchemy import URL, event
+from sqlalchemy import URL, AsyncAdaptedQueuePool, Table, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.schema import CreateTable
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
@@ -28,9 +29,11 @@ from replan.adapters.storage.sqlite_file import (
     same_file,
     upgrade,
 )
+from replan.adapters.storage.store.sql_store import SqlStore
 from replan.adapters.storage.stored_values.sealing import Seal, SealedSerializer
 from replan.adapters.storage.stored_values.secrecy import Key, new_facts, opened_with
 from replan.adapters.storage.stored_values.serializer import strict_serializer
+from replan.adapters.storage.tables import schema
 from replan.adapters.storage.tables.sql_journal import SqlJournal
 from replan.adapters.storage.tables.sql_run_book import SqlRunBook
 from replan.errors import ConfigurationError
@@ -94,7 +97,8 @@ async def _opened(
     plain = strict_serializer(allow)
     scheme, separator, _ = text.partition("://")
     if text == ":memory:":
-        yield _memory_storage(MemorySaver(plain, MemoryHolds()))
+        async with _memory_storage(MemorySaver(plain, MemoryHolds())) as storage:
+            yield storage
     elif not separator or scheme == "sqlite":
         async with _sqlite_storage(_path_of(text), key, patience, allow) as storage:
             yield storage
@@ -115,10 +119,18 @@ def _path_of(where: str) -> Path:
     return Path(os.path.realpath(Path(where.removeprefix("sqlite:///")).expanduser()))
 
 
-def _memory_storage(saver: MemorySaver) -> Storage:
+@asynccontextmanager
+async def _memory_storage(saver: MemorySaver) -> AsyncGenerator[Storage]:
     journal = MemoryJournal()
     runs = MemoryRunBook(journal, saver.holds, saver.adelete_thread)
-    return Storage(checkpointer=saver, journal=journal, runs=runs)
+    # The store is SQLite's in memory: what can be found there is what can be found in a file.
+    engine, insisting = _sqlite_engine(":memory:", schema.items), Patience(":memory:", 0.0)
+    store = SqlStore(Database(engine, insisting, _begin, asyncio.Lock()), Seal())
+    try:
+        yield Storage(checkpointer=saver, journal=journal, runs=runs, store=store)
+    finally:
+        await insisting.end()
+        await engine.dispose()
 
 
 @asynccontextmanager
@@ -195,12 +207,14 @@ async def _postgres_storage(
 
 def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
     runs = SqlRunBook(database, seal, saver.holds, saver.adelete_thread)
-    return Storage(checkpointer=saver, journal=SqlJournal(database, seal), runs=runs)
+    journal, store = SqlJournal(database, seal), SqlStore(database, seal)
+    return Storage(checkpointer=saver, journal=journal, runs=runs, store=store)
 
 
-def _sqlite_engine(path: Path) -> AsyncEngine:
+def _sqlite_engine(path: Path | str, *missing: Table) -> AsyncEngine:
     url = URL.create("sqlite+aiosqlite", database=str(path))
-    engine = create_async_engine(url, pool_size=1, max_overflow=0, connect_args={"timeout": BUSY})
+    pool: Any = {"poolclass": AsyncAdaptedQueuePool, "pool_size": 1, "max_overflow": 0}
+    engine = create_async_engine(url, **pool, connect_args={"timeout": BUSY})
 
     @event.listens_for(engine.sync_engine, "connect")
     def begin_by_hand(connection: Any, _: Any) -> None:
@@ -209,6 +223,8 @@ def _sqlite_engine(path: Path) -> AsyncEngine:
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA synchronous = FULL")
+        for table in missing:
+            cursor.execute(str(CreateTable(table).compile(dialect=engine.dialect)))
         cursor.close()
 
     return engine

@@ -42,6 +42,11 @@ def of_request(run_id: str, name: str) -> Place:
     return ("replan_requests", run_id, name, "value")
 
 
+def of_item(namespace: str, key: str) -> Place:
+    """An item of the store."""
+    return ("replan_items", namespace, key, "value")
+
+
 def of_checkpoint(thread_id: str, namespace: str, checkpoint_id: str, parent: str | None) -> Place:
     return ("checkpoints", thread_id, namespace, checkpoint_id, parent, "checkpoint")
 

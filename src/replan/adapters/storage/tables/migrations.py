@@ -86,11 +86,25 @@ def _keep_texts_and_labels(connection: Connection) -> None:
     connection.execute(text(f"CREATE INDEX {by_value}"))
 
 
+def _keep_items(connection: Connection) -> None:
+    """Make room for what outlives runs and threads."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    number = "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT" if is_sqlite else "BIGSERIAL PRIMARY KEY"
+    ordered = "TEXT NOT NULL" if is_sqlite else 'TEXT COLLATE "C" NOT NULL'
+    columns = (
+        f"id {number}, namespace {ordered}, key {ordered}, "
+        f"value {'BLOB' if is_sqlite else 'BYTEA'} NOT NULL, created_at VARCHAR(32) NOT NULL, "
+        "updated_at VARCHAR(32) NOT NULL, UNIQUE (namespace, key)"
+    )
+    connection.execute(text(f"CREATE TABLE replan_items ({columns})"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _name_the_release,
     _tell_keys_apart,
     _own_threads_and_bind_values,
     _number_events_and_take_requests,
     _keep_texts_and_labels,
+    _keep_items,
 )
 """From format 1 to 2, and so on."""

@@ -1,4 +1,4 @@
-"""The tables of the journal and the book of runs; those of the checkpoints are LangGraph's.
+"""The tables of the journal, the book of runs and the store; those of checkpoints are LangGraph's.
 
 Storage of an older format gets a change of them by a migration (`migrations.py`).
 """
@@ -181,6 +181,23 @@ threads = Table(
     Column("epoch", BigInteger, nullable=False),
 )
 """How often each thread was taken: who writes with a smaller number has lost it."""
+
+# PostgreSQL would else compare by the rules of a language, in which no prefix is a range.
+_ORDERED = Text().with_variant(Text(collation="C"), "postgresql")
+
+items = Table(
+    "replan_items",
+    metadata,
+    Column("id", _NUMBER, primary_key=True, autoincrement=True),
+    Column("namespace", _ORDERED, nullable=False),
+    Column("key", _ORDERED, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    UniqueConstraint("namespace", "key"),
+    sqlite_autoincrement=True,
+)
+"""What `Storage.store` keeps, of no run; each label of a namespace ends with a point."""
 
 OF_A_RUN = (requests, texts, labels, events, spending, reservations, attempts, results, notes, runs)
 """Every table with rows of a run."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from langchain_core.messages import AIMessage
 from pydantic import JsonValue
 from sqlalchemy import Table, and_, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -13,6 +12,7 @@ from replan.adapters.storage.database import Database
 from replan.adapters.storage.stored_values.places import of_attempt, of_note, of_result
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
+from replan.adapters.storage.tables.adopted_rows import insert_rows
 from replan.ports.journal import (
     UNKNOWN_ENDS,
     Attempt,
@@ -21,10 +21,13 @@ from replan.ports.journal import (
     LedgerEntry,
     Refused,
     Reservation,
+    RunRows,
     Spending,
     begun_already,
+    rows_of,
 )
 from replan.spending.scopes import ROUNDING, first_refusal
+from replan.state.result_json import result_as_json
 from replan.state.results import SpecialistResult
 from replan.values import restored
 
@@ -128,7 +131,7 @@ class SqlJournal:
         self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
     ) -> None:
         key = key or attempt.key
-        sealed = self._seal.close(_dumped(result), *of_result(attempt.run_id, key))
+        sealed = self._seal.close(result_as_json(result), *of_result(attempt.run_id, key))
         outcome: AttemptOutcome = "failed" if result.is_failed else "done"
 
         async def work(connection: AsyncConnection) -> None:
@@ -194,6 +197,16 @@ class SqlJournal:
         statement = delete(schema.notes).where(_begins(schema.notes, run_id, prefix))
         await self._database.write(lambda connection: connection.execute(statement))
 
+    async def rows(self, run_id: str) -> RunRows:
+        return await rows_of(self, run_id)
+
+    async def adopt(self, run_id: str, rows: RunRows) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            await self._database.take_run(connection, run_id, _AMOUNTS)
+            await insert_rows(connection, self._seal, run_id, rows)
+
+        await self._database.write(work)
+
     async def closed(self, run_id: str) -> None:
         """Keep everything: the run stays to be looked at until it is removed."""
 
@@ -255,17 +268,6 @@ class SqlJournal:
         await connection.execute(
             statement.on_conflict_do_update(index_elements=["run_id", "scope"], set_=totals)
         )
-
-
-def _dumped(result: SpecialistResult) -> JsonValue:
-    """Write a result as JSON; of a foreign message that is more than that, what it says."""
-    message = result.result
-    if message is not None and type(message) is not AIMessage:
-        result = result.replace(result=AIMessage(message.text, id=message.id))
-    try:
-        return result.model_dump(mode="json")
-    except ValueError:
-        return result.replace(result=AIMessage(result.text)).model_dump(mode="json")
 
 
 async def _scopes(

@@ -1,0 +1,151 @@
+"""Which texts fit a query best, by SQLite's full text search: in a file, or in memory.
+
+Whether the texts stand in an index of the file, or are encrypted and only known in memory, the same
+words are found and rated by the same rule (BM25).
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, TextClause, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from replan.adapters.storage.tables import schema
+from replan.texts.terms import TOKENIZER, any_of, divided, terms_of, with_parts
+
+Parameters = dict[str, Any]
+
+_MOST_TERMS = 48
+_HALF = 10.0
+"""Where bm25 is this, the score is one half."""
+
+_INDEX = f"""
+CREATE VIRTUAL TABLE IF NOT EXISTS replan_words USING fts5(
+  place, text, tokenize = '{TOKENIZER}')"""
+_STATE = """
+SELECT (SELECT count(*) FROM replan_items), (SELECT max(id) FROM replan_items),
+  (SELECT count(*) FROM replan_words_docsize), (SELECT max(id) FROM replan_words_docsize)"""
+_INSERTED = text("INSERT INTO replan_words (rowid, place, text) VALUES (:id, :place, :text)")
+_FORGOTTEN = text("""
+DELETE FROM replan_words WHERE rowid =
+  (SELECT id FROM replan_items WHERE namespace = :namespace AND key = :key)""")
+_NOTED = text("""
+INSERT INTO replan_words (rowid, place, text)
+SELECT id, :place, :text FROM replan_items WHERE namespace = :namespace AND key = :key""")
+# A cross join is worked out in its order: the other one would ask the index for each item.
+_FOUND = """
+SELECT namespace, key, value, created_at, updated_at, bm25(replan_words, 0.0, 1.0) AS far
+FROM replan_words CROSS JOIN replan_items ON replan_items.id = replan_words.rowid
+WHERE replan_words MATCH :terms AND substr(namespace, 1, length(:prefix)) = :prefix
+ORDER BY far, replan_items.id DESC LIMIT :limit OFFSET :offset"""
+_IN_MEMORY = f"CREATE VIRTUAL TABLE words USING fts5(text, content = '', tokenize = '{TOKENIZER}')"
+_RANKED = """
+SELECT rowid, bm25(words) AS far FROM words WHERE words MATCH ? ORDER BY far, rowid"""
+
+
+@cache
+def has_full_text() -> bool:
+    """Whether the SQLite of this Python has full text search."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute(_IN_MEMORY)
+        except sqlite3.OperationalError:
+            return False
+        return True
+
+
+def indexed(said: str) -> str:
+    """Write a text as the index takes its words."""
+    return divided(with_parts(said).casefold())
+
+
+def asked(query: str) -> tuple[str, ...]:
+    """What a query looks for; nothing if it has no words."""
+    return terms_of(query)[:_MOST_TERMS]
+
+
+def score(far: float) -> float:
+    """Give a number between 0 and 1 for what bm25 says of a text."""
+    return -far / (_HALF - far)
+
+
+def ranked(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
+    """Find the texts that have words of a query: their numbers and scores, the best first.
+
+    Args:
+        query: What is looked for.
+        texts: Each as `indexed` writes it.
+    """
+    terms = asked(query)
+    if not terms or not texts:
+        return []
+    if not has_full_text():
+        return _counted(terms, texts)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(_IN_MEMORY)
+        connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(texts))
+        rows = connection.execute(_RANKED, (any_of(terms),))
+        return [(number, score(far)) for number, far in rows]
+
+
+def _counted(terms: Sequence[str], texts: Sequence[str]) -> list[tuple[int, float]]:
+    """Rate texts by the share of the terms that they have, for a SQLite that cannot."""
+    looked_for = [divided(term).strip() for term in terms]
+    shares = (sum(term in text for term in looked_for) / len(terms) for text in texts)
+    found = [(number, share) for number, share in enumerate(shares) if share]
+    return sorted(found, key=lambda each: -each[1])
+
+
+class WordIndex:
+    """The index in a SQLite file without a key, changed in the transactions of its items."""
+
+    async def forget(self, connection: AsyncConnection, rows: Sequence[Parameters]) -> None:
+        """Take items out, before they are changed or deleted."""
+        await connection.execute(_FORGOTTEN, [*rows])
+
+    async def note(
+        self, connection: AsyncConnection, rows: Sequence[tuple[Parameters, str]]
+    ) -> None:
+        """Add the words of items, after they were written."""
+        noted = [{**row, "place": _prefixes(row["namespace"]), "text": said} for row, said in rows]
+        await connection.execute(_NOTED, noted)
+
+    def found(
+        self, query: str, prefix: str, limit: int, offset: int
+    ) -> tuple[TextClause, Parameters]:
+        """The one query that finds and ranks the items below a prefix."""
+        terms = f"text : ({any_of(asked(query))})"
+        if prefix:
+            # Else all that others said would be rated, too.
+            terms = f'place : "{_token(prefix)}" AND {terms}'
+        given = {"terms": terms, "prefix": prefix, "limit": limit, "offset": offset}
+        return text(_FOUND), given
+
+    def catch_up(self, connection: Connection, words: Callable[[Any], str]) -> None:
+        """Make the index if it is missing or old: a Python that has no FTS5 leaves it behind."""
+        connection.exec_driver_sql(_INDEX)
+        items, newest, known, newest_known = connection.exec_driver_sql(_STATE).one()
+        # A number is never given twice, and each change of an item gives it a new one.
+        if (items, newest) == (known, newest_known):
+            return
+        connection.exec_driver_sql("DELETE FROM replan_words")
+        rows = connection.execute(schema.items.select()).all()
+        noted = [
+            {"id": row.id, "place": _prefixes(row.namespace), "text": words(row)} for row in rows
+        ]
+        if noted:
+            connection.execute(_INSERTED, noted)
+
+
+def _prefixes(namespace: str) -> str:
+    """Words for a namespace and for all above it; labels may have signs that are no words."""
+    labels = namespace.split(".")[:-1]
+    return " ".join(_token(".".join((*labels[:depth], ""))) for depth in range(1, len(labels) + 1))
+
+
+def _token(namespace: str) -> str:
+    return hashlib.blake2b(namespace.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,200 @@
+"""LangGraph's operations on a store: what is refused, and which items and namespaces they mean."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+    validate_op_namespace,
+)
+
+from replan.errors import UsageError
+from replan.texts.storable import DEEPEST, unstorable
+
+LONGEST = 1_000
+"""Bytes of a namespace and of a key: PostgreSQL has room for little more in an index."""
+
+Namespace = tuple[str, ...]
+
+
+def checked(op: Op) -> Op:
+    """Give an operation that the store can do.
+
+    Raises:
+        InvalidNamespaceError: LangGraph's error for a bad label.
+        NotImplementedError: LangGraph's error for an item with a time to live.
+        UsageError: A key or a value that no store can keep, or a bad limit or filter.
+    """
+    validate_op_namespace(op)
+    if isinstance(op, GetOp | PutOp):
+        _check_names(key=str(op.key), namespace=".".join(op.namespace))
+    if isinstance(op, PutOp):
+        return _checked_put(op)
+    if isinstance(op, SearchOp | ListNamespacesOp):
+        for name, number in (("limit", op.limit), ("offset", op.offset)):
+            if number < 0:
+                raise UsageError(f"{name}: It is {number}. Give 0 or more.")
+    if isinstance(op, SearchOp):
+        _check_names(namespace=".".join(op.namespace_prefix))
+        for wanted in (op.filter or {}).values():
+            _check_operators(wanted)
+    return op
+
+
+def has(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+    """Whether a value passes the filter of a search."""
+    return all(_is_like(value.get(name), each) for name, each in (wanted or {}).items())
+
+
+def listed(op: ListNamespacesOp, namespaces: Iterable[Namespace]) -> list[Namespace]:
+    """The namespaces that an operation asks for, in their order."""
+    conditions = op.match_conditions or ()
+    found = (each for each in namespaces if all(_matches(one, each) for one in conditions))
+    cut = sorted({each if op.max_depth is None else each[: op.max_depth] for each in found})
+    return cut[op.offset : op.offset + op.limit]
+
+
+def _checked_put(op: PutOp) -> PutOp:
+    if op.ttl is not None:
+        raise NotImplementedError("This store keeps items until they are deleted: leave ttl out.")
+    if not op.namespace:
+        raise InvalidNamespaceError("Namespace cannot be empty.")
+    key = str(op.key)
+    is_list = isinstance(cast("object", op.index), list)
+    if not (op.index is None or op.index is False or (is_list and _are_texts(op.index))):
+        raise UsageError(
+            "index: Give False, or a list of fields such as 'text' or 'parts[*].text'."
+        )
+    if op.value is None:
+        return op._replace(key=key)
+    value = dict(op.value)
+    problem = _not_json(value, "value")
+    if problem:
+        where = ".".join(op.namespace)
+        raise UsageError(f"The item {key!r} of {where} cannot be kept: {problem}")
+    return op._replace(key=key, value=value)
+
+
+def _check_names(**names: str) -> None:
+    for what, text in names.items():
+        problem = unstorable(text)
+        if not problem and len(text.encode()) > LONGEST:
+            problem = f"It has more than {LONGEST:,} bytes. Give a shorter one."
+        if problem:
+            raise UsageError(f"The {what} of an item: {problem}")
+
+
+def _not_json(value: object, path: str, depth: int = 0) -> str:
+    """Say what of a value is no JSON that every store keeps, and where; empty if nothing is."""
+    if not isinstance(value, dict | list):
+        problem = _of_leaf(value)
+    elif depth == DEEPEST:
+        problem = f"It is nested deeper than {DEEPEST} levels."
+    else:
+        parts = cast("dict[object, object] | list[object]", value)
+        return next(filter(None, _in_parts(parts, path, depth + 1)), "")
+    return problem and f"{path}: {problem}"
+
+
+def _of_leaf(value: object) -> str:
+    if value is None or isinstance(value, str | int):
+        return unstorable(value)
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"It is {value}. Give a finite number."
+    kind = type(value).__name__
+    return f"It is of the type {kind}, which JSON does not have. Write it as text."
+
+
+def _in_parts(value: dict[object, object] | list[object], path: str, depth: int) -> Iterator[str]:
+    if isinstance(value, list):
+        for at, each in enumerate(value):
+            yield _not_json(each, f"{path}[{at}]", depth)
+        return
+    for key, each in value.items():
+        if not isinstance(key, str):
+            yield f"{path}: The key {key!r} is no text. Write it as text."
+        elif problem := unstorable(key):
+            yield f"{path}: One of its keys cannot be kept. {problem}"
+        yield _not_json(each, f"{path}.{key}", depth)
+
+
+def _are_texts(parts: Iterable[object]) -> bool:
+    return all(isinstance(each, str) for each in parts)
+
+
+def _is_like(value: object, wanted: object) -> bool:
+    if isinstance(wanted, dict):
+        parts = cast("dict[str, object]", wanted)
+        if _has_operators(parts):
+            return all(_compares(value, name, each) for name, each in parts.items())
+        return isinstance(value, dict) and has(cast("dict[str, object]", value), parts)
+    if isinstance(wanted, list | tuple):
+        given, all_wanted = cast("Any", value), cast("Sequence[object]", wanted)
+        return (
+            isinstance(value, list)
+            and len(given) == len(all_wanted)
+            and all(map(_is_like, given, all_wanted))
+        )
+    return value == wanted
+
+
+def _compares(value: object, operator: str, other: object) -> bool:
+    if operator in ("$eq", "$ne"):
+        return (value == other) == (operator == "$eq")
+    # As LangGraph: numbers, also such as stand in texts. Else texts, so that dates can be compared.
+    left, right = _number(value), _number(other)
+    if left is None or right is None:
+        if not (isinstance(value, str) and isinstance(other, str)):
+            return False
+        left, right = value, other
+    first, second = cast("tuple[Any, Any]", (left, right))
+    match operator:
+        case "$gt":
+            return first > second
+        case "$gte":
+            return first >= second
+        case "$lt":
+            return first < second
+        case _:
+            return first <= second
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(cast("Any", value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+_OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
+
+
+def _has_operators(wanted: Mapping[str, object]) -> bool:
+    return any(name.startswith("$") for name in wanted)
+
+
+def _check_operators(wanted: object) -> None:
+    if not isinstance(wanted, dict):
+        return
+    parts = cast("dict[str, object]", wanted)
+    for name, each in parts.items():
+        if _has_operators(parts) and name not in _OPERATORS:
+            raise UsageError(f"filter: {name} is unknown. Use one of: {', '.join(_OPERATORS)}.")
+        _check_operators(each)
+
+
+def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
+    if condition.match_type not in ("prefix", "suffix"):
+        raise UsageError(f"match_type: {condition.match_type} is unknown. Use prefix or suffix.")
+    size = len(condition.path)
+    part = namespace[:size] if condition.match_type == "prefix" else namespace[-size:]
+    return len(part) == size and all(
+        wanted in ("*", label) for label, wanted in zip(part, condition.path, strict=True)
+    )

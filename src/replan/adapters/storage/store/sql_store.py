@@ -1,0 +1,291 @@
+"""LangGraph's store in SQL: one implementation for SQLite and PostgreSQL, plain and encrypted."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future
+from copy import deepcopy
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+from pydantic import JsonValue
+from sqlalchemy import Select, bindparam, column, delete, select, table
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from replan.adapters.storage.database import Database
+from replan.adapters.storage.faults import UnreadableRecordError, fault_of, storage_error
+from replan.adapters.storage.store.full_text import (
+    WordIndex,
+    asked,
+    has_full_text,
+    ranked,
+    score,
+)
+from replan.adapters.storage.store.kept import Kept
+from replan.adapters.storage.store.operations import Namespace, checked, has, listed
+from replan.adapters.storage.stored_values.places import of_item
+from replan.adapters.storage.stored_values.sealing import Seal
+from replan.adapters.storage.tables import schema
+from replan.errors import StorageError
+from replan.failures import describe
+from replan.texts.storable import LARGEST
+
+T = TypeVar("T")
+Rows = Sequence[Any]
+
+_KEPT, _SMALL = 20_000, 2_000
+"""How many items stay decrypted and read, and how large these are at most, in bytes."""
+
+_FEW = 50
+"""Rows up to which the event loop closes or opens them itself; more would hold it up."""
+
+# Times are read where they are shown: thousands of rows may be ranked for a few.
+_COLUMNS = ("id", "namespace", "key", "value", "created_at", "updated_at")
+_log = logging.getLogger(__name__)
+_items = table("replan_items", *map(column, _COLUMNS))
+_SAME = (_items.c.namespace == bindparam("of"), _items.c.key == bindparam("named"))
+_DELETED = delete(_items).where(*_SAME)
+
+
+class SqlStore(BaseStore):
+    """LangGraph's `BaseStore`, of an open storage; `Storage.store` is one.
+
+    Items are found by the words of their texts, and the best come first. They are kept until they
+    are deleted, whatever becomes of runs and threads. From the event loop that opened the storage,
+    await the asynchronous methods; the others are for other threads.
+    """
+
+    def __init__(self, database: Database, seal: Seal) -> None:
+        self._database = database
+        self._seal = seal
+        self._loop = asyncio.get_running_loop()
+        # What is encrypted is ranked in memory: an index would tell its words.
+        is_plain_file = seal.cipher is None and not database.is_postgres
+        self._index = WordIndex() if is_plain_file and has_full_text() else None
+        self._is_ready = self._index is None
+        # To decrypt takes longer than all else of a search.
+        self._opened_again = lru_cache(_KEPT)(self._open)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do operations from a thread without an event loop, or with another one.
+
+        Raises:
+            asyncio.InvalidStateError: It is called in the event loop that must do them.
+        """
+        if _running_loop() is self._loop:
+            raise asyncio.InvalidStateError(
+                "The event loop cannot wait for the storage without standing still. "
+                "Use the asynchronous method, such as `await store.aget(...)`."
+            )
+        return self._handed_over(self._done([*ops])).result()
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do operations: all reads see what was there before, and the last put of a key counts."""
+        if _running_loop() is self._loop:
+            return await self._done([*ops])
+        return await asyncio.wrap_future(self._handed_over(self._done([*ops])))
+
+    def _handed_over(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError as error:  # The loop is closed.
+            work.close()
+            where = self._database.where
+            raise StorageError(where, "It is closed.", "Open it again.") from error
+
+    async def _done(self, ops: Sequence[Op]) -> list[Result]:
+        ops = [checked(op) for op in ops]
+        puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        kept = [op for op in puts.values() if op.value is not None]
+        rows = await _aside(len(kept), lambda: [self._row(op) for op in kept])
+        # Written in one order by all, so that two batches do not wait for each other.
+        rows.sort(key=lambda each: (each[0]["namespace"], each[0]["key"]))
+        gone = [_place_of(puts[place]) for place in sorted(puts) if puts[place].value is None]
+
+        async def work(connection: AsyncConnection) -> list[Rows]:
+            found = [await self._read(connection, op) for op in ops]
+            await self._write(connection, gone, rows)
+            return found
+
+        if puts or any(isinstance(op, SearchOp) and op.query for op in ops):
+            await self._get_ready()
+        found = await (self._database.write if puts else self._database.read)(work)
+        return await _aside(sum(map(len, found)), lambda: self._results(ops, found))
+
+    async def _get_ready(self) -> None:
+        if self._index is None or self._is_ready:
+            return
+        index = self._index
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.run_sync(index.catch_up, self._words_to_index)
+
+        await self._database.write(work)
+        self._is_ready = True
+
+    async def _read(self, connection: AsyncConnection, op: Op) -> Rows:
+        """The rows that an operation may need."""
+        if isinstance(op, GetOp):
+            query = select(_items).where(*_SAME)
+            given = {"of": _written(op.namespace), "named": str(op.key)}
+            return (await connection.execute(query, given)).all()
+        if isinstance(op, SearchOp):
+            return await self._candidates(connection, op)
+        if isinstance(op, ListNamespacesOp):
+            return (await connection.scalars(select(_items.c.namespace).distinct())).all()
+        return ()
+
+    async def _candidates(self, connection: AsyncConnection, op: SearchOp) -> Rows:
+        """The rows that a search may find; all that it finds, if nothing is left to be judged."""
+        limit, offset = (min(each, LARGEST) for each in (op.limit, op.offset))
+        if op.query and not asked(op.query):
+            return ()
+        if op.query and self._index is not None:
+            bounds = (LARGEST, 0) if op.filter else (limit, offset)
+            query, given = self._index.found(op.query, _written(op.namespace_prefix), *bounds)
+            return (await connection.execute(query, given)).all()
+        newest_first = (_items.c.updated_at.desc(), _items.c.id.desc())
+        query = _below(_written(op.namespace_prefix)).order_by(*newest_first)
+        if not op.query and not op.filter:
+            query = query.limit(limit).offset(offset)
+        return (await connection.execute(query)).all()
+
+    async def _write(
+        self,
+        connection: AsyncConnection,
+        gone: Sequence[dict[str, Any]],
+        rows: Sequence[tuple[dict[str, Any], str]],
+    ) -> None:
+        written = [row for row, _ in rows]
+        if self._index is not None and (gone or rows):
+            await self._index.forget(connection, [*gone, *written])
+        if gone:
+            places = [{"of": each["namespace"], "named": each["key"]} for each in gone]
+            await connection.execute(_DELETED, places)
+        if written:
+            insert = self._database.insert(schema.items)
+            new = {name: insert.excluded[name] for name in ("id", "value", "updated_at")}
+            change = insert.on_conflict_do_update(index_elements=["namespace", "key"], set_=new)
+            await connection.execute(change, written)
+        if self._index is not None and rows:
+            await self._index.note(connection, rows)
+
+    def _row(self, op: PutOp) -> tuple[dict[str, Any], str]:
+        """The row of an item, and its words if they are to be indexed."""
+        place, now = _place_of(op), datetime.fromtimestamp(time.time(), UTC)
+        kept = Kept(dict(op.value or {}), op.index)
+        value = cast("JsonValue", {"value": kept.value, "index": kept.index})
+        sealed = self._seal.close(value, *of_item(**place))
+        row = {**place, "value": sealed, "created_at": now, "updated_at": now}
+        return row, "" if self._index is None else kept.words
+
+    def _results(self, ops: Sequence[Op], found: Sequence[Rows]) -> list[Result]:
+        try:
+            return [self._result(op, rows) for op, rows in zip(ops, found, strict=True)]
+        except UnreadableRecordError as error:
+            fault = fault_of(error)
+            raise storage_error(self._database.where, cast("Any", fault)) from error
+
+    def _result(self, op: Op, rows: Rows) -> Result:
+        if isinstance(op, GetOp):
+            return next((self._item(row) for row in rows), None)
+        if isinstance(op, SearchOp):
+            return self._found(op, rows)
+        if isinstance(op, ListNamespacesOp):
+            return listed(op, map(_read_namespace, rows))
+        return None
+
+    def _found(self, op: SearchOp, rows: Rows) -> list[SearchItem]:
+        is_ranked = bool(op.query) and self._index is not None
+        if op.filter:
+            rows = [row for row in rows if has(self._opened(row).value, op.filter)]
+        if op.query and not is_ranked:
+            texts = [self._opened(row).words for row in rows]
+            scored = [(rows[number], rate) for number, rate in ranked(op.query, texts)]
+        else:
+            scored = [(row, score(row.far) if is_ranked else None) for row in rows]
+        if op.filter or (op.query and not is_ranked):
+            scored = scored[op.offset : op.offset + op.limit]
+        return [self._search_item(row, rate) for row, rate in scored]
+
+    def _search_item(self, row: Any, rate: float | None) -> SearchItem:
+        item = self._item(row)
+        return SearchItem(
+            item.namespace, item.key, item.value, item.created_at, item.updated_at, score=rate
+        )
+
+    def _item(self, row: Any) -> Item:
+        # A copy: who gets it may change it.
+        return Item(
+            value=deepcopy(self._opened(row).value),
+            key=row.key,
+            namespace=_read_namespace(row.namespace),
+            created_at=datetime.fromisoformat(row.created_at),
+            updated_at=datetime.fromisoformat(row.updated_at),
+        )
+
+    def _opened(self, row: Any) -> Kept:
+        is_small = isinstance(row.value, bytes) and len(row.value) <= _SMALL
+        opened = self._opened_again if is_small else self._open
+        return opened(row.value, row.namespace, row.key)
+
+    def _open(self, value: bytes, namespace: str, key: str) -> Kept:
+        place = of_item(namespace, key)
+        try:
+            said = self._seal.open(value, *place)
+            return Kept(dict(said["value"]), said["index"])
+        except (TypeError, ValueError, KeyError) as error:
+            raise UnreadableRecordError(describe(error), place) from error
+
+    def _words_to_index(self, row: Any) -> str:
+        try:
+            return self._opened(row).words
+        except UnreadableRecordError as error:
+            # Who reads it is told; the others can be found, and this one deleted.
+            _log.warning("an item cannot be read and is not indexed", extra={"place": error.place})
+            return ""
+
+
+async def _aside(count: int, work: Callable[[], T]) -> T:
+    """Do work on so many rows; in a thread, if it would hold up the event loop."""
+    return await asyncio.to_thread(work) if count > _FEW else work()
+
+
+def _below(prefix: str) -> Select[Any]:
+    query = select(_items)
+    if not prefix:
+        return query
+    # The sign behind the point.
+    return query.where(_items.c.namespace >= prefix, _items.c.namespace < f"{prefix[:-1]}/")
+
+
+def _place_of(op: PutOp) -> dict[str, str]:
+    return {"namespace": _written(op.namespace), "key": op.key}
+
+
+def _written(namespace: Namespace) -> str:
+    return "".join(f"{label}." for label in namespace)
+
+
+def _read_namespace(written: str) -> Namespace:
+    return tuple(written.split(".")[:-1])
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -1,0 +1,214 @@
+"""Items are found by the words of their texts, in the same way in every kind of storage."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from langgraph.store.base import PutOp
+
+from replan import open_storage
+from replan.adapters.storage.store import full_text, sql_store
+
+FACTS = {
+    "hike": "Ana likes hiking in the mountains of Norway.",
+    "tea": "Ana drinks green tea in the morning.",
+    "coffee": "Ana does not drink coffee.",
+    "café": "Their café is in the Rue de la Paix, Zürich.",
+    "apple": "她喜欢吃苹果，不喜欢喝茶。",
+    "type": "The name of the method is getEventType.",
+    "street": "Bob lives in a STRASSE in Bonn.",
+    "dog": "Bob has a dog called Rex, and Rex is old.",
+    "car": "Bob drives a red car.",
+    "long": "Bob has much to do. " + "He works and works on other things. " * 9 + "His car is old.",
+}
+
+
+@pytest.fixture
+async def facts(store):
+    for key, text in FACTS.items():
+        await store.aput(("facts", "me"), key, {"text": text})
+    return store
+
+
+async def found(store, query, *prefix, **options):
+    return [each.key for each in await store.asearch(prefix or ("facts",), query=query, **options)]
+
+
+QUERIES = [
+    ("mountain hikes", ["hike"]),
+    ("Who is HIKING?", ["hike"]),
+    ("cafe zurich", ["café"]),
+    ("苹果", ["apple"]),
+    ("喜欢苹果吗", ["apple"]),
+    ("event type", ["type"]),
+    ("straße", ["street"]),
+    ("green tea", ["tea"]),
+    ("what does Rex look like", ["dog"]),
+    ("car", ["car", "long"]),
+    ("zebra", []),
+    ("?!", []),
+    ("'\" OR 1 * ) NEAR(", []),
+    ('text : "tea"', ["tea"]),
+]
+
+
+async def test_words_are_found_in_their_forms_and_the_best_come_first(facts):
+    for query, expected in QUERIES:
+        assert (await found(facts, query))[: len(expected)] == expected, query
+        assert bool(expected) == bool(await found(facts, query)), query
+
+
+async def test_scores_fall_and_stand_only_where_something_was_looked_for(facts):
+    items = await facts.asearch(("facts",), query="old red car in Bonn")
+    scores = [each.score for each in items]
+    assert len(scores) > 3
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < each < 1 for each in scores)
+    assert {each.score for each in await facts.asearch(("facts",))} == {None}
+
+
+async def test_a_query_can_be_filtered_limited_and_paged(facts):
+    await facts.aput(("facts", "me"), "red", {"text": "A red car.", "kind": "thing"})
+    await facts.aput(("facts", "me"), "blue", {"text": "A blue car.", "kind": "thing"})
+    whole = await found(facts, "car", limit=99)
+    assert len(whole) == 4
+    assert await found(facts, "car", limit=2) == whole[:2]
+    assert await found(facts, "car", limit=2, offset=1) == whole[1:3]
+    assert await found(facts, "car", offset=2**80) == []
+    things = {"kind": "thing"}
+    assert sorted(await found(facts, "car", filter=things)) == ["blue", "red"]
+    assert await found(facts, "red car", filter=things, limit=1) == ["red"]
+    assert await found(facts, "red car", filter=things, limit=1, offset=1) == ["blue"]
+    assert await found(facts, "tea", filter=things) == []
+
+
+async def test_only_what_stands_below_the_prefix_is_found(facts):
+    for place in (("facts", "you"), ("facts", "me too"), ("fact",), ("facts", "me", "more")):
+        await facts.aput(place, "/".join(place), {"text": "Somebody likes hiking."})
+    assert sorted(await found(facts, "hiking", "facts", "me")) == ["facts/me/more", "hike"]
+    assert await found(facts, "hiking", "fact") == ["fact"]
+    assert await found(facts, "hiking", "none") == []
+    everywhere = [each.key for each in await facts.asearch((), query="hiking")]
+    assert len(everywhere) == 5
+
+
+async def test_what_is_replaced_or_deleted_is_found_no_more(facts):
+    await facts.aput(("facts", "me"), "hike", {"text": "Ana likes sailing."})
+    assert await found(facts, "hiking") == []
+    assert await found(facts, "sailing") == ["hike"]
+    await facts.adelete(("facts", "me"), "hike")
+    assert await found(facts, "sailing") == []
+    await facts.abatch(
+        [
+            PutOp(("facts", "me"), "x", {"text": "zebra"}),
+            PutOp(("facts", "me"), "x", {"text": "okapi"}),
+            PutOp(("facts", "me"), "y", {"text": "okapi"}),
+            PutOp(("facts", "me"), "y", None),
+        ]
+    )
+    assert [await found(facts, word) for word in ("zebra", "okapi")] == [[], ["x"]]
+
+
+async def test_the_index_of_an_item_says_which_of_its_fields_are_looked_through(store):
+    value = {"title": "zebra", "parts": [{"text": "okapi"}, {"text": "gnu"}], "n": 1234, "b": True}
+    for key, index in {
+        "all": None,
+        "none": False,
+        "title": ["title"],
+        "parts": ["parts[*].text", "n"],
+    }.items():
+        await store.aput(("facts",), key, value, index=index)
+    assert sorted(await found(store, "zebra")) == ["all", "title"]
+    assert sorted(await found(store, "gnu")) == ["all", "parts"]
+    assert sorted(await found(store, "1234")) == ["all", "parts"]
+    assert await found(store, "title text parts true") == []
+    assert len(await store.asearch(("facts",))) == 4
+
+
+@pytest.fixture
+def without_full_text(monkeypatch):
+    """As with a Python whose SQLite cannot search texts."""
+    with monkeypatch.context() as without:
+        for module in (full_text, sql_store):
+            without.setattr(module, "has_full_text", lambda: False)
+        yield without
+
+
+@pytest.mark.parametrize("key", [None, "a key"])
+async def test_without_full_text_search_the_words_are_counted(tmp_path, key, without_full_text):
+    async with open_storage(tmp_path / "runs.db", key=key) as storage:
+        store = storage.store
+        for name, text in FACTS.items():
+            await store.aput(("facts", "me"), name, {"text": text})
+        assert (await found(store, "green tea"))[0] == "tea"
+        assert await found(store, "苹果") == ["apple"]
+        assert await found(store, "zebra") == []
+        items = await store.asearch(("facts",), query="red car")
+        assert [(each.key, each.score) for each in items] == [("car", 1.0), ("long", 0.5)]
+
+
+async def put(where, **texts):
+    async with open_storage(where) as storage:
+        for key, text in texts.items():
+            value = None if text is None else {"text": text}
+            await storage.store.abatch([PutOp(("facts",), key, value)])
+
+
+async def look(where, query):
+    async with open_storage(where) as storage:
+        return await found(storage.store, query)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"c": "A third zebra."}, {"a", "b", "c"}),
+        ({"b": "An okapi."}, {"a"}),
+        ({"b": None}, {"a"}),
+        ({"b": None, "c": "A third zebra."}, {"a", "c"}),
+        ({"b": None, "c": "x", "a": None}, set()),
+    ],
+)
+async def test_an_index_that_another_python_left_behind_is_made_anew(
+    tmp_path, without_full_text, changed, expected
+):
+    where = tmp_path / "runs.db"
+    with pytest.MonkeyPatch.context() as this_python:
+        for module in (full_text, sql_store):
+            this_python.setattr(module, "has_full_text", lambda: True)
+        await put(where, a="A zebra.", b="Another zebra.")
+        assert set(await look(where, "zebra")) == {"a", "b"}
+    await put(where, **changed)
+    assert set(await look(where, "zebra")) == expected
+    without_full_text.undo()
+    assert set(await look(where, "zebra")) == expected
+
+
+async def test_a_file_without_a_key_is_asked_in_one_ranked_query(tmp_path):
+    """The index stands in the file and goes with its items; an encrypted file has none."""
+    where = tmp_path / "runs.db"
+    await put(where, a="A zebra.", b="Another zebra.")
+    await put(where, a=None)
+    with closing(sqlite3.connect(where)) as connection:
+        query = "SELECT rowid FROM replan_words WHERE replan_words MATCH 'zebra'"
+        assert len(connection.execute(query).fetchall()) == 1
+    async with open_storage(tmp_path / "sealed.db", key="a key") as storage:
+        await storage.store.aput(("facts",), "a", {"text": "A zebra."})
+        assert await found(storage.store, "zebra") == ["a"]
+    with closing(sqlite3.connect(tmp_path / "sealed.db")) as connection:
+        query = "SELECT count(*) FROM sqlite_master WHERE name LIKE 'replan_words%'"
+        assert connection.execute(query).fetchone() == (0,)
+
+
+async def test_a_write_that_fails_changes_neither_items_nor_index(tmp_path, monkeypatch):
+    async def failing(*_):
+        raise RuntimeError("cut off")
+
+    async with open_storage(tmp_path / "runs.db") as storage:
+        await storage.store.aput(("facts",), "a", {"text": "zebra"})
+        with monkeypatch.context() as broken:
+            broken.setattr(full_text.WordIndex, "note", failing)
+            with pytest.raises(RuntimeError, match="cut off"):
+                await storage.store.aput(("facts",), "a", {"text": "okapi"})
+        assert await found(storage.store, "zebra") == ["a"]
+        assert await found(storage.store, "okapi") == []
