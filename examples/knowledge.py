@@ -34,7 +34,7 @@ team = Team(
 )
 result = run_sync(build_graph(team, base_url=asked.base_url), {"plan": PLAN})
 print(result.text)
-for step in result.state["current_specialist_results"].values():
+for step in result.results.values():
     places = [f"{each.source}:{each.line}-{each.last_line}" for each in step.sources]
     print(f"step {step.step_id} was given {', '.join(places)}")
 for warning in result.warnings:

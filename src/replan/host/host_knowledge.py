@@ -8,9 +8,10 @@ from replan.errors import LimitReachedError
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.knowledge.search import Search
+from replan.langgraph_inside.tasks import with_handlers
 from replan.prompts.host import request_messages
 from replan.prompts.sections import request_text
-from replan.replies.citations import cited
+from replan.replies.citations import cited, without_places
 from replan.services import HOST
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.knowledge import Knowledge, RAGOptions, Source, knowledge_options
@@ -33,7 +34,8 @@ async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledg
         options=knowledge_options(options, _AS_FOUND),
         task=request_text(request_messages(state)),
         tenant=settings.tenant,
-        config=call.config,
+        # What a retriever calls, such as a model for embeddings, is counted and charged.
+        config=with_handlers(call.config, meter.handlers, tags=["nostream"]),
         timed=meter,
         ask=partial(call.ask, call.services.models.answering),
     )
@@ -43,15 +45,17 @@ async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledg
     except LimitReachedError:
         # The calls of the host tell of it.
         return None
+    finally:
+        call.used += meter.count
     return found if found is not None and found.sources else None
 
 
 def with_sources(answer: AIMessage, state: EnhancedState, call: HostCall) -> AIMessage:
     """List the sources that an answer cites, and take out the marks that name none."""
-    known = () if call.services.output is not None else sources_in(state)
-    if not known:
+    if call.services.knowledge is None or call.services.output is not None:
         return answer
-    text, listed = cited(answer.text, known)
+    known = sources_in(state)
+    text, listed = cited(answer.text, known) if known else (without_places(answer.text), "")
     text = f"{text.rstrip()}\n\n{listed}" if listed else text
     if text == answer.text:
         return answer

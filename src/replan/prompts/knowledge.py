@@ -46,11 +46,17 @@ def source_of(chunk: Chunk) -> Source:
     )
 
 
+def place_of(chunk: Chunk) -> str:
+    """What a mark names that cites a chunk."""
+    return source_of(chunk).place
+
+
 def _lines(chunk: Chunk) -> Iterator[str]:
     under = f", under: {_one_line(chunk.heading)}" if chunk.heading else ""
-    name = _name(chunk)
-    yield f"[[{name if chunk.line is None else f'{name}:{chunk.line}'}]]{under}"
-    for number, line in enumerate(chunk.content.splitlines()):
+    yield f"[[{place_of(chunk)}]]{under}"
+    for number, each in enumerate(chunk.content.split("\n")):
+        # Other signs divide lines too, for models as for people, but no editor counts them.
+        line = " ".join(each.splitlines())
         yield f"| {line}" if chunk.line is None else f"{chunk.line + number}| {line}"
 
 

@@ -1,7 +1,7 @@
 """The marks in an answer that cite sources: what they name is listed, others go."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from replan.state.knowledge import Source
 
@@ -9,26 +9,60 @@ _MARK = re.compile(r"[ \t]*+\[\[(?P<names>[^\[\]\n]{1,400})\]\]")
 _CODE = re.compile(r"^(?P<fence>`{3,}+|~{3,}+)[\s\S]*?(?:^(?P=fence)|\Z)|`[^`\n]+`", re.MULTILINE)
 _BETWEEN = re.compile(r"\]\](?:, ?|; ?)\[\[|[,;] *")
 _RANGE = re.compile(r"(?<=\d)-\d+$")
+MOST_PARTS = 6
+"""Pieces that a name may have which commas divide."""
+
 _LINE = re.compile(r"(?P<name>.*):(?P<line>\d{1,9})(?:-\d+)?")
+
+
+_Known = Mapping[str, Sequence[Source]]
 
 
 def cited(text: str, sources: Sequence[Source]) -> tuple[str, str]:
     """Give a text without the marks that name no source, and the list of those that are cited."""
     if not sources:
         return text, ""
-    found: dict[str, str] = {}
+    known, found = _by_name(sources), dict[str, str]()
+    text = _outside_code(text, lambda part: _checked(part, known, found))
+    listed = "\n".join(f"- {each}" for each in found.values())
+    return text, f"**Sources:**\n\n{listed}" if listed else ""
+
+
+def cited_among(text: str, sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The sources that the marks in a text name."""
+    known, marks = _by_name(sources), _MARK.finditer(_CODE.sub("", text))
+    named = [source for mark in marks for _, source in _named(mark["names"], known)]
+    return tuple(each for each in sources if each in named)
+
+
+def without_places(text: str) -> str:
+    """Give a text of somebody without sources: what names a line of a file can only be made up."""
+
+    def kept(mark: re.Match[str]) -> str:
+        names = _BETWEEN.split(mark["names"])
+        return "" if all(_LINE.fullmatch(name.strip()) for name in names) else mark.group()
+
+    return _outside_code(text, lambda part: _MARK.sub(kept, part))
+
+
+def _outside_code(text: str, work: Callable[[str], str]) -> str:
     parts, at = list[str](), 0
     for code in _CODE.finditer(text):
-        parts += [_checked(text[at : code.start()], sources, found), code.group()]
+        parts += [work(text[at : code.start()]), code.group()]
         at = code.end()
-    parts.append(_checked(text[at:], sources, found))
-    listed = "\n".join(f"- {each}" for each in found.values())
-    return "".join(parts), f"**Sources:**\n\n{listed}" if listed else ""
+    return "".join([*parts, work(text[at:])])
 
 
-def _checked(text: str, sources: Sequence[Source], found: dict[str, str]) -> str:
+def _by_name(sources: Sequence[Source]) -> _Known:
+    known: dict[str, list[Source]] = {}
+    for each in sources:
+        known.setdefault(each.source, []).append(each)
+    return known
+
+
+def _checked(text: str, known: _Known, found: dict[str, str]) -> str:
     def kept(mark: re.Match[str]) -> str:
-        named = [*_named(mark["names"], sources)]
+        named = [*_named(mark["names"], known)]
         found.update((name, _listed(name, source)) for name, source in named)
         if not named:
             return ""
@@ -38,22 +72,31 @@ def _checked(text: str, sources: Sequence[Source], found: dict[str, str]) -> str
     return _MARK.sub(kept, text)
 
 
-def _named(names: str, sources: Sequence[Source]) -> Iterator[tuple[str, Source]]:
-    for name in _BETWEEN.split(names):
-        bare = name.strip()
-        source = next((each for each in sources if _is_of(bare, each)), None)
+def _named(names: str, known: _Known) -> Iterator[tuple[str, Source]]:
+    breaks = [*_BETWEEN.finditer(names)]
+    begins = [0, *(each.end() for each in breaks)]
+    ends = [*(each.start() for each in breaks), len(names)]
+    at = 0
+    while at < len(begins):
+        # A file's own name may hold what stands between names: the longest one counts.
+        lasts = range(at, len(ends))[:MOST_PARTS][::-1]
+        parts = ((last, names[begins[at] : ends[last]].strip()) for last in lasts)
+        tried = ((last, bare, _of_name(bare, known)) for last, bare in parts)
+        last, bare, source = next((each for each in tried if each[2]), (at, "", None))
         if source is not None:
             # Of a range its first line counts.
             yield bare if source.line is None else _RANGE.sub("", bare), source
+        at = last + 1
 
 
-def _is_of(name: str, source: Source) -> bool:
-    if source.line is None:
-        return name == source.source
+def _of_name(name: str, known: _Known) -> Source | None:
     place = _LINE.fullmatch(name)
-    if place is None or place["name"] != source.source:
-        return False
-    return source.line <= int(place["line"]) <= (source.last_line or source.line)
+    if place is not None:
+        line = int(place["line"])
+        for each in known.get(place["name"], ()):
+            if each.line and each.line <= line <= (each.last_line or each.line):
+                return each
+    return next((each for each in known.get(name, ()) if each.line is None), None)
 
 
 def _listed(name: str, source: Source) -> str:

@@ -1,5 +1,6 @@
 """What knowledge is asked for, and what of it a step was given."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
@@ -7,6 +8,8 @@ from pydantic import Field, JsonValue, model_validator
 
 from replan.plan.model import Value
 from replan.state.options import Options, joined
+
+logger = logging.getLogger(__name__)
 
 RagMode = Literal["none", "stuff", "map_reduce"]
 """No search; what is found as it is; or what a model made of each piece, put together."""
@@ -75,8 +78,8 @@ class Chunk(Value):
         content: Its text.
         score: How well it fits; larger is better. A retriever that says `similarity` means it.
         source: Where it stands: a file, an address.
-        line: The line of the source where it begins, counted from 1; of a PDF the page. None where
-            nobody knows it.
+        line: The line of the source where it begins, counted from 1; of a PDF the page, of a
+            DOCX the paragraph. None where nobody knows it.
         heading: The heading that it stands under.
         metadata: What else is known of it.
     """
@@ -109,7 +112,8 @@ class Source(Value):
 
     Attributes:
         source: The file, or the address.
-        line: Its first line, counted from 1; of a PDF the page. None where nobody knows it.
+        line: Its first line, counted from 1; of a PDF the page, of a DOCX the
+            paragraph. None where nobody knows it.
         last_line: Its last line.
         heading: The heading that it stands under.
         score: How well it fitted the step; larger is better.
@@ -121,6 +125,11 @@ class Source(Value):
     heading: str = ""
     score: float = 0.0
 
+    @property
+    def place(self) -> str:
+        """What a mark names that cites its beginning."""
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
 
 class Knowledge(Value):
     """What a search brought a step.
@@ -128,15 +137,30 @@ class Knowledge(Value):
     Attributes:
         text: What the step is given.
         sources: Where it stands.
+        unused: What was found and is not given, since it does not help, a sentence each.
+        failed: What is missing or longer since a model failed, a sentence each.
     """
 
     text: str = ""
     sources: tuple[Source, ...] = ()
+    unused: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 def knowledge_options(*levels: RAGOptions) -> RAGOptions:
     """What the levels come to, the innermost last; no field is left out."""
     return joined(NO_KNOWLEDGE, *levels)
+
+
+def asks_for_knowledge(options: RAGOptions) -> bool:
+    """Whether somebody says that there is to be knowledge."""
+    return options.mode not in (None, "none")
+
+
+def log_in_vain(*levels: RAGOptions) -> None:
+    """Log what is said of knowledge by a team that has none."""
+    if any(map(asks_for_knowledge, levels)):
+        logger.warning("rag has no effect without knowledge")
 
 
 def calls_of_knowledge(options: RAGOptions) -> int:

@@ -5,7 +5,12 @@ from langchain_core.runnables import RunnableConfig
 from replan.knowledge.search import Ask, Search
 from replan.spending.deadline import Timed
 from replan.state.enhanced import settings_of
-from replan.state.knowledge import Knowledge, RAGOptions, knowledge_options
+from replan.state.knowledge import (
+    Knowledge,
+    RAGOptions,
+    calls_of_knowledge,
+    knowledge_options,
+)
 from replan.state.step_options import step_options
 from replan.steps.own_memory import is_of_model
 from replan.steps.step_record import StepRecord
@@ -41,15 +46,16 @@ async def knowledge_for(
 
 
 def _options_of(record: StepRecord) -> RAGOptions:
-    state, own, said = record.board.state, record.services.rag[record.specialist], RAGOptions()
-    step = record.board.step(record.context.plan_step.id)
-    if step.parameters:
-        by_model = is_of_model(step.id, state)
-        said = step_options(RAGOptions, step.parameters, by_model=by_model)
-        if by_model and said.mode == "map_reduce" != own.mode:
-            # A model may do without knowledge, but not make it dearer than the team has it.
-            said = RAGOptions(mode="stuff")
-    return knowledge_options(own, said, settings_of(state).rag)
+    state, own = record.board.state, record.services.rag[record.specialist]
+    step, asked = record.board.step(record.context.plan_step.id), settings_of(state).rag
+    by_model = bool(step.parameters) and is_of_model(step.id, state)
+    said = step_options(RAGOptions, step.parameters, by_model=by_model)
+    options, as_given = knowledge_options(own, said, asked), knowledge_options(own, asked)
+    if by_model and calls_of_knowledge(options) > calls_of_knowledge(as_given):
+        # A model may do without knowledge, but not make it dearer than the team has it.
+        is_off = as_given.mode == "none"
+        return options.replace(mode="stuff", use_summary=False) if is_off else as_given
+    return options
 
 
 def _task_of(record: StepRecord) -> str:

@@ -12,6 +12,7 @@ TAGS = (
     "result",
     "feedback",
     "knowledge",
+    "facts",
     "parameters",
     "missing",
     "call",

@@ -34,7 +34,7 @@ def passages_of(name: str, text: str) -> Iterator[Passage]:
     """Divide a text at blank lines and headings; what is too long to quote is cut into pieces."""
     heading, start, in_code = "", 1, False
     block: list[str] = []
-    for number, line in enumerate([*text.splitlines(), ""], start=1):
+    for number, line in enumerate([*_lines(text), ""], start=1):
         in_code ^= _FENCE.match(line) is not None
         title = None if in_code else _HEADING.match(line)
         is_underline = not in_code and len(block) == 1 and _UNDERLINE.match(line)
@@ -54,7 +54,7 @@ def cut(passage: Passage) -> Iterator[Passage]:
     """Cut a passage that is too long into pieces; one without a word gives none."""
     block: list[str] = []
     start = passage.line
-    for number, line in enumerate(passage.text.splitlines(), start=passage.line):
+    for number, line in enumerate(_lines(passage.text), start=passage.line):
         for piece in (line[at : at + LONGEST] for at in range(0, max(len(line), 1), LONGEST)):
             if block and sum(map(len, block)) + len(piece) > LONGEST:
                 yield replace(passage, line=start, text="\n".join(block))
@@ -75,6 +75,11 @@ def merged(passages: Iterable[Passage]) -> Iterator[Passage]:
         last = together or each
     if last is not None:
         yield last
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that an editor counts; Python divides at other signs, too."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _together(one: Passage, other: Passage) -> Passage | None:

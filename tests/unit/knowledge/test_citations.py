@@ -8,6 +8,7 @@ from replan.replies.citations import cited
 SOURCES = (
     Source(source="a/refunds.md", line=3, last_line=6, heading="Refunds"),
     Source(source="https://example.org/x"),
+    Source(source="Smith, J; notes.md", line=1, last_line=4),
 )
 
 
@@ -22,6 +23,16 @@ SOURCES = (
             "Yes [[a/refunds.md:3-5; b.md:1, https://example.org/x]]!",
             "Yes [[a/refunds.md:3]], [[https://example.org/x]]!",
             ["a/refunds.md:3 (Refunds)", "https://example.org/x"],
+        ),
+        (
+            "Yes [[Smith, J; notes.md:2]].",
+            "Yes [[Smith, J; notes.md:2]].",
+            ["Smith, J; notes.md:2"],
+        ),
+        (
+            "Yes [[Smith, J; notes.md:2-3, a/refunds.md:4]].",
+            "Yes [[Smith, J; notes.md:2]], [[a/refunds.md:4]].",
+            ["Smith, J; notes.md:2", "a/refunds.md:4 (Refunds)"],
         ),
         ("`[[1]]` and\n```\n[[x]]\n```\n[[x]]", "`[[1]]` and\n```\n[[x]]\n```\n", []),
         ("[x](y) [1] [[1, 2], [3, 4]]", "[x](y) [1] [[1, 2], [3, 4]]", []),

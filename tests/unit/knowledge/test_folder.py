@@ -3,10 +3,13 @@
 import os
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
 from replan import FolderRetriever, RetrievalError, SearchRequest
+from replan.adapters.knowledge.index import opened
 
 
 @pytest.fixture
@@ -44,6 +47,15 @@ def places(retriever, query, **request):
 )
 def test_the_best_passage_has_its_file_its_line_and_its_heading(retriever, query, place):
     assert places(retriever, query)[0] == place
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_is_what_an_editor_counts_as_one(retriever, folder, end):
+    lines = ["# Lamps\x0c", "", "First\u2028page.\x0b\x85", "", "\x1c", "", "A lantern."]
+    (folder / "odd.md").write_text(end.join(lines), newline="")
+    (hit,) = retriever.search(SearchRequest(query="lantern")).chunks
+    assert (hit.source, hit.line, hit.heading) == ("odd.md", 3, "Lamps")
+    assert hit.content.split("\n")[7 - hit.line] == "A lantern."
 
 
 def test_what_changes_while_the_process_runs_is_found_at_once(retriever, folder):
@@ -157,3 +169,20 @@ def test_signs_that_mean_something_to_the_index_are_only_text(retriever, odd):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(RetrievalError, match=r"there is no folder .*nowhere"):
         places(FolderRetriever(tmp_path / "nowhere", cache=tmp_path / "cache"), "honey")
+
+
+def test_several_threads_make_a_new_index_at_once(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.md").write_text("# Refunds\n\nThey take 30 days.\n")
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(60):
+            place, begun = tmp_path / str(number) / "index.db", Barrier(4)
+
+            def found(_, place=place, begun=begun):
+                begun.wait()
+                with opened(place) as index:
+                    index.update(folder)
+                    return len(index.search("refunds", 3))
+
+            assert [*threads.map(found, range(4))] == [1] * 4

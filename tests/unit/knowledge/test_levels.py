@@ -13,6 +13,9 @@ from replan import (
     Team,
     TeamError,
 )
+from replan.cli.preview import team_of
+from replan.cli.views.outlook import outlook
+from replan.plan.preview import calls_of_reply
 from replan.state.knowledge import (
     NO_KNOWLEDGE,
     SEARCHED,
@@ -49,6 +52,26 @@ def test_a_plan_says_nothing_of_filters_and_one_of_a_model_the_mode_alone():
     plan = "- [ ] 1. One @a\n\n  ```yaml\n  rag_top_k: 0\n  rag_filters: {}\n  ```\n"
     told = option_mistakes(PlanDocument.parse(plan))
     assert [(each.line, each.column) for each in told] == [(5, 3), (4, 3)]
+
+
+@pytest.mark.parametrize(
+    ("option", "fix"),
+    [
+        ("rag_top_k: true", "It should be a valid integer."),
+        ('rag_top_k: "3"', "It should be a valid integer."),
+        ("memory_summary_model_id: ''", "It should have at least 1 character."),
+        (f"rag_mode: {'a' * 9_000}", "It should be 'none', 'stuff' or 'map_reduce'."),
+    ],
+)
+def test_a_wrong_option_of_a_step_is_told_in_a_sentence_that_is_not_too_long(option, fix):
+    text = f"- [ ] 1. One @a\n\n  ```yaml\n  {option}\n  ```\n"
+    (told,) = option_mistakes(PlanDocument.parse(text))
+    assert told.fix == fix
+    assert len(told.reason) < 200
+
+
+def test_numbers_of_a_step_may_be_whole():
+    assert step_options(RAGOptions, {"rag_min_score": 1}, by_model=False).min_score == 1.0
 
 
 @pytest.mark.parametrize(
@@ -124,3 +147,26 @@ def test_clients_of_a_server_may_only_ask_for_less():
 )
 def test_the_most_calls_that_read_what_is_found_are_counted(options, calls):
     assert calls_of_knowledge(knowledge_options(options)) == calls
+
+
+@pytest.mark.parametrize(
+    ("block", "asked", "more"),
+    [
+        ("shop: north", RAGOptions(), 0),
+        ("rag_mode: map_reduce", RAGOptions(), 6),
+        ("rag_mode: map_reduce\n  rag_map_max_chunks: 2", RAGOptions(), 3),
+        ("rag_mode: map_reduce", RAGOptions(mode="none"), 0),
+        ("rag_mode: none", RAGOptions(use_summary=True), 0),
+        ("shop: north", RAGOptions(use_summary=True), 1),
+    ],
+)
+def test_the_bound_of_a_plan_counts_what_its_steps_say_of_knowledge(tmp_path, block, asked, more):
+    text = f"- [ ] 1. One @a (retries 1)\n\n  ```yaml\n  {block}\n  ```\n"
+    plan = PlanDocument.parse(text).plan
+    clerk = Specialist("a", "Works.", chat_model="offline")
+    team = Team("offline", [clerk], knowledge=str(tmp_path), allow_dynamic_update=False)
+    bounds = [
+        outlook(plan, known)["model_calls"]["merged"]["unrevised"]
+        for known in (team_of(team.replace(knowledge=None)), team_of(team, RunSettings(rag=asked)))
+    ]
+    assert bounds[1] - bounds[0] == more * 2 * calls_of_reply(0)

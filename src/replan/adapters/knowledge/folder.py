@@ -1,13 +1,19 @@
 """A folder as knowledge: its texts, found by their words, up to date whenever they are searched."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import RunnableConfig
 from platformdirs import user_cache_path
 
-from replan.adapters.knowledge.index import Hit, opened, path_in
+from replan.adapters.knowledge.embedding import SECONDS, Embedding, asked, unbuilt
+from replan.adapters.knowledge.fusing import DEEPEST, fused
+from replan.adapters.knowledge.index import Hit, Index, opened, path_in
 from replan.adapters.knowledge.reading import KINDS
+from replan.adapters.knowledge.vectors import Vectors
 from replan.errors import RetrievalError
 from replan.ports.retriever import SearchRequest, SearchResponse
 from replan.state.knowledge import Chunk
@@ -20,7 +26,9 @@ _FILTERS = frozenset({"file"})
 
 @dataclass(frozen=True)
 class FolderRetriever:
-    """Finds passages in the texts of a folder: text, Markdown, HTML.
+    """Finds passages in the texts of a folder: text, Markdown, HTML, PDF, DOCX.
+
+    PDF and DOCX need the extra `documents`.
 
     The index stands in the user's cache, for this user alone, and is brought up to date by what the
     files hold whenever it is asked. Links out of the folder and hidden files are left out.
@@ -28,15 +36,28 @@ class FolderRetriever:
     Args:
         folder: The folder; with {tenant} in its name each tenant has one of its own.
         cache: The folder for the index; else one in the user's cache.
+        embeddings: Finds passages by their meaning, too: LangChain's Embeddings, or the name of a
+            model such as openai:text-embedding-3-small, which the graph of a team builds. Needs
+            the extra `vectors`.
+        built: What was built for the name.
     """
 
     folder: Path | str
     cache: Path | str | None = None
+    embeddings: Embeddings | str | None = None
+    built: Embeddings | None = field(default=None, repr=False, kw_only=True)
 
-    def search(self, request: SearchRequest) -> SearchResponse:
+    def search(
+        self, request: SearchRequest, config: RunnableConfig | None = None
+    ) -> SearchResponse:
         """Find the passages with the most, and the rarest, of the words.
 
+        With embeddings, also those that are near in meaning; both rankings are joined by places.
         The filter `file` is a pattern of the file's path, such as policies/*.
+
+        Args:
+            request: What is looked for.
+            config: The configuration of the step that searches, whose callbacks count and charge.
 
         Raises:
             RetrievalError: There is no such folder, tenant or filter, or the index cannot be used.
@@ -45,9 +66,31 @@ class FolderRetriever:
         folder = self._folder(request.tenant_id)
         with opened(path_in(self._cache, folder)) as index:
             index.update(folder)
-            hits = index.search(request.query, request.top_k, glob)
+            hits, problems = self._found(index, request, glob, config)
             found = [_chunk(hit) for hit in hits if hit.score >= request.min_score]
-            return SearchResponse(chunks=found, left_out=index.problems())
+            left_out = [*index.problems(), *problems]
+            return SearchResponse(chunks=found[: request.top_k], left_out=left_out)
+
+    def prepare(self, *, tenant: str = "") -> list[str]:
+        """Bring the index up to date, and ask for all vectors that are missing.
+
+        A search asks for some 3,000 vectors at most, and charges its run; this is for more.
+
+        Args:
+            tenant: Whose folder, where each tenant has one.
+
+        Returns:
+            The files that are left out, a sentence each.
+
+        Raises:
+            RetrievalError: There is no such folder, or the index cannot be used.
+        """
+        folder = self._folder(tenant)
+        with opened(path_in(self._cache, folder)) as index:
+            index.update(folder)
+            if self.embeddings is not None:
+                Vectors(index.path, index.connection, self._asked_by(None, None)).complete()
+            return index.problems()
 
     def looked_through(self) -> tuple[int, int, list[str]]:
         """Count files and passages, and say what is left out; the index is made if need be."""
@@ -55,6 +98,40 @@ class FolderRetriever:
         with opened(path_in(self._cache, folder)) as index:
             index.update(folder)
             return *index.size(), index.problems()
+
+    def with_embeddings(self, built: Embeddings) -> "FolderRetriever":
+        """Give one that asks this model, which was built for the name in `embeddings`."""
+        return replace(self, built=built)
+
+    def _found(
+        self, index: Index, request: SearchRequest, glob: str, config: RunnableConfig | None
+    ) -> tuple[list[Hit], list[str]]:
+        """Give the passages, the best first, and what kept others from being found."""
+        if self.embeddings is None:
+            return index.search(request.query, request.top_k, glob), []
+        embedding = self._asked_by(config, SECONDS)
+        most = max(DEEPEST, request.top_k)
+        by_words = [hit.id for hit in index.search(request.query, most, glob)]
+        vectors = Vectors(index.path, index.connection, embedding)
+        by_meaning, problem = asked(embedding, lambda: vectors.nearest(request.query, most, glob))
+        rankings = [by_words] if by_meaning is None else [by_words, by_meaning]
+        places = fused(rankings)[: request.top_k]
+        passages = index.passages([id_ for id_, _ in places])
+        found = [Hit(id_, score, passages[id_]) for id_, score in places if id_ in passages]
+        return found, [each for each in (problem, vectors.problem) if each]
+
+    def _asked_by(self, config: RunnableConfig | None, seconds: float | None) -> Embedding:
+        if self.embedding is None:
+            raise unbuilt(self.embeddings)
+        return replace(self.embedding, config=config, seconds=seconds)
+
+    @property
+    def embedding(self) -> Embedding | None:
+        """The model for embeddings as it is asked; None without one, or if it is not built yet."""
+        is_named = isinstance(self.embeddings, str)
+        name = str(self.embeddings) if is_named else ""
+        built = self.built if is_named else self.embeddings
+        return None if built is None else Embedding(cast("Embeddings", built), name)
 
     @property
     def _cache(self) -> Path:

@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
+
 from replan.adapters.knowledge.reading import (
     KINDS,
     UnreadableFileError,
     content_of,
+    is_waiting,
     passages_in,
 )
 from replan.errors import RetrievalError
@@ -27,6 +30,7 @@ DEEPEST, MOST_FILES = 20, 20_000
 
 _MOST_TERMS = 48
 _WAIT = 60.0
+_BUSY = sqlite3.SQLITE_BUSY
 _HALF = 10.0
 """Where bm25 is this, the score is one half."""
 
@@ -52,6 +56,7 @@ INSERT INTO common SELECT term FROM temp.terms WHERE doc > max({least},
 _INSERTED = """
 INSERT INTO passages (rowid, heading, body, text, title, file, line)
 VALUES (?, ?, ?, ?, ?, ?, ?)"""
+_ONE = "SELECT rowid, file, line, title, coalesce(text, body) FROM passages WHERE rowid = ?"
 _FOUND = """
 SELECT rowid, file, line, title, coalesce(text, body),
   bm25(passages, 1.5, 1.0) AS far
@@ -91,7 +96,7 @@ def opened(path: Path) -> Generator["Index"]:
         _make_private(path)
         connection = _connected(path)
         try:
-            yield Index(connection)
+            yield Index(path, connection)
         finally:
             connection.close()
     except (sqlite3.Error, OSError) as error:
@@ -102,8 +107,14 @@ def opened(path: Path) -> Generator["Index"]:
 class Index:
     """An open index, of one thread."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
         self._db = connection
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The file itself, for what is kept beside the passages."""
+        return self._db
 
     def update(self, folder: Path) -> None:
         """Bring the index up to date: what changed is read anew, what is gone goes."""
@@ -147,6 +158,14 @@ class Index:
             for row, file, line, heading, text, far in self._db.execute(_FOUND.format(only), given)
         ]
 
+    def passages(self, ids: Sequence[int]) -> dict[int, Passage]:
+        """Give passages by their numbers."""
+        return {
+            row: Passage(file=file, line=line, heading=heading, text=text)
+            for id_ in ids
+            for row, file, line, heading, text in self._db.execute(_ONE, (id_,))
+        }
+
     def _telling(self, terms: tuple[str, ...]) -> tuple[str, ...]:
         """The terms of a question without the commonest ones, if others are left."""
         common = {term for (term,) in self._db.execute("SELECT term FROM common")}
@@ -155,7 +174,7 @@ class Index:
     def _is_behind(self, files: Mapping[str, FolderFile]) -> bool:
         known = dict(self._db.execute("SELECT name, stamp FROM files"))
         return files.keys() != known.keys() or any(
-            _stamp(each.path) != known[name] for name, each in files.items()
+            _stamp(each) != known[name] for name, each in files.items()
         )
 
     def _catch_up(self, files: Mapping[str, FolderFile]) -> None:
@@ -163,7 +182,7 @@ class Index:
         for name in known.keys() - files.keys():
             self._forget(name, known[name])
         for name, file in files.items():
-            stamp, old = _stamp(file.path), known.get(name)
+            stamp, old = _stamp(file), known.get(name)
             if old is None or stamp != old.stamp:
                 self._take(file, stamp, old)
         for statement in _COMMON.format(least=_COMMON_FROM).split(";"):
@@ -179,7 +198,7 @@ class Index:
                 return
             passages = passages_in(file.name, content)
         except UnreadableFileError as error:
-            problem = str(error)
+            problem, digest = str(error), ""
         if old is not None:
             self._forget(file.name, old)
         first, last = self._insert(passages)
@@ -217,22 +236,37 @@ def _row(number: int, passage: Passage) -> tuple[object, ...]:
     )
 
 
-def _stamp(path: Path) -> str:
+def _stamp(file: FolderFile) -> str:
     """What changes with a file; of one that changed just now nothing that stays the same."""
     try:
-        stat = os.stat(path)  # noqa: PTH116 - it is asked of each file for each search
+        stat = os.stat(file.path)  # noqa: PTH116 - it is asked of each file for each search
     except OSError:  # Gone since the folder was listed; the next search sees it.
         return "gone"
     changed = max(stat.st_mtime_ns, stat.st_ctime_ns)
     now = time.time_ns()
     racy = f"/{now}" if now - changed < _RACY else ""
-    return f"{stat.st_ino}/{stat.st_size}/{stat.st_mtime_ns}/{stat.st_ctime_ns}{racy}"
+    waiting = "/waiting" if is_waiting(file.name) else ""
+    return f"{stat.st_ino}/{stat.st_size}/{stat.st_mtime_ns}/{stat.st_ctime_ns}{racy}{waiting}"
 
 
 def _make_private(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     path.chmod(0o600)
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == _BUSY
+
+
+# Of two that make a new index at once, SQLite refuses one at the change of its journal's mode,
+# whatever time it has.
+_patiently = retry(
+    retry=retry_if_exception(_is_busy),
+    wait=wait_random(0, 0.05),
+    stop=stop_after_delay(_WAIT),
+    reraise=True,
+)
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -248,6 +282,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         return _prepared(path)
 
 
+@_patiently
 def _prepared(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
     try:

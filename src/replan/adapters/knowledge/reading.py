@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from replan.adapters.knowledge import documents
 from replan.texts.html import html_passages
 from replan.texts.passages import Passage, decoded, merged, passages_of
 
 LARGEST = 5_000_000
-"""Bytes of a file; a larger one is left out."""
+"""Bytes of a file; a larger one is left out. Of a document, documents.LARGEST."""
 
 MOST_PASSAGES = 10_000
 """Passages of a file; one with more is left out."""
@@ -21,22 +22,41 @@ class UnreadableFileError(Exception):
 
 def content_of(path: Path) -> bytes:
     """Read a file whole."""
+    largest = documents.LARGEST if _ending(path) in documents.KINDS else LARGEST
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+            content = file.read(largest + 1)
     except OSError as error:
         raise UnreadableFileError(f"it cannot be read: {error.strerror or error}") from error
-    if len(content) > LARGEST:
-        raise UnreadableFileError(f"it has more than {LARGEST:,} bytes")
+    if len(content) > largest:
+        raise UnreadableFileError(f"it has more than {largest:,} bytes")
     return content
+
+
+def is_waiting(name: str) -> bool:
+    """Whether a file is left out until an extra is installed."""
+    # It is asked of each file for each search.
+    end = name[-5:].casefold()
+    return end.endswith(documents.KINDS) and not documents.can_be_read(_ending(Path(name)))
 
 
 def passages_in(name: str, content: bytes) -> list[Passage]:
     """Take what a file holds apart."""
-    found = list(_READERS[Path(name).suffix.casefold()](name, content))
+    found = list(_READERS[_ending(Path(name))](name, content))
     if len(found) > MOST_PASSAGES:
         raise UnreadableFileError(f"it has more than {MOST_PASSAGES:,} passages")
     return found
+
+
+def _ending(path: Path) -> str:
+    return path.suffix.casefold()
+
+
+def _document(name: str, content: bytes) -> Iterable[Passage]:
+    try:
+        yield from documents.document_passages(name, content)
+    except documents.UnreadableDocumentError as error:
+        raise UnreadableFileError(str(error)) from error
 
 
 def _text(name: str, content: bytes) -> Iterable[Passage]:
@@ -57,6 +77,7 @@ def _decoded(content: bytes) -> str:
 _READERS: Mapping[str, _Reader] = {
     **dict.fromkeys((".txt", ".md", ".markdown", ".rst"), _text),
     **dict.fromkeys((".html", ".htm"), _html),
+    **dict.fromkeys(documents.KINDS, _document),
 }
 KINDS = tuple(_READERS)
 """The endings of the files that are read."""

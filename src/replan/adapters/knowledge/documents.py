@@ -1,0 +1,85 @@
+"""PDF and DOCX as passages, read by a program of its own that cannot take this one down."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from replan.adapters.knowledge import document_program
+from replan.texts.passages import Passage, cut, merged
+
+LARGEST = 50_000_000
+"""Bytes of a document."""
+
+SECONDS = 20.0
+"""How long one document may take."""
+
+EXTRA = "pip install 'replan[documents]'"
+
+PACKAGES = {".pdf": "pypdf", ".docx": "docx"}
+"""What reads documents, by their endings."""
+
+KINDS = tuple(PACKAGES)
+"""The endings of documents."""
+
+
+class UnreadableDocumentError(Exception):
+    """Why a document gives no passages."""
+
+
+def can_be_read(ending: str) -> bool:
+    """Whether what reads documents with this ending is installed."""
+    return _is_installed(PACKAGES[ending])
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
+
+
+def document_passages(name: str, content: bytes) -> Iterator[Passage]:
+    """Divide a document: at the pages of a PDF, at the paragraphs and rows of a DOCX.
+
+    The line of a passage is its page, or its paragraph, counted from 1.
+    """
+    ending = Path(name).suffix.casefold()
+    if not can_be_read(ending):
+        raise UnreadableDocumentError(f"to read it, {EXTRA}")
+    *lines, end = _told(ending, content)
+    if end:
+        raise UnreadableDocumentError(str(end))
+    passages = (
+        piece
+        for place, heading, text in cast("list[tuple[int, str, str]]", lines)
+        for piece in cut(Passage(file=name, line=place, heading=heading, text=text))
+    )
+    # A page is a place of its own; paragraphs under one heading stand together.
+    yield from passages if ending == ".pdf" else merged(passages)
+
+
+def _told(ending: str, content: bytes) -> list[Any]:
+    # It needs no key and no address of ours, so it is given none; -P: no module of the folder in
+    # which we stand is taken for a library.
+    environment: Mapping[str, str] = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUTF8": "1"}
+    program = [sys.executable, "-P", document_program.__file__, ending.removeprefix(".")]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program
+            program,
+            input=content,
+            capture_output=True,
+            timeout=SECONDS,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UnreadableDocumentError(f"to read it takes more than {SECONDS:g} s") from None
+    except OSError as error:
+        raise UnreadableDocumentError(f"its reader did not start: {error.strerror}") from error
+    if done.returncode:
+        raise UnreadableDocumentError(f"its reader broke off ({done.returncode})")
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,0 +1,174 @@
+"""Vectors of texts: asked for in bounded time, and charged to the run like the calls of models."""
+
+import math
+import sqlite3
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.runnables import RunnableConfig
+
+from replan.errors import LimitReachedError, RetrievalError, StorageError
+from replan.failures import describe
+from replan.langgraph_inside.callbacks import begin_told_call
+
+T = TypeVar("T")
+
+SECONDS = 15.0
+"""How long one call of a search may take; one without vectors is better than none."""
+
+
+class EmbeddingError(Exception):
+    """What a model gave is no use as vectors."""
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A model for embeddings, as one search asks it.
+
+    Attributes:
+        embeddings: The model.
+        name: What the team calls it; empty if it was not given by a name.
+        config: The configuration of the step that searches; its callbacks count and charge.
+        seconds: How long a call may take; None: as long as it takes.
+    """
+
+    embeddings: Embeddings
+    name: str = ""
+    config: RunnableConfig | None = None
+    seconds: float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it is called, the name that stands for it in events first."""
+        return names_of(self.embeddings, self.name)
+
+    def of_texts(self, texts: Sequence[str]) -> list[list[float]]:
+        """Give the vectors of passages."""
+        return self._charged(texts, partial(_of_documents, self.embeddings, texts))
+
+    def of_query(self, text: str) -> list[float]:
+        """Give the vector of a question; some models tell questions from passages."""
+        (vector,) = self._charged([text], partial(_of_query, self.embeddings, text))
+        return vector
+
+    def _charged(
+        self, texts: Sequence[str], ask: Callable[[], tuple[list[list[float]], int]]
+    ) -> list[list[float]]:
+        with _told(self.names, texts, self.config) as ended:
+            vectors, tokens = _in_time(ask, self.seconds)
+            _check(vectors, texts)
+            ended(tokens)
+        return vectors
+
+
+def charged_call(
+    embeddings: object, text: str, config: RunnableConfig | None, work: Callable[[], T]
+) -> T:
+    """Do some work that asks a model for the vector of a text; its tokens are not known."""
+    if embeddings is None:
+        return work()
+    with _told(names_of(embeddings), [text], config):
+        return work()
+
+
+@contextmanager
+def _told(
+    names: Sequence[str], texts: Sequence[str], config: RunnableConfig | None
+) -> Generator[Callable[[int], None]]:
+    """Tell the callbacks of a call that is made inside; it may say how many tokens it took."""
+    # LangChain tells callbacks nothing of embeddings, so the call is told as that of a model.
+    call = begin_told_call(config, names, [HumanMessage(text) for text in texts])
+    counted: list[int] = []
+    try:
+        yield counted.append
+    except BaseException as error:
+        call.on_llm_error(error)
+        raise
+    tokens = sum(counted)
+    usage: Any = {"input_tokens": tokens, "output_tokens": 0, "total_tokens": tokens}
+    message = AIMessage("", usage_metadata=usage if tokens else None)
+    call.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]))
+
+
+def asked(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
+    """Give what a model finds; where it fails None, and a sentence that says so."""
+    try:
+        return ask(), ""
+    except (LimitReachedError, RetrievalError, StorageError, sqlite3.Error):
+        raise
+    except Exception as error:  # noqa: BLE001 - a model is code of others
+        told = f"{embedding.names[0]} failed, so passages are found by their words alone"
+        return None, f"{told}: {describe(error).rstrip('.')}."
+
+
+def unbuilt(name: object) -> RetrievalError:
+    """Give the error for a name that nobody built a model for."""
+    reason = f"{name} is the name of a model, and no graph of a team has built it"
+    return RetrievalError(reason, "Give embeddings=..., an Embeddings of LangChain.")
+
+
+def embedded_text(heading: str, text: str) -> str:
+    """What of a passage its vector is of."""
+    return f"{heading}\n{text}" if heading else text
+
+
+def _check(vectors: Sequence[Sequence[float]], texts: Sequence[str]) -> None:
+    if len(vectors) != len(texts):
+        raise EmbeddingError(f"it gave {len(vectors)} vectors for {len(texts)} texts")
+    try:
+        is_whole = len({len(each) for each in vectors}) == 1 and all(vectors)
+        is_whole = is_whole and all(math.isfinite(number) for each in vectors for number in each)
+    except TypeError:
+        is_whole = False
+    if not is_whole:
+        raise EmbeddingError("it gave no vectors of numbers")
+
+
+def names_of(embeddings: object, name: str = "") -> tuple[str, ...]:
+    """What a model for embeddings is called: by its provider, or by its class, and by the team."""
+    given = (getattr(embeddings, each, None) for each in ("model", "model_name", "model_id"))
+    own = [each for each in given if isinstance(each, str) and each]
+    found = (*own[:1], *([name] if name else []))
+    return tuple(dict.fromkeys(found)) or (type(embeddings).__name__,)
+
+
+def _of_documents(embeddings: Embeddings, texts: Sequence[str]) -> tuple[list[list[float]], int]:
+    counted: Any = getattr(embeddings, "embed_counted", None)
+    if callable(counted):
+        return cast("tuple[list[list[float]], int]", counted(texts))
+    return embeddings.embed_documents(list(texts)), 0
+
+
+def _of_query(embeddings: Embeddings, text: str) -> tuple[list[list[float]], int]:
+    if callable(getattr(embeddings, "embed_counted", None)):
+        return _of_documents(embeddings, [text])
+    return [embeddings.embed_query(text)], 0
+
+
+def _in_time(work: Callable[[], T], seconds: float | None) -> T:
+    """Do some work in a thread that is given up after a time; where there is none, do it here."""
+    if seconds is None:
+        return work()
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - foreign code; who waits gets it
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="replan-embedding", daemon=True).start()
+    try:
+        return done.result(seconds)
+    except TimeoutError as error:
+        if done.done():
+            raise
+        raise EmbeddingError(f"it did not answer within {seconds:g} s") from error

@@ -1,0 +1,177 @@
+"""LangChain's retrievers and vector stores as knowledge."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig
+from langchain_core.vectorstores import VectorStore
+
+from replan.adapters.knowledge.embedding import Embedding, charged_call
+from replan.errors import RetrievalError
+from replan.ports.retriever import SearchRequest, SearchResponse
+from replan.state.knowledge import Chunk, Filter
+from replan.texts.storable import storable
+
+Filters = Mapping[str, Filter]
+
+_SCORES = ("score", "similarity")
+
+
+@dataclass(frozen=True)
+class LangChainRetriever:
+    """Asks any retriever of LangChain.
+
+    It takes a question only: a request with filters or knowledge bases is refused, and one of a
+    tenant, too, unless the knowledge is shared. `score` and `similarity` of a document's metadata
+    are its score; without them it is 1 divided by its place.
+
+    Args:
+        retriever: The retriever.
+        shared: Whether all tenants have the same knowledge.
+    """
+
+    retriever: BaseRetriever
+    shared: bool = False
+
+    def search(
+        self, request: SearchRequest, config: RunnableConfig | None = None
+    ) -> SearchResponse:
+        """Give the documents in the retriever's order.
+
+        Raises:
+            RetrievalError: The request asks for what a retriever cannot do.
+        """
+        _check_bases(request)
+        if request.filters:
+            reason = f"a retriever of LangChain has no filter {', '.join(sorted(request.filters))}"
+            raise RetrievalError(reason, "Use VectorStoreRetriever, or no filters.")
+        if request.tenant_id and not self.shared:
+            fix = "Use VectorStoreRetriever with tenant_field, or say shared=True."
+            raise RetrievalError("a retriever of LangChain cannot separate tenants", fix)
+        found = self.retriever.invoke(request.query, config)
+        chunks = [_chunk(each, 1 / place) for place, each in enumerate(found, start=1)]
+        return _best(chunks, request)
+
+
+@dataclass(frozen=True)
+class VectorStoreRetriever:
+    """Asks a vector store of LangChain for passages near in meaning, with their scores.
+
+    A tenant becomes a filter only by `tenant_field`; without it a request of a tenant is refused,
+    unless the knowledge is shared.
+
+    Args:
+        store: The store.
+        tenant_field: The field of a document's metadata that has its tenant; each request then
+            needs one, and a passage of another tenant is an error.
+        shared: Whether all tenants have the same knowledge.
+        as_filter: Makes of the filters what the store takes as `filter`; by default they are
+            given as they are.
+        score: Makes a score, larger is better, of the store's own. By default the store's
+            relevance scores are asked for, which some stores do not have.
+    """
+
+    store: VectorStore
+    tenant_field: str = ""
+    shared: bool = False
+    as_filter: Callable[[Filters], Any] = dict
+    score: Callable[[float], float] | None = None
+
+    def search(
+        self, request: SearchRequest, config: RunnableConfig | None = None
+    ) -> SearchResponse:
+        """Give the nearest passages; the question's embedding is charged as a call of its model.
+
+        Raises:
+            RetrievalError: The request asks for what the store cannot do, or the store gave a
+                passage of another tenant.
+        """
+        _check_bases(request)
+        filters = self._filters(request)
+        given = {"filter": self.as_filter(filters)} if filters else {}
+        found = charged_call(
+            self.store.embeddings,
+            request.query,
+            config,
+            lambda: self._scored(request.query, request.top_k, given),
+        )
+        self._check_tenants([document for document, _ in found], request.tenant_id)
+        return _best([_chunk(*each) for each in found], request)
+
+    @property
+    def embedding(self) -> Embedding | None:
+        """The model that the store asks, as calls of it are charged."""
+        model = self.store.embeddings
+        return None if model is None else Embedding(model)
+
+    def _filters(self, request: SearchRequest) -> Filters:
+        tenant = request.tenant_id
+        if not self.tenant_field:
+            if tenant and not self.shared:
+                fix = "Name the field of its metadata as tenant_field, or say shared=True."
+                raise RetrievalError("this store cannot separate tenants", fix)
+            return request.filters
+        if not tenant:
+            raise RetrievalError("this store needs a tenant", "Set tenant in RunSettings.")
+        if request.filters.get(self.tenant_field, tenant) != tenant:
+            fix = f"Leave {self.tenant_field} out: the tenant comes from RunSettings."
+            raise RetrievalError("a filter names another tenant", fix)
+        return {**request.filters, self.tenant_field: tenant}
+
+    def _scored(self, query: str, most: int, given: Mapping[str, Any]) -> list[Any]:
+        if self.score is not None:
+            own = self.store.similarity_search_with_score(query, k=most, **given)
+            return [(document, self.score(value)) for document, value in own]
+        try:
+            return self.store.similarity_search_with_relevance_scores(query, k=most, **given)
+        except NotImplementedError as error:
+            reason = f"{type(self.store).__name__} has no relevance scores"
+            fix = "Give score=..., which makes a score, larger is better, of the store's own."
+            raise RetrievalError(reason, fix) from error
+
+    def _check_tenants(self, found: Sequence[Document], tenant: str) -> None:
+        """Refuse what a store gave that overlooks filters."""
+        if self.tenant_field and any(
+            cast("dict[str, object]", each.metadata).get(self.tenant_field) != tenant
+            for each in found
+        ):
+            reason = f"the store gave passages whose {self.tenant_field} is not the tenant"
+            raise RetrievalError(reason, "It does not keep to filters; see as_filter.")
+
+
+def _check_bases(request: SearchRequest) -> None:
+    if request.knowledge_base_ids:
+        fix = "Use filters, or a retriever of your own."
+        raise RetrievalError("this knowledge has no knowledge bases", fix)
+
+
+def _best(chunks: Sequence[Chunk], request: SearchRequest) -> SearchResponse:
+    told = [each for each in chunks if each.score >= request.min_score]
+    return SearchResponse(chunks=sorted(told, key=lambda each: -each.score)[: request.top_k])
+
+
+def _chunk(document: Document, score: float) -> Chunk:
+    known = cast("dict[str, object]", document.metadata)
+    scores = {name: known[name] for name in _SCORES if _is_number(known.get(name))}
+    text, page, line = document.page_content, known.get("page"), known.get("line")
+    if isinstance(page, int) and not isinstance(line, int):
+        # LangChain counts pages from 0. All lines of a page have its place.
+        line, text = page + 1, " ".join(text.split())
+    return Chunk.model_validate(
+        {
+            "id": document.id or "",
+            "content": text,
+            "source": str(known.get("source") or document.id or ""),
+            "line": line if isinstance(line, int) and line > 0 else None,
+            "metadata": storable(json.loads(json.dumps(known, default=str))),
+            **(scores or {"score": score}),
+        }
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,54 @@
+"""Embeddings over the OpenAI protocol, with the tokens that LangChain's own do not tell."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import openai
+from langchain_core.embeddings import Embeddings
+from pydantic import SecretStr
+
+from replan.adapters.model_http import trusted
+
+
+class OpenAIEmbeddings(Embeddings):
+    """Asks `/embeddings` of a server; texts go as texts, since few servers know tokens.
+
+    Attributes:
+        model: What the server calls the model.
+    """
+
+    def __init__(self, model: str, *, base_url: str, api_key: SecretStr, timeout: float) -> None:
+        self.model = model
+        self._base_url = base_url
+        self._api_key = api_key
+        self._timeout = timeout
+
+    def embed_counted(self, texts: Sequence[str]) -> tuple[list[list[float]], int]:
+        """Give a vector for each text, and the tokens that the server counted; 0 if it did not."""
+        # Connections of its own for each call: it comes from any thread, and few come. A key goes
+        # to no other server.
+        with (
+            openai.DefaultHttpxClient(follow_redirects=False, verify=trusted()) as http,
+            openai.OpenAI(
+                base_url=self._base_url,
+                api_key=self._api_key.get_secret_value(),
+                timeout=self._timeout,
+                # Whoever searches goes on without.
+                max_retries=0,
+                http_client=http,
+            ) as client,
+        ):
+            answer = client.embeddings.create(
+                model=self.model, input=list(texts), encoding_format="float"
+            )
+        usage: Any = answer.usage
+        placed = sorted(answer.data, key=lambda each: each.index)
+        return [each.embedding for each in placed], getattr(usage, "prompt_tokens", 0)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Give a vector for each text."""
+        return self.embed_counted(texts)[0]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Give the vector of a text."""
+        return self.embed_documents([text])[0]

@@ -1,0 +1,146 @@
+"""What a model makes of the chunks that were found; where it fails, what is given instead."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
+from langgraph.errors import GraphBubbleUp
+
+from replan.errors import LimitReachedError, StorageError
+from replan.failures import describe
+from replan.prompts.knowledge import build_knowledge_prompt, knowledge_text, place_of, source_of
+from replan.prompts.sections import within_budget
+from replan.replies.citations import cited, cited_among
+from replan.replies.readings import read_answer
+from replan.secrets.masking import with_masked_traceback
+from replan.spending.deadline import Timed, in_time
+from replan.state.knowledge import Chunk, Knowledge, RAGOptions
+
+logger = logging.getLogger(__name__)
+logger.addFilter(with_masked_traceback)
+
+LONGEST_NOTE = 8_000
+"""Characters of what a model makes of a chunk."""
+
+Ask = Callable[[list[BaseMessage]], Awaitable[str]]
+"""Asks a model, and pays for it."""
+
+_NOTHING = "none"
+_NO_HELP = "nothing in it helps"
+
+
+class _Note(NamedTuple):
+    """What a model made of a text: empty where nothing in it helps, or where it failed."""
+
+    text: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What it takes to have chunks read for a task."""
+
+    options: RAGOptions
+    task: str
+    timed: Timed  # whose time it takes
+    ask: Ask
+
+    async def of(self, chunks: Sequence[Chunk]) -> Knowledge:
+        """Give the chunks as they are, or what a model makes of them; failing that as they are."""
+        if not chunks:
+            return Knowledge()
+        if self.options.mode == "map_reduce":
+            return await self._mapped(chunks)
+        return await self._as_found(chunks)
+
+    async def _mapped(self, chunks: Sequence[Chunk]) -> Knowledge:
+        most = self.options.said["map_max_chunks"]
+        notes = [*zip(chunks, await self._notes(chunks[:most]), strict=False)]
+        failed = tuple(_failures(notes))
+        if all(note.error for _, note in notes):
+            errors = "; ".join(dict.fromkeys(note.error for _, note in notes))
+            why = f"No model read what was found, so all is given as it was found: {errors}."
+            return await self._as_found(chunks, (why,))
+        useful = [chunk for chunk, note in notes if note.text]
+        text = "\n\n".join(note.text for _, note in notes if note.text)
+        if len(useful) > 1:
+            together = await self._note(text)
+            if together.error:
+                why = "What was read is not put together, so all is given as it was found"
+                return await self._as_found(chunks, (*failed, f"{why}: {together.error}."))
+            text = together.text or text
+        knowledge = _citing(text, useful)
+        unused = [
+            *(f"{place_of(each)} is not read: map_max_chunks is {most}." for each in chunks[most:]),
+            *_unused((chunk for chunk, note in notes if note == _Note()), _NO_HELP),
+        ]
+        return knowledge.replace(unused=(*unused, *knowledge.unused), failed=failed)
+
+    async def _as_found(self, chunks: Sequence[Chunk], failed: tuple[str, ...] = ()) -> Knowledge:
+        text = knowledge_text(chunks)
+        as_found = Knowledge(text=text, sources=tuple(map(source_of, chunks)), failed=failed)
+        if not self.options.use_summary:
+            return as_found
+        note = await self._note(text)
+        if note.error:
+            why = f"What was found is not made shorter: {note.error}."
+            return as_found.replace(failed=(*failed, why))
+        if not note.text:
+            return Knowledge(unused=tuple(_unused(chunks, _NO_HELP)), failed=failed)
+        return _citing(note.text, chunks).replace(failed=failed)
+
+    async def _notes(self, chunks: Sequence[Chunk]) -> list[_Note]:
+        """Have each chunk read, all at once."""
+        # Each that is begun is paid for, so all come to their end before an error ends the work.
+        tried = await asyncio.gather(
+            *(self._note(knowledge_text([each])) for each in chunks), return_exceptions=True
+        )
+        for each in tried:
+            if isinstance(each, BaseException):
+                raise each
+        return [each for each in tried if isinstance(each, _Note)]
+
+    async def _note(self, text: str) -> _Note:
+        """Have a text read."""
+        prompt = build_knowledge_prompt(self.task, text)
+        seconds = self.options.said["timeout_seconds"]
+        try:
+            reply = await in_time(partial(self.ask, prompt), self.timed, seconds)
+        except (LimitReachedError, GraphBubbleUp, StorageError):
+            raise
+        except Exception as error:
+            logger.warning("knowledge was not read", exc_info=True)
+            return _Note(error=describe(error).rstrip("."))
+        made = read_answer(reply).strip()
+        if not made:
+            return _Note(error="the model gave an empty reply")
+        is_nothing = made.strip(".*`\"'").casefold() == _NOTHING
+        return _Note() if is_nothing else _Note(within_budget(made, LONGEST_NOTE))
+
+
+def _citing(text: str, chunks: Sequence[Chunk]) -> Knowledge:
+    """A text that was made of chunks, and what it cites of them; one without a mark is of all."""
+    known = tuple(map(source_of, chunks))
+    text, named = cited(text, known)[0], cited_among(text, known)
+    left = [each for each in chunks if named and source_of(each) not in named]
+    unused = tuple(_unused(left, "the text that was made does not cite it"))
+    return Knowledge(text=text, sources=named or known, unused=unused)
+
+
+def _unused(chunks: Iterable[Chunk], why: str) -> Iterable[str]:
+    return (f"{place_of(each)} is not used: {why}." for each in chunks)
+
+
+def _failures(notes: Iterable[tuple[Chunk, _Note]]) -> Iterable[str]:
+    """A sentence for each error, with all chunks that it kept from being read."""
+    places: dict[str, list[str]] = {}
+    for chunk, note in notes:
+        if note.error:
+            places.setdefault(note.error, []).append(place_of(chunk))
+    for error, names in places.items():
+        verb = "is" if len(names) == 1 else "are"
+        yield f"{', '.join(names)} {verb} left out: {error}."

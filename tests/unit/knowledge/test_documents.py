@@ -1,0 +1,94 @@
+"""PDF and DOCX in a folder: found by page and paragraph, and none of them can do harm."""
+
+import pytest
+
+from made_documents import pdf, word, word_of
+from replan import FolderRetriever, SearchRequest
+from replan.adapters.knowledge import documents
+
+ENTITIES = b"""<?xml version="1.0"?><!DOCTYPE d [
+<!ENTITY a "zebra zebra zebra zebra zebra"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
+<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;"><!ENTITY file SYSTEM "file:///etc/hostname">]>
+<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>
+<w:p><w:r><w:t>Okapi &c;&file; here</w:t></w:r></w:p></w:body></w:document>"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def retriever(folder, tmp_path):
+    return FolderRetriever(folder, cache=tmp_path / "cache")
+
+
+def search(retriever, query):
+    found = retriever.search(SearchRequest(query=query))
+    chunks = [(each.source, each.line, each.heading, each.content) for each in found.chunks]
+    return chunks, list(found.left_out)
+
+
+def test_a_passage_of_a_pdf_has_its_page(retriever, folder):
+    (folder / "manual.pdf").write_bytes(pdf("Lamps need oil.", "", "The  zebra\tis striped."))
+    assert search(retriever, "striped zebra") == (
+        [("manual.pdf", 3, "", "The zebra is striped.")],
+        [],
+    )
+
+
+def test_a_passage_of_a_docx_has_its_paragraph_and_its_heading(retriever, folder):
+    (folder / "a.docx").write_bytes(
+        word("# Honey", "It is sweet.", "Bees make it.", "# Prices", ("Lamp", "20 EUR"))
+    )
+    assert search(retriever, "bees honey sweet")[0] == [
+        ("a.docx", 2, "Honey", "It is sweet.\nBees make it.")
+    ]
+    assert search(retriever, "lamp")[0] == [("a.docx", 5, "Prices", "Lamp | 20 EUR")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.pdf", b"%PDF-1.4 and nothing more", "it is damaged"),
+        ("a.docx", b"PK\x03\x04 nothing", "it is damaged"),
+        ("a.pdf", pdf("", ""), "it has no text, as a scan has none"),
+        ("a.pdf", pdf(*[""] * 2_001), "it has more than 2,000 pages"),
+        ("a.docx", word_of(b" " * 100_000_001), "more than 100,000,000 bytes when it is unpacked"),
+        ("a.docx", word_of(ENTITIES), "it declares entities of its own"),
+        ("a.pdf", b" " * 50_000_001, "it has more than 50,000,000 bytes"),
+    ],
+)
+def test_a_document_that_cannot_be_read_is_left_out_and_named(
+    retriever, folder, name, content, problem
+):
+    (folder / name).write_bytes(content)
+    (folder / "b.md").write_text("A zebra.\n")
+    chunks, (left_out,) = search(retriever, "zebra")
+    assert [each[0] for each in chunks] == ["b.md"]
+    assert left_out.startswith(f"{name} is left out: ")
+    assert problem in left_out
+
+
+def test_a_document_that_takes_too_long_is_left_out(retriever, folder, monkeypatch):
+    monkeypatch.setattr(documents, "SECONDS", 0.001)
+    (folder / "a.pdf").write_bytes(pdf("A zebra."))
+    assert search(retriever, "zebra") == (
+        [],
+        ["a.pdf is left out: to read it takes more than 0.001 s."],
+    )
+
+
+def test_the_extra_is_named_and_the_file_is_read_as_soon_as_it_is_there(
+    retriever, folder, monkeypatch
+):
+    (folder / "a.pdf").write_bytes(pdf("A zebra."))
+    with monkeypatch.context() as without:
+        without.setitem(documents.PACKAGES, ".pdf", "no_such_package")
+        assert search(retriever, "zebra") == (
+            [],
+            ["a.pdf is left out: to read it, pip install 'replan[documents]'."],
+        )
+    assert search(retriever, "zebra") == ([("a.pdf", 1, "", "A zebra.")], [])
