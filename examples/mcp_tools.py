@@ -15,6 +15,7 @@ import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage
 
@@ -64,7 +65,8 @@ async def main() -> None:
                 run = await runtime.start("See that there are 50 pencils.")
                 result = await run.result()
                 while result.waiting:
-                    print(result.waiting[0].text, result.waiting[0].details["arguments"])
+                    details = cast("dict[str, Any]", result.waiting[0].details)
+                    print(result.waiting[0].text, details["arguments"])
                     # A person would be asked here.
                     order = {"article": "pencils", "amount": 47}
                     answer = {"action": "edit", "arguments": order}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import warm
 from replan import ToolServer
 
 PROGRAM = Path(__file__).with_name("tool_server.py")
@@ -19,13 +20,10 @@ def over_streams(folder: Path, **options) -> ToolServer:
 @contextmanager
 def served(folder: Path, **environment: str) -> Iterator[str]:
     """Serve over HTTP, and give the address."""
-    words = [sys.executable, str(PROGRAM), str(folder), "http"]
-    streams = {"stdout": subprocess.PIPE, "text": True, "env": {**os.environ, **environment}}
-    with subprocess.Popen(words, **streams) as server:
-        try:
-            yield f"http://127.0.0.1:{int(server.stdout.readline())}/mcp"
-        finally:
-            server.kill()
+    words = [str(PROGRAM), str(folder), "http"]
+    environment = {**os.environ, **environment}
+    with warm.Process(words, stdout=subprocess.PIPE, env=environment) as server:
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}/mcp"
 
 
 def calls(folder: Path) -> list[str]:

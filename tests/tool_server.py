@@ -56,8 +56,9 @@ def put(config: str, self_: str = "") -> str:
 
 @server.tool()
 def pay_and_die(amount: int) -> str:
-    """Pay an amount, and end without a word."""
+    """Pay an amount, and end without an answer."""
     noted(f"pay {amount}")
+    os.write(2, b"database file is corrupt\n")
     os._exit(3)
 
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -25,9 +26,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def studio(folder: Path, variables: dict[str, str]) -> Generator[str]:
+def studio(folder: Path, variables: dict[str, str], **more: Any) -> Generator[str]:
     """Serve the project's own langgraph.json with other variables, and give the address."""
-    config = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
+    config = {**json.loads((ROOT / "langgraph.json").read_text("utf-8")), **more}
     config["env"] |= variables
     (folder / "langgraph.json").write_text(json.dumps(config), "utf-8")
     port = free_port()
@@ -79,7 +80,7 @@ def studio(folder: Path, variables: dict[str, str]) -> Generator[str]:
 
 
 @pytest.fixture(scope="module")
-def serve_studio() -> Iterator[Callable[[Path, dict[str, str]], str]]:
+def serve_studio() -> Iterator[Callable[..., str]]:
     """Start a server that lives as long as the tests of the module."""
     with ExitStack() as servers:
-        yield lambda folder, variables: servers.enter_context(studio(folder, variables))
+        yield lambda *given, **more: servers.enter_context(studio(*given, **more))

@@ -1,15 +1,19 @@
 """Runs in Studio: questions, approvals, two runs on a thread, a process on the same storage."""
 
 import asyncio
+import sys
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph_sdk import get_client
 
+import mcp_servers
 from replan import Approval, ThreadBusyError, open_storage, run, waiting_for
 from replan.assembly import team_graph
+from replan.testing import OpenAIServer
 
 PATIENCE = 60.0
 WORK = '''\
@@ -53,7 +57,20 @@ async def works(context):
 TEAM = """\
 host:
   model: offline
+models:
+  caller: {{model: m, base_url: "{address}"}}
+tool_servers:
+  shop: {{command: "{python}", args: ["{program}", "{folder}"]}}
+  gone: {{command: "{python}", args: ["-c", "raise SystemExit('no licence')"]}}
 specialists:
+  - name: buyer
+    intended_use: Buys.
+    chat_model: caller
+    tools: [shop/own_process, shop/order]
+  - name: guest
+    intended_use: Needs what is not there.
+    chat_model: caller
+    tools: [gone/anything]
   - name: worker
     intended_use: Works.
     run: studio_working_team:works
@@ -91,12 +108,33 @@ QUESTIONS = """\
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     (folder / "studio_working_team.py").write_text(WORK, "utf-8")
-    (folder / "team.yaml").write_text(TEAM, "utf-8")
     return folder
 
 
+def call(tool, **arguments):
+    return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": "call"}])
+
+
 @pytest.fixture(scope="module")
-def url(folder, serve_studio) -> str:
+def caller():
+    """A model that asks twice who serves it, and then orders something."""
+    who = call("shop__own_process")
+    order = call("shop__order", name="shoes")
+    # Not a strict script: each worker has this server, and only one of them runs the test.
+    replies = iter([who, "First.", who, "Second.", order, "Ordered."])
+    with OpenAIServer(lambda _: next(replies)) as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def url(folder, caller, serve_studio) -> str:
+    team = TEAM.format(
+        address=caller.base_url,
+        python=sys.executable,
+        program=mcp_servers.PROGRAM,
+        folder=folder,
+    )
+    (folder / "team.yaml").write_text(team, "utf-8")
     return serve_studio(folder, {"REPLAN_TEAM": str(folder / "team.yaml")})
 
 
@@ -378,3 +416,41 @@ async def test_what_inboxes_draw_of_questions_is_answered_one_after_the_other(ur
         state = await resume(client, thread, [{"type": "response", "args": "large"}])
     assert state["outcome"] == "completed"
     assert {q["answer"] for q in state["questions"].values()} == {"blue", "large"}
+
+
+async def test_a_tool_server_lives_as_long_as_the_process_and_asks_in_studio(url, folder, caller):
+    buying = asked("Buy", "- [ ] 1. Buy shoes @buyer\n")
+    async with get_client(url=url) as client:
+        for _ in range(2):
+            thread = (await client.threads.create())["thread_id"]
+            values = await client.runs.wait(thread, "replan", input=buying)
+            assert values["outcome"] == "completed", values
+        thread = (await client.threads.create())["thread_id"]
+        waits = await client.runs.wait(thread, "replan", input=buying)
+        (question,) = waiting_for(waits)
+        assert question.text.startswith("The tool server shop asks: What size for shoes?")
+        values = await client.runs.wait(thread, "replan", command={"resume": "42"})
+        assert values["outcome"] == "completed", values
+    told = [message.text for message in told_of_calls(caller)]
+    assert len(set(told[:2])) == 1
+    assert told[2:] == ["ordered shoes in 42"]
+    assert mcp_servers.calls(folder) == ["order shoes 42"]
+
+
+async def test_a_tool_server_that_cannot_be_used_is_told_with_its_last_words(url):
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        # Studio's server ends what blocks its loop: that, too, would be told instead.
+        settings = {"limits": {"step_retries": 0, "max_rounds": 1}}
+        values = await client.runs.wait(
+            thread, "replan", input=asked("Visit", "- [ ] 1. Visit @guest\n"), context=settings
+        )
+    error = values["current_specialist_results"]["1/guest"]["error"]
+    assert error.startswith("ToolServerError: tool server gone: the program ")
+    assert error.endswith("it said: no licence")
+
+
+def told_of_calls(model):
+    """The results of tools, each as the model was told it."""
+    given = (request.messages[-1] for request in model.requests)
+    return [message for message in given if isinstance(message, ToolMessage)]

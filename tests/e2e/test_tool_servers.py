@@ -43,6 +43,13 @@ def address(folder):
         yield found
 
 
+@pytest.fixture
+def made(folder, address):
+    """The calls of this test that the server over HTTP was made to do something by."""
+    before = len(mcp_servers.calls(folder))
+    return lambda: mcp_servers.calls(folder)[before:]
+
+
 def calling(name, number=0, /, **arguments):
     call = {"name": name, "args": arguments, "id": f"call-{number}", "type": "tool_call"}
     return AIMessage("", tool_calls=[call])
@@ -172,6 +179,15 @@ async def test_a_server_that_is_missing_fails_the_step_that_needs_it_first(serve
     assert result.error.startswith(f"ToolServerError: tool server t: {problem}")
 
 
+async def test_a_function_with_the_name_of_a_servers_tool_is_told(address):
+    def t__add(a: int) -> str:
+        """Add."""
+        return str(a)
+
+    result, *_ = await outcome_of((), {"t": ToolServer(url=address)}, tools=["t/add", t__add])
+    assert "tools: a tool of a tool server is called like this, too (got 't__add')" in result.error
+
+
 async def test_a_tool_that_a_server_does_not_have_is_told_with_those_that_it_has(address):
     result, *_ = await outcome_of((), {"t": ToolServer(url=address)}, tools=["t/ad"])
     assert "tool server t: it has no tool t/ad. Did you mean t/add?" in result.error
@@ -227,47 +243,70 @@ async def test_an_unsafe_call_whose_server_died_is_asked_about_and_not_made_agai
     assert mcp_servers.calls(tmp_path) == ["pay 3"]
 
 
-@pytest.mark.parametrize("answer", ["42", {"size": 42}])
-async def test_what_a_server_asks_is_asked_of_the_user(tmp_path, answer):
-    replies = calling("t__order", name="shoes"), "Ordered."
+async def test_while_a_server_asks_for_one_step_another_one_calls_it(tmp_path):
+    plan = f"{PLAN}\n- [ ] 2. And this @worker\n- [ ] 3. Both @worker (after 1, 2)"
+    steps = {
+        "step 1": [calling("t__order", name="shoes"), "Ordered."],
+        "step 2": [calling("t__pay", amount=3), "Paid."],
+        "step 3": "Both.",
+    }
     async with open_storage(tmp_path / "runs.db") as storage:
-        with OpenAIServer(script(*replies)) as model:
+        with OpenAIServer({"think": plan, **steps, "feedback": COMPLETE}) as model:
             servers = {"t": mcp_servers.over_streams(tmp_path)}
             graph = graph_on(model, servers, storage=storage)
+            (ask,), result = await asked_of(graph, storage, ["42"])
+    assert (ask.step_id, result.outcome) == (1, "completed")
+    assert {key: each.text for key, each in result.results.items()} == {
+        "1/worker": "Ordered.",
+        "2/worker": "Paid.",
+        "3/worker": "Both.",
+    }
+    assert mcp_servers.calls(tmp_path) == ["pay 3", "order shoes 42"]
+
+
+@pytest.mark.parametrize(("answer", "way"), [("42", "streams"), ({"size": 42}, "http")])
+async def test_what_a_server_asks_is_asked_of_the_user(tmp_path, answer, way, address, made):
+    replies = calling("t__order", name="shoes"), "Ordered."
+    is_http = way == "http"
+    async with open_storage(tmp_path / "runs.db") as storage:
+        with OpenAIServer(script(*replies)) as model:
+            server = ToolServer(url=address) if is_http else mcp_servers.over_streams(tmp_path)
+            graph = graph_on(model, {"t": server}, storage=storage)
             (ask,), result = await asked_of(graph, storage, [answer])
             answers = told(model)
     assert ask.text == (
         "The tool server t asks: What size for shoes?\nAnswer with size (integer, Size); or no."
     )
     assert (result.outcome, answers) == ("completed", ["ordered shoes in 42"])
-    assert mcp_servers.calls(tmp_path) == ["order shoes 42"]
+    assert (made() if is_http else mcp_servers.calls(tmp_path)) == ["order shoes 42"]
 
 
-async def test_an_answer_that_does_not_fit_is_asked_for_again_and_no_is_a_no(tmp_path):
+async def test_an_answer_that_does_not_fit_is_asked_for_again_and_no_is_a_no(
+    tmp_path, address, made
+):
     replies = calling("t__order", name="shoes"), "Ordered."
     async with open_storage(tmp_path / "runs.db") as storage:
         with OpenAIServer(script(*replies)) as model:
-            servers = {"t": mcp_servers.over_streams(tmp_path)}
-            graph = graph_on(model, servers, storage=storage)
+            graph = graph_on(model, {"t": ToolServer(url=address)}, storage=storage)
             asks, result = await asked_of(graph, storage, ["large", "no"])
             answers = told(model)
     assert "This did not fit: \"large\" ('large' is not of type 'integer')." in asks[1].text
     assert result.outcome == "completed"
     assert "declin" in answers[0]
-    assert mcp_servers.calls(tmp_path) == []
+    assert made() == []
 
 
-async def test_a_person_approves_the_calls_of_a_servers_tools(tmp_path):
+async def test_a_person_approves_the_calls_of_a_servers_tools(tmp_path, address, made):
     replies = calling("t__pay", amount=3), "Paid."
     async with open_storage(tmp_path / "runs.db") as storage:
         with OpenAIServer(script(*replies)) as model:
-            servers = {"t": mcp_servers.over_streams(tmp_path)}
+            servers = {"t": ToolServer(url=address)}
             graph = graph_on(model, servers, storage=storage, approve=["t/pay*"])
             asks, _ = await asked_of(
                 graph, storage, [{"action": "edit", "arguments": {"amount": 2}}]
             )
     assert [(each.kind, each.details["tool"]) for each in asks] == [("approval", "t__pay")]
-    assert mcp_servers.calls(tmp_path) == ["pay 2"]
+    assert made() == ["pay 2"]
 
 
 RUNS = """

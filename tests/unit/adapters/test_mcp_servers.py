@@ -1,6 +1,7 @@
 """The adapter to MCP servers: what it makes of results, and of servers that are out of order."""
 
 import asyncio
+import json
 import sys
 
 import pytest
@@ -37,8 +38,8 @@ for line in sys.stdin:
              "requestedSchema": {"type": "object", "required": ["who"], "properties": {
                  "who": {"type": "string"}, "day": {"type": "integer"}}}})
     elif number is not None and number >= 1000:
-        send(id=number - 1000, result={
-             "content": [{"type": "text", "text": json.dumps(message["result"])}]})
+        said = json.dumps(message.get("result", message.get("error")))
+        send(id=number - 1000, result={"content": [{"type": "text", "text": said}]})
     elif number is not None:
         send(id=number, error={"code": -32601, "message": "Method not found"})
 """
@@ -76,6 +77,47 @@ async def test_a_server_of_an_older_protocol_asks_the_step_that_calls_it(old):
         assert '"action": "accept", "content": {"who": "Ada", "day": 3}' in await old.execute(
             "book", {}
         )
+
+
+def asking(properties):
+    whole = """{"type": "object", "required": ["who"], "properties": {
+                 "who": {"type": "string"}, "day": {"type": "integer"}}}"""
+    assert whole in OLD
+    return python(OLD.replace(whole, repr({"type": "object", "properties": properties})))
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a": 5},
+        {"a": {"type": "nonsense"}},
+        {"a": {"type": "string", "enum": 5}},
+        {"a": {"type": "string", "pattern": "("}},
+    ],
+)
+async def test_a_server_that_asks_by_no_schema_is_told_so_and_nobody_is_asked(properties):
+    server, asked = asking(properties), []
+    with asker(asked, {}):
+        answer = await server.execute("book", {})
+    assert "the schema of what is asked is none" in answer
+    assert not asked
+    await server.aclose()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "(a+)+$"},
+        {"$ref": "#/nowhere"},
+        True,
+    ],
+)
+async def test_what_of_a_schema_takes_forever_or_leads_nowhere_is_the_servers_to_check(schema):
+    server, given = asking({"a": schema}), "a" * 60 + "!"
+    with asker([], {1: given}):
+        answer = await server.execute("book", {})
+    assert json.loads(answer) == {"action": "accept", "content": {"a": given}}
+    await server.aclose()
 
 
 async def test_where_nobody_can_be_asked_a_server_gets_a_no(old):
@@ -128,8 +170,9 @@ async def test_a_program_that_is_no_server_is_named_with_its_last_words(code, se
 async def test_a_server_that_died_is_started_again(tmp_path):
     way = Program(sys.executable, [str(mcp_servers.PROGRAM), str(tmp_path)], {}, None)
     server = McpServer("t", way, seconds=30)
-    with pytest.raises(ToolCallLostError, match="pay_and_die gave no answer"):
+    with pytest.raises(ToolCallLostError, match="pay_and_die gave no answer") as error:
         await server.execute("pay_and_die", {"amount": 1})
+    assert str(error.value).endswith("it said: database file is corrupt")
     assert await server.execute("put", {"config": "a", "self_": "b"}) == "put a"
     assert (await server.get_tool("put")).description == "Put a configuration."
     assert await server.execute("pieces", {}) == (
@@ -212,7 +255,17 @@ def test_a_tool_of_a_server_that_nobody_describes_is_told():
     assert "Did you mean files?" in str(error.value)
 
 
-def test_a_variable_that_is_not_set_is_told_when_the_server_is_built():
-    server = ToolServer(url="http://a", token_env="MISSING_TOKEN")  # noqa: S106 - its name
-    with pytest.raises(ConfigurationError, match=r"tool_servers\.t\.token_env: the environment"):
-        server.built("t", {})
+@pytest.mark.parametrize(
+    ("server", "field"),
+    [
+        ({"url": "http://a", "token_env": "MISSING"}, "token_env"),
+        ({"url": "http://a", "headers_from": {"X-Key": "MISSING"}}, "headers_from.X-Key"),
+        ({"command": "a", "env_from": ["MISSING"]}, "env_from"),
+    ],
+)
+def test_a_variable_that_is_not_set_is_told_when_the_server_is_built(server, field):
+    with pytest.raises(
+        ConfigurationError, match="the environment variable MISSING is not"
+    ) as error:
+        ToolServer(**server).built("t", {"MISSING": ""})
+    assert error.value.field == f"tool_servers.t.{field}"

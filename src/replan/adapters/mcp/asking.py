@@ -5,14 +5,26 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from jsonschema import Draft202012Validator
-from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+from jsonschema import Draft202012Validator, SchemaError
+from mcp_types import (
+    INVALID_PARAMS,
+    ElicitRequestFormParams,
+    ElicitRequestParams,
+    ElicitResult,
+    ErrorData,
+)
 from pydantic import JsonValue
 
 from replan.errors import QuestionError
 from replan.ports.ask_user import Waiting, ask_user
+from replan.prompts.sections import within_budget
 
 _MOST_ATTEMPTS = 3
+_LONGEST = 4_000
+_KEPT = (
+    *("type", "enum", "const", "required", "title", "description"),
+    *("minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"),
+)
 _NO = frozenset({"no", "n", "decline", "reject", "false"})
 _YES = frozenset({"yes", "y", "ok", "done", "accept", "approve", "true"})
 
@@ -24,7 +36,7 @@ class Call:
     context: Any = field(default_factory=copy_context)
     waiting: Waiting | None = None  # the question that the step waits with
 
-    def asked(self, server: str, params: ElicitRequestParams) -> ElicitResult:
+    def asked(self, server: str, params: ElicitRequestParams) -> ElicitResult | ErrorData:
         """Give the server the answer; while there is none, end the call, which is made again."""
         try:
             return self.context.run(_answered, server, params)
@@ -34,15 +46,20 @@ class Call:
         except QuestionError:
             # There is nobody to be asked, or it asks too much.
             return ElicitResult(action="decline")
+        except SchemaError as error:
+            problem = f"the schema of what is asked is none: {error.message}"
+            return ErrorData(code=INVALID_PARAMS, message=within_budget(problem, _LONGEST))
 
 
 def _answered(server: str, params: ElicitRequestParams) -> ElicitResult:
+    message = within_budget(params.message, _LONGEST)
     if not isinstance(params, ElicitRequestFormParams):
         asked = f"Open {params.url}\nAnswer 'done' when that is done, or 'no'."
-        answer = ask_user(f"The tool server {server} asks: {params.message}\n{asked}")
+        answer = ask_user(f"The tool server {server} asks: {message}\n{asked}")
         return ElicitResult(action="accept" if _word(answer) in _YES else "decline")
-    schema = params.requested_schema
-    question = f"The tool server {server} asks: {params.message}\n{_how(schema)}"
+    Draft202012Validator.check_schema(params.requested_schema)
+    schema = _checked(params.requested_schema)
+    question = f"The tool server {server} asks: {message}\n{within_budget(_how(schema), _LONGEST)}"
     problem = ""
     for _ in range(_MOST_ATTEMPTS):
         answer = ask_user(question + problem)
@@ -55,6 +72,22 @@ def _answered(server: str, params: ElicitRequestParams) -> ElicitResult:
         # In other words, since it is another question.
         problem += f"\nThis did not fit: {json.dumps(answer)[:200]} ({wrong.message[:200]})."
     return ElicitResult(action="decline")
+
+
+def _checked(schema: Any) -> Any:
+    """What of a schema is checked here: the server checks all; a pattern of it may take forever."""
+    if not isinstance(schema, dict):
+        return {}
+    given = cast("dict[str, Any]", schema)
+    kept = {key: given[key] for key in _KEPT if key in given}
+    if "items" in given:
+        kept["items"] = _checked(given["items"])
+    for key in ("anyOf", "oneOf"):
+        if key in given:
+            kept[key] = [_checked(each) for each in given[key]]
+    if "properties" in given:
+        kept["properties"] = {name: _checked(each) for name, each in given["properties"].items()}
+    return kept
 
 
 def _how(schema: dict[str, Any]) -> str:

@@ -18,9 +18,11 @@ from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import ElicitRequestParams, ElicitResult
+from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
 
 from replan.adapters.mcp.asking import Call
+from replan.adapters.mcp.bounds import LINES, LONGEST_MESSAGE, TOO_LONG, told_too_long
+from replan.adapters.mcp.http import ToolClient
 from replan.adapters.mcp.ways import Address, Program, Way
 from replan.errors import ToolServerError
 from replan.failures import describe
@@ -38,6 +40,9 @@ class Connection:
     """A connection that is being made, is there, or has ended."""
 
     def __init__(self, server: str, way: Way, seconds: float) -> None:
+        self.names: frozenset[str] | None = None  # of the tools that were listed last
+        self.problem = ""  # why it ended, where the client does not know
+        self._words = ""  # what its program said last, once it has ended
         self._server = server
         self._seconds = seconds
         self._calls: list[Call] = []
@@ -70,6 +75,11 @@ class Connection:
         self.end()
         await asyncio.wait({self._task})
 
+    async def last_words(self) -> str:
+        """End it, and give what its program said last, on its way for people."""
+        await self.close()
+        return self._words
+
     @contextlib.contextmanager
     def calling(self, call: Call) -> Generator[None]:
         """Know a call while it is under way: what the server asks then is asked for it."""
@@ -81,22 +91,34 @@ class Connection:
             _call_at_work.reset(before)
             self._calls.remove(call)
 
+    def _end_at_long_line(self) -> None:
+        self.problem = TOO_LONG
+        self.end()
+
     async def _lived(self, way: Way) -> None:
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-            try:
-                async with contextlib.AsyncExitStack() as stack:
-                    async with asyncio.timeout(self._seconds):
-                        transport = self._watched(_transport(way, said))
-                        client = Client(transport, elicitation_callback=self._asked, cache=None)
-                        connected = await stack.enter_async_context(client)
-                    self._ready.set_result(connected)
-                    await self._ended.wait()
-            # Of a connection that was there, whoever calls hears.
-            except Exception as error:  # noqa: BLE001 - foreign code
-                self._fail(f"{_told(way, error, self._seconds)}{_last_words(said)}")
-            finally:
-                self._ended.set()
-                self._fail("its connection was closed")
+        told_too_long.set(self._end_at_long_line)
+        said: IO[str] | None = None
+        try:
+            # In a thread, as all work with files: some servers end what blocks their loop.
+            said = await asyncio.to_thread(_room_for_words)
+            async with contextlib.AsyncExitStack() as stack:
+                async with asyncio.timeout(self._seconds):
+                    transport = self._watched(_transport(way, said))
+                    client = Client(transport, elicitation_callback=self._asked, cache=None)
+                    connected = await stack.enter_async_context(client)
+                self._ready.set_result(connected)
+                await self._ended.wait()
+            self._words = await asyncio.to_thread(_last_words, said)
+        # Of a connection that was there, whoever calls hears.
+        except Exception as error:  # noqa: BLE001 - foreign code
+            told = _told(way, self.problem or error, self._seconds)
+            self._words = await asyncio.to_thread(_last_words, said) if said else ""
+            self._fail(f"{told}{self._words}")
+        finally:
+            self._ended.set()
+            self._fail(self.problem or "its connection was closed")
+            if said is not None:
+                said.close()
 
     def _fail(self, problem: str) -> None:
         if not self._ready.done():
@@ -109,7 +131,7 @@ class Connection:
 
     async def _asked(
         self, context: ClientRequestContext, params: ElicitRequestParams
-    ) -> ElicitResult:
+    ) -> ElicitResult | ErrorData:
         """Ask a person what the server wants to know."""
         # Servers of older protocols do not say which call they ask for.
         call = _call_at_work.get() or (self._calls[0] if len(self._calls) == 1 else None)
@@ -159,7 +181,13 @@ def _transport(way: Way, said: IO[str]) -> Any:
         case Program(command, args, env, folder):
             # The client adds the few variables that no program can do without, such as PATH.
             started = StdioServerParameters(
-                command=command, args=list(args), env=dict(env), cwd=folder
+                command=command,
+                args=list(args),
+                env=dict(env),
+                cwd=folder,
+                encoding=LINES,
+                # What is no text is no message either; the client would read on, and say nothing.
+                encoding_error_handler="replace",
             )
             return stdio_client(started, said)  # pyright: ignore[reportArgumentType] - it is a file
         case Address(url, headers):
@@ -169,18 +197,26 @@ def _transport(way: Way, said: IO[str]) -> Any:
 @contextlib.asynccontextmanager
 async def _over_http(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Any]:
     async with (
-        httpx2.AsyncClient(headers=dict(headers), timeout=_SILENCE) as client,
-        streamable_http_client(url, http_client=client) as streams,
+        ToolClient(headers=dict(headers), timeout=_SILENCE) as client,
+        streamable_http_client(
+            url, http_client=client, max_sse_event_size=LONGEST_MESSAGE
+        ) as streams,
     ):
         yield streams
 
 
-def _told(way: Way, error: BaseException, seconds: float) -> str:
+def _told(way: Way, error: BaseException | str, seconds: float) -> str:
+    if isinstance(error, str):
+        return f"{way} cannot be used ({error})"
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, TimeoutError):
         return f"{way} did not answer within {seconds:g} s as an MCP server does"
     return f"{way} cannot be used ({describe(error)})"
+
+
+def _room_for_words() -> IO[str]:
+    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
 
 
 def _last_words(said: IO[str]) -> str:

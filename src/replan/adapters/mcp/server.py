@@ -1,22 +1,24 @@
 """The tools of an MCP server; connected when first needed, and again after it died."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
+
+from pydantic_core import to_json
 
 from replan.adapters.mcp.ways import Way
 from replan.errors import ToolCallLostError, ToolServerError
 from replan.failures import describe
 from replan.ports.tool_provider import ToolDefinition
+from replan.prompts.sections import within_budget
 from replan.state.team import Effects
 
 if TYPE_CHECKING:
     from mcp_types import Tool
 
     from replan.adapters.mcp.connection import Connection
-
-T = TypeVar("T")
 
 _MOST_PAGES = 100
 _MOST_TOOLS = 2_000
@@ -37,7 +39,9 @@ class McpServer:
         connection = await self._connection()
         try:
             listed = await self._listed(connection)
-        except ToolServerError:
+        except ToolServerError as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise
             # Since it was asked last, it died, or forgot its session.
             connection.end()
             listed = await self._listed(await self._connection())
@@ -53,16 +57,19 @@ class McpServer:
         from replan.adapters.mcp.asking import Call  # noqa: PLC0415 - the client takes a second
         from replan.adapters.mcp.results import text_of  # noqa: PLC0415
 
-        connection = await self._connection()
-        call = Call()
+        self._check(name, arguments)
+        connection = await self._knowing(name)
+        client, call = await connection.client(), Call()
         try:
             with connection.calling(call):
-                client = await connection.client()
-                work = client.call_tool(name, dict(arguments))
-                result = await self._answer(connection, name, work)
-        finally:
-            if call.waiting is not None:
-                raise call.waiting
+                async with self._answer(connection, name, ToolCallLostError):
+                    result = await client.call_tool(name, dict(arguments))
+        except ToolServerError:
+            if call.waiting is None:
+                raise
+            raise call.waiting from None
+        if call.waiting is not None:
+            raise call.waiting
         text = text_of(result)
         if result.is_error:
             raise ToolServerError(self._name, f"{name} failed: {text[:_LONGEST_PROBLEM]}")
@@ -84,37 +91,77 @@ class McpServer:
         await held.client()
         return held
 
+    def _check(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Refuse what no message can hold: the client would end the connection with it."""
+        try:
+            to_json({"params": {"arguments": dict(arguments)}})
+        except ValueError as error:
+            problem = f"{name}: its arguments cannot be sent: {describe(error)}"
+            raise ToolServerError(self._name, _cut(problem)) from error
+
+    async def _knowing(self, name: str) -> "Connection":
+        """Give a connection over which a tool was listed."""
+        # Otherwise the client lists the tools after the call, to check what came of it: where that
+        # fails, the call would seem to have failed.
+        connection = await self._connection()
+        if name not in (connection.names or ()):
+            await self._listed(connection)
+        if name not in (connection.names or ()):
+            raise ToolServerError(self._name, f"it has no tool {name}")
+        return connection
+
     async def _listed(self, connection: "Connection") -> "list[Tool]":
         client = await connection.client()
         tools: list[Tool] = []
         cursor: str | None = None
-        for _ in range(_MOST_PAGES):
-            page = await self._answer(connection, "tools/list", client.list_tools(cursor=cursor))
-            tools += page.tools
-            cursor = page.next_cursor
-            if not cursor or len(tools) > _MOST_TOOLS:
-                break
+        async with self._answer(connection, "tools/list", ToolServerError):
+            for _ in range(_MOST_PAGES):
+                page = await client.list_tools(cursor=cursor)
+                tools += page.tools
+                cursor = page.next_cursor
+                if not cursor or len(tools) > _MOST_TOOLS:
+                    break
+        if cursor or len(tools) > _MOST_TOOLS:
+            problem = f"it lists more than {_MOST_TOOLS:,} tools, or {_MOST_PAGES} pages of them"
+            raise ToolServerError(self._name, problem)
+        connection.names = frozenset(tool.name for tool in tools)
         return tools
 
-    async def _answer(self, connection: "Connection", name: str, work: Coroutine[Any, Any, T]) -> T:
-        """Ask within the time of one call; a connection that broke is not used again."""
+    @asynccontextmanager
+    async def _answer(
+        self, connection: "Connection", name: str, lost: type[ToolServerError]
+    ) -> AsyncGenerator[None]:
+        """Wait for an answer as long as one may take; `lost` tells that there was none.
+
+        Only an error that the server itself gave as its answer says that the call came to an end:
+        all else may have done what it was to do.
+        """
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415
-        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415
+        from mcp_types import (  # noqa: PLC0415
+            CONNECTION_CLOSED,
+            INVALID_REQUEST,
+            PARSE_ERROR,
+            REQUEST_TIMEOUT,
+        )
 
         try:
             async with asyncio.timeout(self._seconds):
-                return await work
+                yield
         except TimeoutError as error:
             problem = f"{name} gave no answer within {self._seconds:g} s"
-            raise ToolCallLostError(self._name, problem) from error
+            raise lost(self._name, problem) from error
         except MCPError as error:
-            if error.code != CONNECTION_CLOSED:
-                raise ToolServerError(self._name, f"{name}: {error.message}") from error
-            connection.end()
-            problem = f"{name} gave no answer: {error.message}"
-            raise ToolCallLostError(self._name, problem) from error
+            if error.code in (CONNECTION_CLOSED, INVALID_REQUEST):
+                # It died, or does not know this session; what needs it next makes another one.
+                connection.end()
+            words = await connection.last_words() if error.code == CONNECTION_CLOSED else ""
+            problem = f"{name} gave no answer: {connection.problem or error.message}{words}"
+            if error.code in (CONNECTION_CLOSED, PARSE_ERROR, REQUEST_TIMEOUT):
+                raise lost(self._name, _cut(problem)) from error
+            raise ToolServerError(self._name, _cut(f"{name}: {error.message}")) from error
         except Exception as error:
-            raise ToolServerError(self._name, f"{name}: {describe(error)}") from error
+            problem = f"{name} gave an answer that cannot be used: {describe(error)}"
+            raise lost(self._name, _cut(problem)) from error
 
     def _defined(self, tool: "Tool") -> ToolDefinition:
         return ToolDefinition(
@@ -132,3 +179,7 @@ class McpServer:
         if hints is not None and hints.read_only_hint:
             return "pure"
         return "keyed" if hints is not None and hints.idempotent_hint else None
+
+
+def _cut(problem: str) -> str:
+    return within_budget(problem, _LONGEST_PROBLEM)

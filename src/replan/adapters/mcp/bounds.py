@@ -1,0 +1,60 @@
+"""How large one message of a tool server may be, and how its program's are kept to it.
+
+The client reads a program's messages line by line, and bounds no line. What it lets one choose is
+the encoding, so the bound is one.
+"""
+
+import codecs
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from typing_extensions import Buffer
+
+LONGEST_MESSAGE = 10_000_000
+"""Bytes of one message: pictures come in them, as text."""
+
+LINES = "replan-bounded-lines"
+"""The name of the encoding: UTF-8 that is given by whole lines, as long as these are bounded."""
+
+TOO_LONG = f"one of its messages has more than {LONGEST_MESSAGE:,} bytes"
+
+told_too_long: ContextVar[Callable[[], None]] = ContextVar("replan_mcp_line_too_long")
+"""Who hears of a line that is too long; known to the task that reads the lines."""
+
+
+class _Lines(codecs.IncrementalDecoder):
+    """Holds a line back until it is whole; after one that is too long, nothing comes any more."""
+
+    def __init__(self, errors: str = "strict") -> None:
+        super().__init__(errors)
+        self._tell = told_too_long.get()
+        self._held: list[bytes] = []
+        self._length = 0
+        self._is_over = False
+
+    def decode(self, input: Buffer, final: bool = False) -> str:  # noqa: A002, FBT001, FBT002 - its base's signature
+        if self._is_over:
+            return ""
+        read, whole = bytes(input), b""
+        end = read.rfind(b"\n") + 1
+        if end:
+            whole = b"".join([*self._held, read[:end]])
+            self._held.clear()
+            self._length = 0
+        self._held.append(read[end:])
+        self._length += len(read) - end
+        if self._length > LONGEST_MESSAGE:
+            self._held.clear()
+            self._is_over = True
+            self._tell()
+        return whole.decode("utf-8", self.errors)
+
+
+def _found(name: str) -> codecs.CodecInfo | None:
+    if name.replace("_", "-") != LINES:
+        return None
+    plain = codecs.lookup("utf-8")
+    return codecs.CodecInfo(plain.encode, plain.decode, incrementaldecoder=_Lines, name=LINES)
+
+
+codecs.register(_found)
