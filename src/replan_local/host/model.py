@@ -5,7 +5,7 @@ the same way. It plans what it understands whole, and writes no prose of its own
 """
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -16,6 +16,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 
+from replan_local.host.facts import about_facts
 from replan_local.host.reply import refusal_of, reply_to
 
 _WORD_AND_BLANKS = re.compile(r"\s*\S+\s*|\s+")
@@ -37,7 +38,8 @@ class OfflineModel(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        return self
+        # The only tools that its rules are about are those for facts.
+        return self.bind(tool_names=[name for one in tools if (name := getattr(one, "name", ""))])
 
     def _generate(
         self,
@@ -46,14 +48,13 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        text = reply_to(messages)
-        message = AIMessage(
-            content=text,
-            additional_kwargs=_refusal(text),
-            usage_metadata=_usage(messages, text),
-            response_metadata=dict(_END),
-        )
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        said = _said(messages, kwargs)
+        ended: dict[str, Any] = {
+            "additional_kwargs": _refusal(said.text),
+            "usage_metadata": _usage(messages, said.text),
+            "response_metadata": dict(_END),
+        }
+        return ChatResult(generations=[ChatGeneration(message=said.model_copy(update=ended))])
 
     async def _agenerate(
         self,
@@ -62,7 +63,7 @@ class OfflineModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return self._generate(messages)
+        return self._generate(messages, **kwargs)
 
     async def _astream(
         self,
@@ -71,8 +72,10 @@ class OfflineModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        text = reply_to(messages)
+        said = _said(messages, kwargs)
+        text = said.text
         pieces = [AIMessageChunk(content=word) for word in _WORD_AND_BLANKS.findall(text)]
+        pieces += [AIMessageChunk(content="", tool_calls=[each]) for each in said.tool_calls]
         end = AIMessageChunk(
             content="",
             additional_kwargs=_refusal(text),
@@ -85,6 +88,11 @@ class OfflineModel(BaseChatModel):
             if run_manager is not None:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
+
+
+def _said(messages: Sequence[BaseMessage], given: Mapping[str, Any]) -> AIMessage:
+    """The reply to a prompt: what the rules say, or a call of a tool for facts."""
+    return about_facts(messages, given.get("tool_names", ())) or AIMessage(reply_to(messages))
 
 
 def _refusal(text: str) -> dict[str, str]:

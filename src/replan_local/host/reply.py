@@ -12,6 +12,7 @@ from replan.prompts.sections import Call, Node, call_of, sections_of
 from replan_local.commands import Calculate
 from replan_local.expressions import calculated, steps_in
 from replan_local.grammar import parse
+from replan_local.host.facts import is_about_facts
 from replan_local.host.planning import planned
 from replan_local.host.progress import Progress, first_of, progress_in
 from replan_local.host.revision import revise
@@ -22,6 +23,7 @@ _WITH_A_MODEL = (
     "model: `--model openai:NAME --base-url URL`, with the key in OPENAI_API_KEY."
 )
 _MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
+_SIMPLE = {"complexity": "simple", "score": 0.1, "next_action": "direct_answer"}
 _LINE, _SUMMARY = 120, 1_500  # characters
 _CANNOT = "The offline model cannot do this"
 _QUOTED = 4
@@ -35,6 +37,7 @@ class _Prompt:
     """What this model reads in the messages of a call."""
 
     call: Call | None
+    system: str
     human: str
     team: tuple[str, ...]
 
@@ -60,7 +63,7 @@ def reply_to(messages: Sequence[BaseMessage]) -> str:
     except ValidationError:
         call = None
     return _WRITERS[call.node if call else "direct_answer"](
-        _Prompt(call=call, human=human, team=team)
+        _Prompt(call=call, system=system, human=human, team=team)
     )
 
 
@@ -72,14 +75,15 @@ def refusal_of(reply: str) -> str:
 
 def _think(prompt: _Prompt) -> str:
     """Answer a calculation or refuse at once, or plan the request."""
+    if is_about_facts(prompt.request, prompt.system):
+        return _document("", **_SIMPLE, reasoning="This is about facts.")
     try:
         answer = _calculation(prompt.request)
         plan = "" if answer else planned(prompt.request, prompt.team)
     except CannotAnswerError as refusal:
         answer, plan = _quotes(prompt) or _refusal(refusal), ""
     if not plan:
-        head = {"complexity": "simple", "score": 0.1, "next_action": "direct_answer"}
-        return _document(answer, **head, reasoning="This needs no plan, or has none.")
+        return _document(answer, **_SIMPLE, reasoning="This needs no plan, or has none.")
     count = len(PlanDocument.recover(plan).plan.steps)
     return _document(
         plan,

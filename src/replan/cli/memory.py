@@ -1,0 +1,172 @@
+"""`replan memory`: the facts that teams remember of a user: list, export and forget them."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replan.cli.options import StorageOption, UserOption
+from replan.cli.process import end_with, place
+from replan.cli.views.cells import counted, cut, one_line, padded
+from replan.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import TextIO
+
+    from replan.facts.kept import Fact, Facts
+
+_NONE = "Nothing is remembered of the user '{user}' here.\n"
+_ID, _DAY = 16, 16
+
+TenantOption = Annotated[
+    str, typer.Option("--tenant", metavar="NAME", help="The tenant that the user belongs to.")
+]
+memory = typer.Typer(
+    help="List, export and forget what teams remember of a user.", no_args_is_help=True
+)
+
+
+@memory.command("list")
+def list_(
+    *,
+    user: UserOption = None,
+    tenant: TenantOption = "",
+    query: Annotated[
+        str, typer.Option("--query", metavar="WORDS", help="Only what fits these words best.")
+    ] = "",
+    storage: StorageOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each.")] = False,
+) -> None:
+    """List the facts of a user, the newest first."""
+
+    async def listed(facts: Facts) -> int:
+        found, fit = await facts.recall(query) if query else (await facts.all(), True)
+        if as_json:
+            sys.stdout.write("".join(f"{each.model_dump_json()}\n" for each in found))
+            return 0
+        if not found:
+            sys.stdout.write(_NONE.format(user=one_line(facts.whose.user)))
+        if not fit and found:
+            sys.stdout.write("No fact has these words. The newest:\n")
+        _write_table(found, sys.stdout)
+        return 0
+
+    _with_facts(listed, user, tenant, storage)
+
+
+@memory.command()
+def export(
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="A new file; else a pipe."),
+    ] = None,
+    user: UserOption = None,
+    tenant: TenantOption = "",
+    storage: StorageOption = None,
+) -> None:
+    """Write all facts of a user into one JSON file."""
+
+    async def written(facts: Facts) -> int:
+        if output is None and sys.stdout.isatty():
+            raise InputError("Name a file for them with -o FILE, or send them into a pipe.")
+        found = await facts.all()
+        told = [each.model_dump(mode="json") for each in found]
+        record = {"user": facts.whose.user, "tenant": facts.whose.tenant, "facts": told}
+        text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
+        if output is None:
+            sys.stdout.write(text)
+        else:
+            _write_new(output, text)
+            typer.echo(f"wrote {counted(len(found), 'fact')} to {output}")
+        return 0
+
+    _with_facts(written, user, tenant, storage)
+
+
+@memory.command()
+def forget(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="FACT...", help="Ids of facts.")
+    ] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="All facts of the user.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    user: UserOption = None,
+    tenant: TenantOption = "",
+    storage: StorageOption = None,
+) -> None:
+    """Forget facts of a user. Runs that used them keep what they said; `replan rm` removes runs."""
+
+    async def forgotten(facts: Facts) -> int:
+        if bool(ids) == everything:
+            raise InputError("Name the ids of facts, or give --all. `replan memory list` has them.")
+        known = {each.id: each for each in await facts.all()}
+        wanted = [*known] if everything else [*dict.fromkeys(ids or ())]
+        if unknown := [one_line(each) for each in wanted if each not in known]:
+            whose = one_line(facts.whose.user)
+            raise InputError(f"The user '{whose}' has no fact {', '.join(unknown)}.")
+        if wanted and not yes and not _agreed([known[each] for each in wanted]):
+            typer.echo("Nothing was forgotten.")
+            return 0
+        for each in wanted:
+            await facts.forget(each)
+        typer.echo(f"forgot {counted(len(wanted), 'fact')}")
+        return 0
+
+    _with_facts(forgotten, user, tenant, storage)
+
+
+def _with_facts(
+    work: Callable[[Facts], Awaitable[int]], user: str | None, tenant: str, storage: str | None
+) -> None:
+    """Do something with the facts of a user, and end with its exit code."""
+
+    async def done() -> int:
+        from replan.cli.kept.place import opened_kept
+        from replan.cli.kept.signature import own_name
+        from replan.facts.kept import facts_of
+
+        async with opened_kept(place(storage)) as kept:
+            return await work(facts_of(kept.store, own_name() if user is None else user, tenant))
+
+    end_with(lambda: asyncio.run(done()))
+
+
+def _write_table(facts: Sequence[Fact], output: TextIO) -> None:
+    from replan.cli.runs import when
+
+    width = shutil.get_terminal_size((100, 24)).columns - 1 if output.isatty() else None
+    for fact in facts:
+        line = f"{padded(one_line(fact.id), _ID)}  {when(fact.at):{_DAY}}  {one_line(fact.text)}"
+        output.write(f"{line if width is None else cut(line, width)}\n")
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a file that is not there yet, and that only this user reads."""
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        # Half a character of a user's name is written as JSON escapes it.
+        with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise InputError(f"'{path}' is there already. Name another file.") from error
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
+
+
+def _agreed(facts: Sequence[Fact]) -> bool:
+    if not sys.stdin.isatty():
+        raise InputError("What is forgotten is gone. Say that you mean it with --yes.")
+    _write_table(facts, sys.stdout)
+    what = "this fact" if len(facts) == 1 else f"these {len(facts)} facts"
+    return typer.confirm(f"Forget {what}?")

@@ -1,0 +1,159 @@
+"""The facts of a user in a LangGraph store: kept, found by words, forgotten."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from math import log
+from typing import Any
+
+from langgraph.store.base import BaseStore, Item
+
+from replan.errors import ConfigurationError, FactError
+from replan.facts.whose import Whose
+from replan.plan.model import Value
+from replan.secrets.masking import without_secrets
+from replan.texts.storable import storable_text, unstorable
+from replan.texts.terms import terms_of
+from replan.values import restored
+
+LONGEST_FACT = 2_000
+"""Characters of a fact."""
+
+MOST_FACTS = 10_000
+"""Facts of one user."""
+
+RECALLED = 8
+"""Facts that one search gives at most."""
+
+_PAGE = 1_000
+_LONGEST_ID = 100
+_SHORTEST = 4
+
+
+class Fact(Value):
+    """Something that a team was told or found out, and keeps for later conversations.
+
+    Attributes:
+        id: Names it among the facts of its user.
+        text: What is remembered.
+        at: When it was remembered.
+        run_id: The run that did.
+        step_id: The step that did; None for the host.
+        specialist: Who did the step; empty for the host.
+    """
+
+    id: str
+    text: str
+    at: datetime
+    run_id: str = ""
+    step_id: int | None = None
+    specialist: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of a user in a store."""
+
+    store: BaseStore
+    whose: Whose
+
+    async def remember(self, fact: Fact) -> Fact:
+        """Keep a fact; give the one that is kept already if it says the very same.
+
+        Raises:
+            FactError: It cannot be kept.
+        """
+        _check(fact.text)
+        for known in await self._found(fact.text):
+            if known.text == fact.text:
+                return known
+        # The store counts nothing, but it can be asked for the last one that there may be.
+        last = await self.store.asearch(self.whose.namespace, limit=1, offset=MOST_FACTS - 1)
+        if last and await self.store.aget(self.whose.namespace, fact.id) is None:
+            raise FactError(f"{MOST_FACTS:,} facts are kept of this user. Forget some first.")
+        value = fact.model_dump(mode="json", exclude={"id"})
+        await self.store.aput(self.whose.namespace, fact.id, value, index=["text"])
+        return fact
+
+    async def recall(self, query: str, most: int = RECALLED) -> tuple[list[Fact], bool]:
+        """The facts that fit a query best, or else the newest ones, and whether they fit."""
+        query = storable_text(query[:LONGEST_FACT])
+        found = await self._found(query, most) if query.strip() else []
+        return (found, True) if found else ((await self.all())[:most], False)
+
+    async def all(self) -> list[Fact]:
+        """Every fact, the newest first."""
+        found: dict[str, Fact] = {}
+        for offset in range(0, MOST_FACTS, _PAGE):
+            page = await self.store.asearch(self.whose.namespace, limit=_PAGE, offset=offset)
+            found |= {each.key: _fact(each) for each in self._own(page)}
+            if len(page) < _PAGE:
+                break
+        return sorted(found.values(), key=lambda fact: (fact.at, fact.id), reverse=True)
+
+    async def forget(self, id_: str) -> Fact | None:
+        """Take a fact away, and give it; None where there is none of this id."""
+        if not 0 < len(id_) <= _LONGEST_ID or unstorable(id_):
+            return None
+        item = await self.store.aget(self.whose.namespace, id_)
+        if item is None:
+            return None
+        await self.store.adelete(self.whose.namespace, id_)
+        return _fact(item)
+
+    async def _found(self, query: str, most: int = RECALLED) -> list[Fact]:
+        page = await self.store.asearch(self.whose.namespace, query=query, limit=most)
+        own = self._own(page)
+        if any(each.score is not None for each in own):
+            return [_fact(each) for each in own]
+        # A store that does not rank gives what it likes.
+        return ranked(query, await self.all(), most) if page else []
+
+    def _own(self, page: list[Any]) -> list[Any]:
+        # A store may give what lies below a namespace, too.
+        return [each for each in page if tuple(each.namespace) == self.whose.namespace]
+
+
+def facts_of(store: BaseStore | None, user: str, tenant: str = "") -> Facts:
+    """The facts of a user.
+
+    Raises:
+        ConfigurationError: No user is named, or there is no store.
+    """
+    if store is None:
+        problem = "there is no store for facts"
+        raise ConfigurationError("store", "none", problem, "Give a storage from open_storage.")
+    return Facts(store, Whose(user, tenant))
+
+
+def ranked(query: str, facts: list[Fact], most: int) -> list[Fact]:
+    """The facts that share words with a query, those with the rarest words first."""
+    wanted = [_stem(term) for term in terms_of(query)]
+    words = [{_stem(term) for term in terms_of(fact.text)} for fact in facts]
+    usual = Counter(term for each in words for term in each)
+    scores = [
+        sum(log(1 + len(facts) / usual[term]) for term in wanted if term in each) for each in words
+    ]
+    best = sorted(range(len(facts)), key=lambda place: -scores[place])
+    return [facts[place] for place in best if scores[place]][:most]
+
+
+def _stem(term: str) -> str:
+    """Let "refunds" meet "refund", which is all that is needed where a store has no index."""
+    return term.removesuffix("s") if len(term) >= _SHORTEST else term
+
+
+def _check(text: str) -> None:
+    if not text.strip():
+        raise FactError("There is nothing to remember: give a text.")
+    if len(text) > LONGEST_FACT:
+        said = f"This has {len(text):,} characters; a fact has at most {LONGEST_FACT:,}."
+        raise FactError(f"{said} Say it in fewer words, or in several facts.")
+    if problem := unstorable(text):
+        raise FactError(f"This cannot be kept. {problem}")
+    if without_secrets(text) != text:
+        raise FactError("This holds what looks like a secret, and secrets are not remembered.")
+
+
+def _fact(item: Item) -> Fact:
+    return restored(Fact, {**item.value, "id": item.key})
