@@ -14,7 +14,7 @@ from replan.assembly import viewer
 from replan.calling import Graph, team_of
 from replan.cli.carry_out import at_the_terminal, attempted, finished
 from replan.cli.kept.orders import Order, kept, order_from
-from replan.cli.kept.place import check_idle, found, opened, short
+from replan.cli.kept.place import check_idle, found, opened_kept, short
 from replan.cli.kept.plan_text import read_plan_text
 from replan.cli.kept.signature import effects_of, is_signed, own_name, signed
 from replan.cli.process import CODES, INCOMPLETE
@@ -27,11 +27,13 @@ from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asks import PLAN, Ask, changed_plan, read_answers
-from replan.runs.correcting import Correction, begun_anew, check, is_over, repeated_by
+from replan.runs.correcting import Correction, begun_anew, check, is_over
 from replan.runs.looking import RunView
 from replan.runs.past import past_events
+from replan.runs.repeating import repeated_by
 from replan.runs.result import RunResult
-from replan.runs.service import Run, Runtime
+from replan.runs.run import Run
+from replan.runs.service import Runtime
 from replan.runtime import open_runtime
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
@@ -61,7 +63,7 @@ def carry_on(wish: Wish, site: Site) -> int:
 async def _carried_on(wish: Wish, site: Site) -> int:
     if not site.place.outlives:
         raise InputError("What was kept in memory is gone. Name a file or a database.")
-    async with opened(site.place) as storage:
+    async with opened_kept(site.place) as storage:
         record = await found(storage.runs, wish.run)
         await check_idle(storage, record)
         if wish.correction is not None:

@@ -6,12 +6,12 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
 
-from replan.calling import check_input
+from replan.calling import Graph, check_input, services_in
 from replan.cli.kept.log_file import logging_to
 from replan.cli.kept.orders import Order, kept, prepared
 from replan.cli.kept.place import opened, short
 from replan.cli.kept.plan_file import PlanFile
-from replan.cli.kept.signature import signed
+from replan.cli.kept.signature import own_name, signed
 from replan.cli.process import INCOMPLETE, WRONG_USE
 from replan.cli.session import Session
 from replan.cli.site import Site
@@ -26,6 +26,7 @@ from replan.ports.storage import Storage
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runtime import open_runtime
+from replan.state.limits import RunSettings
 from replan.state.results import Artifact
 from replan.traces.option import Traces
 from replan.traces.otlp import asked_for, check_endpoint, content_asked_for, endpoint, traces_sent
@@ -61,6 +62,7 @@ async def _carried_out(order: Order, site: Site) -> int:
         at_the_terminal(run_id, order, storage, site) as (runtime, introduced),
     ):
         check_input(runtime.graph, order.input)
+        order = _with_user(order, runtime.graph)
         session = introduced()
 
         async def begun() -> RunResult:
@@ -76,6 +78,14 @@ async def _carried_out(order: Order, site: Site) -> int:
             return await run
 
         return await finished(session.followed(begun()), run_id, site)
+
+
+def _with_user(order: Order, graph: Graph) -> Order:
+    """Let a team that remembers remember for who sits here, unless somebody else was named."""
+    settings = order.settings or RunSettings()
+    if settings.user or not services_in(graph).remembers or services_in(graph).settings.user:
+        return order
+    return order.replace(settings=settings.replace(user=own_name()))
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", dir_okay=False, help="The file; else a pipe.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Write over a file.")] = False,
     storage: StorageOption = None,
 ) -> None:
     """Write all of a run, without secrets, as JSON that `replan show FILE` opens anywhere."""
@@ -37,18 +38,22 @@ def export(
         if output is None:
             sys.stdout.write(text)
         else:
-            _write(output, text)
+            _write(output, text, force=force)
         return 0
 
     end_with(written)
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file that only this user reads."""
+def _write(path: Path, text: str, *, force: bool) -> None:
+    """Write a file; a new one is read by this user only."""
     try:
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        other = os.O_TRUNC if force else os.O_EXCL
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | other, 0o600)
         with os.fdopen(number, "w", encoding="utf-8") as file:
             file.write(text)
+    except FileExistsError as error:
+        fix = "Choose another name, or write over it with --force."
+        raise InputError(f"There is a file '{path}' already. {fix}") from error
     except OSError as error:
         raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
     typer.echo(f"wrote {path}")

@@ -101,6 +101,7 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
             'Install it with: pip install "replan[drawing]"; or draw with --format mermaid.',
         )
     from langchain_core.language_models import BaseChatModel, FakeListChatModel
+    from langgraph.store.memory import InMemoryStore
 
     from replan.assembly import build_graph
     from replan.team.file_team import DEFAULT_TEAM
@@ -121,5 +122,6 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
     config = read_team_file(team or DEFAULT_TEAM, environment, imports=False).config
     # Nor does it need tokens of tool servers.
     config = config.model_copy(update={"tool_servers": {}})
-    drawing = build_graph(config, models=ForDrawing()).get_graph()
+    # Nor a storage for facts.
+    drawing = build_graph(config, models=ForDrawing(), store=InMemoryStore()).get_graph()
     return drawing.draw_ascii() if ascii_art else drawing.draw_mermaid()

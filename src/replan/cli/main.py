@@ -12,6 +12,7 @@ from replan.cli.completion import completion
 from replan.cli.export import export
 from replan.cli.graph import graph
 from replan.cli.init import init
+from replan.cli.memory import memory
 from replan.cli.process import leave
 from replan.cli.resume import resume
 from replan.cli.retry import retry
@@ -34,6 +35,7 @@ app.command(cls=RunCommand)(run)
 _runs = (resume, retry, skip, stop, runs, show, export, rm)
 for _command in (*_runs, check, graph, init, schema, completion):
     app.command()(_command)
+app.add_typer(memory, name="memory")
 
 
 def main() -> None:

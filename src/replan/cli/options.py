@@ -46,6 +46,12 @@ LabelOption = Annotated[
     list[str] | None,
     typer.Option("--label", metavar="NAME=VALUE", help="A label of the run, such as user=eva."),
 ]
+UserOption = Annotated[
+    str | None,
+    typer.Option(
+        "--user", metavar="NAME", help="Whose facts a team remembers; else your login name."
+    ),
+]
 GraceOption = Annotated[
     float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at Ctrl-C.")
 ]

@@ -1,7 +1,7 @@
 """Say what a run takes at worst, before it runs and instead of running it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from replan.cli.process import GOOD, WRONG_USE
@@ -9,12 +9,15 @@ from replan.cli.views.cells import harmless
 from replan.cli.views.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
 from replan.memory.conversation import resolved
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import PlanStep
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
 from replan.state.knowledge import SEARCHED, RAGOptions, calls_of_knowledge, knowledge_options
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions
+from replan.state.options import joined
+from replan.state.step_options import step_options
 from replan.team.fallback import Fallback, each_model
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
@@ -59,13 +62,14 @@ def team_of(
     settings = config.settings.overridden_by(asked)
     known = retries or {}
     memory = resolved(config.memory, config.host.memory, asked.memory if asked else MemoryOptions())
-    asks = [*config.host.chat_models.values(), *([memory.model] if memory.model else [])]
+    asks = [
+        *config.host.chat_models.values(),
+        *([config.named_model(memory.model)] if memory.model else []),
+    ]
     return KnownTeam(
         limits=settings.limits,
-        per_try={
-            each.name: _with_knowledge(_calls_of_try(each, known), each, config, asked, known)
-            for each in config.specialists
-        },
+        per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
+        per_step=None if config.knowledge is None else _calls_of_knowledge(config, asked, known),
         knowledge=config.knowledge,
         per_reply=max(_calls_of_reply(model, known) for model in asks),
         merged=_is_merged(config),
@@ -79,20 +83,24 @@ def team_of(
     )
 
 
-def _with_knowledge(
-    calls: int | None,
-    specialist: "Specialist",
-    config: "Team",
-    asked: RunSettings | None,
-    retries: Mapping[str, int],
-) -> int | None:
-    """Add the calls of the host's model that read what was found."""
-    if calls is None or config.knowledge is None:
-        return calls
-    rag = knowledge_options(
-        SEARCHED, config.rag, specialist.rag, asked.rag if asked else RAGOptions()
-    )
-    return calls + calls_of_knowledge(rag) * _calls_of_reply(config.host.model, retries)
+def _calls_of_knowledge(
+    config: "Team", asked: RunSettings | None, retries: Mapping[str, int]
+) -> Callable[[PlanStep], int]:
+    """Count the calls of the host's model that read what is found for one attempt of a step."""
+    per_call = _calls_of_reply(config.host.model, retries)
+    own = {
+        each.name.casefold(): knowledge_options(SEARCHED, config.rag, each.rag)
+        for each in config.specialists
+    }
+
+    def of(step: PlanStep) -> int:
+        said = step_options(RAGOptions, step.parameters, by_model=False)
+        last = RAGOptions() if asked is None else asked.rag
+        seats = [own[name] for each in step.specialists if (name := each.casefold()) in own]
+        calls = [calls_of_knowledge(joined(each, said, last)) for each in seats or own.values()]
+        return per_call * (sum(calls) if seats else max(calls, default=0))
+
+    return of
 
 
 def _is_merged(config: "Team") -> bool | None:

@@ -35,9 +35,9 @@ def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:
 
 
 async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
-    from replan.cli.kept.place import check_idle, found, opened, short
+    from replan.cli.kept.place import check_idle, found, opened_kept, short
 
-    async with opened(place) as storage:
+    async with opened_kept(place) as storage:
         # All are found before the first is removed.
         records = {
             record.run_id: record

@@ -22,6 +22,7 @@ from replan.cli.options import (
     QuietOption,
     StorageOption,
     TeamFileOption,
+    UserOption,
     VerboseOption,
 )
 from replan.cli.process import end_with, site
@@ -88,6 +89,7 @@ def run(
     ] = False,
     limit: LimitOption = None,
     label: LabelOption = None,
+    user: UserOption = None,
     grace: GraceOption = 10.0,
     storage: StorageOption = None,
     as_json: JsonLinesOption = False,
@@ -117,7 +119,7 @@ def run(
             out=out,
             plan_out=plan_out,
             files=tuple(file or ()),
-            settings=settings_of_run(limit or [], approve),
+            settings=settings_of_run(limit or [], approve, user),
             **({"labels": labels_in(label)} if label else {}),
         )
         if preview:

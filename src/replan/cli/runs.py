@@ -94,10 +94,10 @@ def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) ->
 
 async def _found(wanted: Wanted, place: Place) -> list[RunView]:
     from replan.assembly import viewer
-    from replan.cli.kept.place import now, opened
+    from replan.cli.kept.place import now, opened_kept
     from replan.runs.looking import seen
 
-    async with opened(place) as storage:
+    async with opened_kept(place) as storage:
         graph = viewer(storage)
         found: list[RunView] = []
         # How a run stands is known when it is looked at.
@@ -150,30 +150,25 @@ def _moment(given: str, now: datetime) -> datetime:
 
 
 def _record(run: RunView) -> dict[str, object]:
-    from replan.state.usage import Usage
-
     done, total = run.progress
-    record, usage = run.record, run.state.get("usage", Usage())
+    record, usage = run.record, run.usage
     return {
         "run_id": record.run_id,
         "started_at": record.started_at.isoformat(),
         "updated_at": run.heard_at.isoformat(),
-        "seconds": _seconds(run),
+        "seconds": run.seconds,
         "outcome": run.outcome,
         "labels": record.labels,
         "steps_done": done,
         "steps": total,
-        "calls": usage.calls,
-        "tokens": usage.total_tokens,
+        "calls": usage.number,
+        "tokens": usage.tokens,
         "cost": usage.cost,
+        "uncounted_cost": usage.uncounted_cost,
+        "calls_without_end": usage.unended,
         "title": record.title,
         "origin": run.origin,
     }
-
-
-def _seconds(run: RunView) -> float:
-    """From its beginning to when it was last heard of, whoever worked on it."""
-    return (run.heard_at - run.record.started_at).total_seconds()
 
 
 def _table(runs: list[RunView], width: int | None) -> list[str]:
@@ -189,18 +184,16 @@ def _table(runs: list[RunView], width: int | None) -> list[str]:
 def _row(run: RunView) -> tuple[str, ...]:
     from replan.cli.kept.place import short
     from replan.cli.views.cells import seconds
-    from replan.state.usage import Usage
+    from replan.cli.views.overview import money
 
-    usage, labels = run.state.get("usage", Usage()), run.record.labels
-    unknown = f">={usage.known_cost:.4g}" if usage.known_cost else "unknown"
-    cost = unknown if usage.cost is None else f"{usage.cost:.4g}"
+    labels = run.record.labels
     told = "".join(f" {name}={value}" for name, value in labels.items())
     origin = f"  (from {short(run.origin)})" if run.origin else ""
     return (
         short(run.record.run_id),
         when(run.record.started_at),
-        f"{'>=' if run.is_killed else ''}{seconds(_seconds(run))}",
-        cost if usage.calls else "-",
+        f"{'>=' if run.is_killed else ''}{seconds(run.seconds)}",
+        money(run.usage),
         run.outcome,
         "{}/{}".format(*run.progress) if run.plan else "-",
         one_line(f"{run.record.title}{told and f'  [{told.strip()}]'}{origin}"),

@@ -26,7 +26,8 @@ from replan.events.types import BaseEvent, Event, InputRequested, SpecialistComp
 from replan.plan.model import StepStatus
 from replan.runs.asks import PLAN, Ask, ask_of
 from replan.runs.result import RunResult
-from replan.runs.service import Run, Runtime
+from replan.runs.run import Run
+from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.work import Following
 

@@ -37,11 +37,35 @@ class View:
 
     step: int | None = None
     attempts: bool = False
+    attempt: int | None = None
     timeline: bool = False
     prompts: bool = False
     markdown: bool = False
     as_json: bool = False
     plain: bool = False
+
+    def check(self) -> None:
+        """Refuse options that do not go together.
+
+        Raises:
+            InputError: One of them would be ignored.
+        """
+        given = {
+            "--step": self.step is not None,
+            "--attempts": self.attempts,
+            "--attempt": self.attempt is not None,
+            "--prompts": self.prompts,
+            "--json": self.as_json,
+            "--timeline": self.timeline,
+            "--markdown": self.markdown,
+        }
+        named = [name for name, is_given in given.items() if is_given]
+        for alone in ("--timeline", "--markdown"):
+            if alone in named and len(named) > 1:
+                others = ", ".join(name for name in named if name != alone)
+                raise InputError(f"{alone} always shows the whole run. Leave {others} away.")
+        if self.attempt is not None and self.step is None:
+            raise InputError("--attempt is of one step. Name it with --step.")
 
     @property
     def is_overview(self) -> bool:
@@ -70,6 +94,9 @@ def show(
         bool,
         typer.Option("--attempts", help="Show every attempt, with its calls of models and tools."),
     ] = False,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", help="Show only the attempts of this number.")
+    ] = None,
     timeline: Annotated[
         bool, typer.Option("--timeline", help="Show when what ran, waited, failed, stood still.")
     ] = False,
@@ -87,6 +114,7 @@ def show(
     view = View(
         step=step,
         attempts=attempts,
+        attempt=attempt,
         timeline=timeline,
         prompts=prompts,
         markdown=markdown,
@@ -98,6 +126,7 @@ def show(
 
 def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
     """Write what is to be seen of a run."""
+    view.check()
     if view.as_json or view.markdown:
         run = _loaded(name, place, view)
         with trusted(name):
@@ -114,7 +143,8 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
         if begun is not None:
             write(_text(beginning(story_of(begun), width)))
             output.flush()
-        run = _loaded(name, place, view)
+        # What began last may be another run by now.
+        run = _loaded(name if begun is None else begun.run_id, place, view)
         with trusted(name):
             lines = _lines(run, view, width)
             write(_text(lines if begun is None else rest(story_of(run), width)))
@@ -139,7 +169,14 @@ def _early(name: str, place: Place) -> WholeRun | None:
 def _loaded(name: str, place: Place, view: View) -> WholeRun:
     from replan.cli.kept.whole import loaded
 
-    return asyncio.run(loaded(name, place, lambda run: _with_long_texts(run, view)))
+    run = asyncio.run(loaded(name, place, lambda run: _with_long_texts(run, view)))
+    if view.step is not None:
+        _check_step(run, view.step)
+    if view.attempt is not None and not _attempts(run, view)[0]:
+        tried = max((each.number for each in run.ledger if each.step_id == view.step), default=0)
+        there = f"It has 1 to {tried}." if tried else "It has none yet."
+        raise InputError(f"Step {view.step} has no attempt {view.attempt}. {there}")
+    return run
 
 
 def _document(run: WholeRun, view: View) -> str:
@@ -153,8 +190,6 @@ def _document(run: WholeRun, view: View) -> str:
 
 def _with_long_texts(run: WholeRun, view: View) -> Iterable[RunEvent]:
     """The events whose long texts are shown."""
-    if view.step is not None:
-        _check_step(run, view.step)
     if view.is_whole and not view.markdown:
         return ()
     kinds = ("tool_",) if not view.prompts else ("tool_", "model_", "memory_")
@@ -170,8 +205,9 @@ def _check_step(run: WholeRun, step: int) -> None:
 
 
 def _events_of(run: WholeRun, view: View) -> list[RunEvent]:
-    own = (None, view.step)
-    return [e for e in run.events if view.step is None or e.details.get("step_id") in own[1:]]
+    wanted = {"step_id": view.step, "attempt": view.attempt}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    return [e for e in run.events if all(e.details.get(n) == v for n, v in wanted.items())]
 
 
 def _attempts(
@@ -179,10 +215,14 @@ def _attempts(
 ) -> tuple[Sequence[AttemptView], Sequence[SpecialistResult]]:
     from replan.runs.attempts import attempts_of
 
-    found = attempts_of(run, view.step)
-    if not view.attempts:
-        found = list({each.entry.specialist: each for each in found}.values())
-    return found, [each for each in run.results if each.step_id == view.step]
+    tried = attempts_of(run, view.step)
+    newest = {each.entry.specialist: each for each in tried}
+    results = [each for each in run.results if each.step_id == view.step]
+    if view.attempt is None:
+        return tried if view.attempts else list(newest.values()), results
+    found = [each for each in tried if each.entry.number == view.attempt]
+    # The result is that of the newest attempt.
+    return found, [each for each in results if newest.get(each.specialist_name) in found]
 
 
 def _width(output: TextIO, view: View) -> int:

@@ -1,10 +1,10 @@
 """`replan skip`: leave a step of a kept run out."""
-# ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from typing import Annotated
 
 import typer
 
+from replan.cli.corrected import correct
 from replan.cli.options import (
     GraceOption,
     JsonLinesOption,
@@ -17,7 +17,7 @@ from replan.cli.options import (
     TeamFileOption,
     VerboseOption,
 )
-from replan.cli.process import end_with, site
+from replan.cli.process import site
 
 
 def skip(
@@ -39,20 +39,11 @@ def skip(
     A run that waits, was stopped or was ended by a limit goes on itself. One that is over stays as
     it is, and a new run goes on from its plan. Exit codes are those of `replan run`.
     """
-
-    def corrected() -> int:
-        from replan.cli.carry_on import Wish, carry_on
-        from replan.cli.kept.orders import limits_of
-        from replan.cli.kept.signature import own_name
-        from replan.runs.correcting import Correction
-
-        wish = Wish(
-            run=run_id,
-            limits=limits_of(limit or []),
-            changes={} if team is None else {"team": team},
-            correction=Correction(action="skip", step=step, by=own_name()),
-        )
-        told = site(
+    correct(
+        "skip",
+        run_id,
+        step,
+        lambda: site(
             storage=storage,
             grace=grace,
             as_json=as_json,
@@ -60,7 +51,7 @@ def skip(
             quiet=quiet,
             verbose=verbose,
             log_file=log_file,
-        )
-        return carry_on(wish, told)
-
-    end_with(corrected)
+        ),
+        limit=limit or [],
+        team=team,
+    )

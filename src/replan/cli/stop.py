@@ -27,11 +27,11 @@ def stop_run(prefix: str, place: Place, output: TextIO) -> int:
 
 async def _stopped(prefix: str, place: Place) -> str:
     from replan.assembly import viewer
-    from replan.cli.kept.place import found, opened, short
+    from replan.cli.kept.place import found, opened_kept, short
     from replan.cli.kept.signature import own_name
     from replan.runtime import open_runtime
 
-    async with opened(place) as storage:
+    async with opened_kept(place) as storage:
         record = await found(storage.runs, prefix)
         async with open_runtime(viewer(storage), storage=storage) as runtime:
             await runtime.stop(record.run_id, by=own_name())

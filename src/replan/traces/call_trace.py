@@ -16,6 +16,9 @@ from replan.events.trace import AttemptEnded
 from replan.events.types import (
     BaseEvent,
     CallEvent,
+    FactForgotten,
+    FactRemembered,
+    KnowledgeRetrieved,
     MemoryApplied,
     MemorySummary,
     ModelAnswered,
@@ -166,6 +169,16 @@ class CallTrace:
     def _memory_applied(self, event: MemoryApplied) -> None:
         self._owner(event).span.add_event(f"replan.{event.type}", say.of_memory(event))
 
+    def _knowledge_retrieved(self, event: KnowledgeRetrieved) -> None:
+        """Its one event comes at the end of the search."""
+        about = say.of_search(event) | (say.found_by(event) if self.hears_texts else {})
+        node = self._open(self._owner(event), "retrieval", about, object(), ago=event.seconds)
+        self._close(node, "", event.error)
+
+    def _fact_changed(self, event: FactRemembered | FactForgotten) -> None:
+        about = say.of_fact(event, with_text=self.hears_texts)
+        self._owner(event).span.add_event(f"replan.{event.type}", about)
+
     def _summary_written(self, event: MemorySummary) -> None:
         """Its one event tells the call of a model and the end of it."""
         who: dict[str, Any] = {"call": event.node, "node": event.node, "model": event.model}
@@ -217,8 +230,9 @@ class CallTrace:
         about: Attributes,
         key: object = None,
         kind: SpanKind = SpanKind.INTERNAL,
+        ago: float = 0.0,
     ) -> Node:
-        return parent.opened(self._tracing.tracer, key or name, name, about, kind)
+        return parent.opened(self._tracing.tracer, key or name, name, about, kind, ago)
 
     def _close(self, node: Node, outcome: str, error: str = "") -> None:
         about: Attributes = {OUTCOME: outcome} if outcome else {}
@@ -265,7 +279,10 @@ class CallTrace:
         ToolCompleted: _tool_completed,
         TaskCompleted: _task_completed,
         MemoryApplied: _memory_applied,
+        KnowledgeRetrieved: _knowledge_retrieved,
         MemorySummary: _summary_written,
+        FactRemembered: _fact_changed,
+        FactForgotten: _fact_changed,
     }
 
 

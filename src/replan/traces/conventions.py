@@ -14,7 +14,10 @@ from replan.events.types import (
     ApprovalRequested,
     BaseEvent,
     CallEvent,
+    FactForgotten,
+    FactRemembered,
     InputRequested,
+    KnowledgeRetrieved,
     LimitReached,
     MemoryApplied,
     MemorySummary,
@@ -39,7 +42,6 @@ Attributes = dict[str, Any]
 OPERATION = "gen_ai.operation.name"
 AGENT = "gen_ai.agent.name"
 MODEL = "gen_ai.request.model"
-PROVIDER = "gen_ai.provider.name"
 ERROR = "error.type"
 RUN = "replan.run.id"
 OUTCOME = "replan.outcome"
@@ -201,6 +203,30 @@ def of_memory(event: MemoryApplied | MemorySummary) -> Attributes:
         return {"replan.memory.summarised": event.covered}
     names = ("mode", "shown", "summarised", "left_out", "cut")
     return {f"replan.memory.{name}": getattr(event, name) for name in names}
+
+
+def of_search(event: KnowledgeRetrieved) -> Attributes:
+    """What the span of a search in the team's knowledge says."""
+    names = ("sources", "left_out", "unused", "failed")
+    return {
+        OPERATION: "retrieval",
+        **known(replan__node=event.node, gen_ai__agent__name=one_line(event.specialist)),
+        **known(replan__step__id=number(event.step_id)),
+        "replan.knowledge.mode": event.mode,
+        **{f"replan.knowledge.{name}": len(getattr(event, name)) for name in names},
+    }
+
+
+def found_by(event: KnowledgeRetrieved) -> Attributes:
+    """What a search found, as content."""
+    found = [{"id": _cut(each.place), "score": each.score} for each in event.sources]
+    return {"gen_ai.retrieval.documents": _json(found)} if found else {}
+
+
+def of_fact(event: FactRemembered | FactForgotten, *, with_text: bool) -> Attributes:
+    """Which fact was remembered or forgotten."""
+    about: Attributes = {"replan.fact.id": event.fact_id}
+    return {**about, "replan.fact.text": event.text} if with_text else about
 
 
 def _messages(messages: Sequence[Said]) -> str:

@@ -45,10 +45,15 @@ class Node:
         name: str,
         about: Attributes,
         kind: SpanKind = SpanKind.INTERNAL,
+        ago: float = 0.0,
     ) -> "Node":
-        """Open a span below this one, or below what is at work here inside of it."""
+        """Open a span below this one, or below what is at work here inside of it.
+
+        It began `ago` seconds before now, if that is more than 0.
+        """
         parent, around = self._inmost()
-        span = tracer.start_span(name, around, kind, about)
+        began = time.time_ns() - int(ago * 1e9) if ago else None
+        span = tracer.start_span(name, around, kind, about, start_time=began)
         node = parent.below[key] = Node(span, around, parent, key)
         return node
 

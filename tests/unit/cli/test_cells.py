@@ -1,5 +1,7 @@
 """Text is measured, cut and wrapped by the cells that it takes."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
@@ -33,6 +35,21 @@ def test_what_steers_a_terminal_is_replaced():
     assert one_line("a\n b\x07") == "a b�"
 
 
+def test_what_is_not_seen_is_replaced_and_what_joins_letters_stays():
+    assert harmless("pay\u200bpal\ufeff \u2063a\u00ad\U000e0041\u3164") == "pay�pal� �a���"
+    persian, hindi = "\u0645\u06cc\u200c\u062e\u0648", "\u0915\u094d\u200d\u0937"
+    for text in (persian, hindi, "❤\ufe0f", "👨\u200d👩"):
+        assert harmless(text) == text
+
+
+def test_no_sign_that_only_formats_is_left():
+    seen_marks = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
+    kept = {*seen_marks, 0x200C, 0x200D, *range(0x13430, 0x13440)}
+    formats = [at for at in range(0x110000) if unicodedata.category(chr(at)) == "Cf"]
+    left = {at for at in formats if harmless(chr(at)) == chr(at)}
+    assert left == kept & {*formats}
+
+
 def test_emoji_that_are_joined_stand_apart_where_it_is_drawn_over():
     assert steady("👨\u200d👩\u200d👧 ❤\ufe0f 👍\U0001f3fd") == "👨👩👧 ❤ 👍"
 
@@ -64,3 +81,12 @@ def test_a_folded_text_is_never_too_wide_and_loses_nothing(text, width):
     lines = list(folded(text, width))
     assert all(cell_len(line) <= width for line in lines)
     assert "".join("".join(lines).split()) == text
+
+
+@pytest.mark.parametrize("sign", ["x", "日", "| x", "\u0301"])
+def test_a_very_long_line_is_broken_in_a_time_that_grows_with_its_length(sign):
+    text = sign * 1_000_000
+    lines = list(folded(text, 40))
+    assert "".join(lines) == text
+    assert max(map(cell_len, lines)) <= 40
+    assert cell_len(cut(text, 40)) <= 40

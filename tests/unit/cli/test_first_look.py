@@ -1,18 +1,32 @@
 """The first screen of a run, shown before its state is read, is that of the whole run."""
 
 import asyncio
+import io
+import json
 import sqlite3
 import subprocess
 import sys
 
 import pytest
 
-from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
+from replan import (
+    Host,
+    Limits,
+    RunSettings,
+    Specialist,
+    Team,
+    ask_user,
+    open_runtime,
+    open_storage,
+)
 from replan.cli.kept.early import early
 from replan.cli.kept.place import Place
 from replan.cli.kept.whole import loaded
+from replan.cli.runs import Wanted, list_runs
 from replan.cli.views.overview import beginning
+from replan.cli.views.reasons import ended_why
 from replan.runs.story import story_of
+from replan.testing import ScriptedModel, always
 
 PLAN = """\
 # Two things
@@ -73,6 +87,24 @@ async def test_nothing_is_said_before_of_a_run_that_is_not_over(where):
     assert early(None, where) is None
 
 
+async def test_nothing_is_said_before_of_what_the_state_alone_knows(where):
+    await made(str(where), "- [ ] 1. Do it @breaker, @worker\n")
+    assert early(None, where) is None
+    assert early("", where) is None
+
+
+async def test_a_limit_that_was_raised_is_no_reason_of_the_end(where):
+    plan = "- [ ] 1. One @worker\n- [ ] 2. Other @worker\n"
+    async with open_runtime(TEAM, storage=where) as runtime:
+        one, two = (RunSettings(limits=Limits(max_steps=most)) for most in (1, 2))
+        limited = await runtime.run({"plan": plan}, settings=one)
+        assert limited.limit_reached
+        ended = await runtime.resume(limited.run_id, settings=two)
+    assert (ended.outcome, ended.limit_reached) == ("completed", "")
+    found, whole = early(None, where), await loaded("last", Place(str(where)))
+    assert found is None or ended_why(story_of(found)) == ended_why(story_of(whole))
+
+
 async def test_nothing_is_read_of_storage_that_is_encrypted(where):
     await made(str(where), PLAN, key="a long key of the storage")
     assert early(None, where) is None
@@ -94,7 +126,7 @@ def test_it_loads_no_framework(where):
     code = (
         "import sys; from pathlib import Path; import replan.cli.main\n"
         "from replan.cli.kept.early import early\n"
-        "from replan.cli.views.overview import beginning\n"
+        "from replan.cli.views.overview import beginning, ended_why\n"
         "from replan.runs.story import story_of\n"
         f"print(len(beginning(story_of(early(None, Path({str(where)!r}))), 90)))\n"
         "print([name for name in sys.modules if name.startswith(('lang', 'sqlalchemy'))])\n"
@@ -103,3 +135,25 @@ def test_it_loads_no_framework(where):
     count, loaded_ones = done.stdout.splitlines()
     assert int(count) > 10
     assert loaded_ones == "[]"
+
+
+async def test_the_calls_of_a_round_in_progress_are_told_of_a_live_run(where):
+    told = io.StringIO()
+
+    async def looks(context):
+        wanted = Wanted(most=1, labels={}, outcomes=(), since=None)
+        place = Place(str(where))
+        await asyncio.to_thread(list_runs, wanted, place, told, as_json=True)
+        return "seen"
+
+    caller = Specialist("caller", "Calls.", chat_model=ScriptedModel(always("x")), effects="pure")
+    team = Team(Host(model="offline"), [caller, Specialist("eye", "Looks.", run=looks)])
+    plan = "- [ ] 1. Call @caller\n- [ ] 2. Look @eye (after 1)\n"
+    async with open_runtime(team, storage=str(where)) as runtime:
+        ended = await runtime.run({"plan": plan})
+        view = await runtime.look(ended.run_id)
+    row = json.loads(told.getvalue())
+    assert (row["outcome"], row["steps_done"]) == ("running", 1)
+    # The event of its end may be on its way to the storage; that it was made is on record.
+    assert row["calls"] + row["calls_without_end"] == 1
+    assert (view.usage.number, view.seconds > 0) == (ended.usage.calls, True)

@@ -7,7 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
-from replan import open_storage
+from replan import (
+    Host,
+    Limits,
+    RunSettings,
+    Specialist,
+    Team,
+    ask_user,
+    open_runtime,
+    open_storage,
+)
 from replan.cli.main import app
 from replan.ports.journal import Attempt, Bound, Reservation, Spending
 from replan.ports.run_book import RunRecord
@@ -157,3 +166,28 @@ def test_answers_to_a_run_that_asks_nothing_are_refused(place, replan, tmp_path)
         refused = CliRunner().invoke(app, ["resume", "last", *words, "--storage", place])
         assert refused.exit_code == 2
         assert refused.stderr.startswith("replan: This run ")
+
+
+@pytest.mark.parametrize(
+    ("plan", "outcome", "why"),
+    [
+        ("- [ ] 1. Go @broken (retries 0)", "failed", "step 1 failed: ValueError: no quote"),
+        ("- [ ] 1. Go @asker", "waiting", "it waits for an answer"),
+        ("- [ ] 1. Go @worker", "completed", "Every step is done."),
+        ("- [ ] 1. Go @worker\n- [ ] 2. Go on @worker", "partial", "max_steps was reached"),
+    ],
+)
+async def test_a_look_tells_why_a_run_ended_or_stands_still(place, plan, outcome, why):
+    def fails(context):
+        raise ValueError("no quote")
+
+    functions = {"broken": fails, "asker": lambda _: ask_user("Which?"), "worker": lambda _: "done"}
+    specialists = [
+        Specialist(name, "Works.", run=run, effects="pure") for name, run in functions.items()
+    ]
+    settings = RunSettings(limits=Limits(max_steps=1))
+    async with open_runtime(Team(Host(model="offline"), specialists), storage=place) as runtime:
+        result = await runtime.run({"plan": plan}, settings=settings)
+        view = await runtime.look(result.run_id)
+    assert view.outcome == outcome
+    assert view.why == why

@@ -19,6 +19,10 @@ COMMANDS = [
     "init",
     "schema",
     "completion",
+    "memory",
+    "memory list",
+    "memory export",
+    "memory forget",
 ]
 
 

@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from langchain_core.messages import AIMessage
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
@@ -12,14 +13,16 @@ from replan.cli.main import app
 from replan.cli.views.attempts import attempts_lines
 from replan.cli.views.cells import harmless
 from replan.cli.views.drawn_plan import boxes, mermaid
-from replan.cli.views.overview import overview
+from replan.cli.views.history import moments
+from replan.cli.views.overview import money, overview
 from replan.cli.views.prompts import NONE_KEPT, prompts_lines
+from replan.cli.views.reasons import ended_why
 from replan.cli.views.report import report
 from replan.cli.views.run_record import run_record
 from replan.cli.views.timeline import timeline
 from replan.errors import InputError
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
-from replan.ports.journal import LedgerEntry
+from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import Request
 from replan.runs.attempts import attempts_of
 from replan.runs.event_log import RunEvent
@@ -27,17 +30,21 @@ from replan.runs.export import exported, opened_export
 from replan.runs.story import story_of
 from replan.runs.whole_run import WholeRun
 from replan.secrets.sources import learn_values
+from replan.state.questions import Question
 from replan.state.results import SpecialistResult
 from replan.state.usage import TokenCount, Usage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOSTILE = (
-    "\x1b[2J\x1b]0;title\x07red\x9b31m [bold]bold[/bold] \u202eevil\u2066 ```\n# head\n``` ~~~ "
+    "\x1b[2J\x1b]0;title\x07red\x9b31m [bold]bold[/bold] \u202eevil\u2066 \u00ad\u200b"
+    " ```\n# head\n``` ~~~ "
     '"] --> x["a#quot; <script>alert(1)</script> <img src=x onerror=y> | cell |'
     " 比較比較 👩‍👩‍👧 \r\n"
     "%%{init: {}}%% click s1 href `tick` &lt; ![i](http://x) [l](javascript:x) " + "long" * 600
 )
-STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+STEERING = re.compile(
+    "[\u00ad\u200b\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def at(seconds):
@@ -153,7 +160,8 @@ def whole(**changes):
 def test_the_first_view_tells_how_a_run_ended_why_at_what_price_and_who_decided():
     text = "\n".join(overview(story_of(whole()), 100))
     assert "partial: 1 of 3 steps done, 1 pending, 1 failed" in text
-    assert "why: Nothing more can be done." in text
+    assert "why: step 2 failed: no money" in text
+    assert "judged: Nothing more can be done." in text
     assert "goal: Buy gold" in text
     assert "took 1:40 (at work or not (killed) 35 s)" in text
     assert "used 3 model calls, 45 tokens, cost >=0.75" in text
@@ -170,6 +178,157 @@ def test_the_cost_of_a_step_is_that_of_its_calls_and_unknown_without_a_price():
     assert [step.calls.cost for step in story.steps] == [0.25, None, 0]
     rows = [line for line in overview(story, 100) if re.match(r"  \[.\] +\d\.", line)]
     assert [row.split()[4:6] for row in rows] == [["s", "0.25"], ["s", "unknown"], ["-", "-"]]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"), [("partial", "removed in version 2"), ("waiting", "")]
+)
+def test_a_step_that_a_revision_removed_is_gone_and_one_that_is_not_planned_yet_is_open(
+    outcome, told
+):
+    updated = event(5, 30, "plan_updated", by="model", version=2, changes={"removed": [4]})
+    events = (*whole().events[:3], *([updated] if told else []))
+    ledger = (attempt(1, 1, 1, 10), attempt(4, 1, 10, 20, "failed", "busy"))
+    run = whole(outcome=outcome, ledger=ledger, events=events)
+    story, lines = story_of(run), overview(story_of(run), 100)
+    counts = "1 of 3 steps done, 1 pending, 1 failed" if told else "1 of 4 steps done, 2 pending"
+    assert f"{outcome}: {counts}" in "\n".join(lines)
+    assert any(line.startswith(f"  {'[-]' if told else '[ ]'} 4.") for line in lines)
+    assert any(line.strip() == told for line in lines if told) == bool(told)
+    assert run_record(run)["steps"][-1]["status"] == ("removed" if told else "pending")
+    assert ("(removed in version 2)" in report(story)) == bool(told)
+    assert sum("[ ] 4." in line for line in timeline(story, 80)) == (not told)
+
+
+def test_what_was_charged_in_full_is_no_exact_cost():
+    cut_off = answered(1, 1, "b", 0.25, "StepTimeoutError: no answer within 1 s")
+    cut_off |= {"input_tokens": None, "output_tokens": None}
+    events = (
+        event(1, 0, "model_answered", **answered(None, None, "a", 0.5)),
+        event(2, 5, "model_answered", **cut_off),
+    )
+    charged = {"run": Spending(calls=2, tokens=4000, cost=0.75)}
+    text = "\n".join(overview(story_of(whole(events=events, spent=charged)), 200))
+    assert (
+        "used 2 model calls, 15 tokens, cost <=0.75 (up to 0.25 of it for 1 call whose tokens "
+        "nobody counted, charged in full); charged to its limits: 2 model calls, 4000 "
+        "tokens, cost 0.75"
+    ) in text
+    began = event(3, 6, "model_called", **call(1, 1, "c", model="m"))
+    exact = story_of(whole(events=(events[0], began)))
+    assert money(exact.calls) == ">=0.5"
+    assert money(story_of(whole(events=(*events, began))).calls) == "~0.75"
+    assert money(story_of(whole(events=(began,))).calls) == "unknown"
+
+
+def test_a_limit_is_told_with_its_value_and_that_a_part_is_kept():
+    hit = event(3, 9, "limit_reached", limit="max_cost", value=0.05, scope="run")
+    run = whole(limit_reached="max_cost", events=(*whole().events[:2], hit))
+    why = ended_why(story_of(run))
+    assert why == (
+        "max_cost=0.05 was reached; a part of it is kept for the answer; step 2 failed: no money"
+    )
+
+
+def test_an_attempt_that_waited_for_room_says_so():
+    said = "LimitReachedError: The limit max_cost=0.05 is reached."
+    run = whole(ledger=(attempt(3, 1, 10, 11, "cancelled", said),))
+    text = "\n".join(overview(story_of(run), 200))
+    assert f"cancelled: {said} It waited 1.0 s for room, and made no call." in text
+
+
+def test_the_history_tells_the_date_where_it_is_another_one_than_that_of_the_beginning():
+    run = whole()
+    day = 24 * 60 * 60
+    later = (
+        *run.events[:6],
+        event(7, 30, "run_stopped", why="waiting"),
+        event(8, 3 * day, "run_resumed", by="otto"),
+    )
+    lines = moments(story_of(whole(events=later, updated_at=at(3 * day))))
+    begun, went_on = NOON.astimezone(), at(3 * day).astimezone()
+    assert f"{begun + timedelta(seconds=30):%H:%M:%S} stopped, waiting" in lines
+    assert any(
+        each.startswith(f"{went_on:%Y-%m-%d %H:%M:%S} gone on with by otto") for each in lines
+    )
+
+    again = (attempt(1, 1, 1, 10, "failed"), attempt(1, 2, 2 * day, 2 * day + 1))
+    run = whole(ledger=again)
+    told = attempts_lines(run, attempts_of(run), ())
+    assert told[0].startswith(f"{begun + timedelta(seconds=1):%H:%M:%S} step 1")
+    assert any(
+        each.startswith(f"{at(2 * day).astimezone():%Y-%m-%d %H:%M:%S} step 1") for each in told
+    )
+
+    waits = (*run.events[:6], event(7, 2 * day, "run_stopped", why="waiting"))
+    why = "\n".join(overview(story_of(whole(events=waits, outcome="waiting")), 100))
+    assert f"since {at(2 * day).astimezone():%Y-%m-%d %H:%M:%S}" in why
+
+
+def test_a_revision_is_told_with_the_old_and_the_new_words():
+    made = [{"id": 1, "description": "Book a hostel"}, {"id": 2, "description": "Pay"}]
+    added = {"index": 2, "step": {"id": 3, "description": "Go"}}
+    edits = {"1": {"description": "Book a tent", "priority": 2}, "2": {"brief": "All of it."}}
+    events = (
+        event(1, 1, "plan_created", version=1, steps=2, title="", outline=made),
+        event(
+            2,
+            2,
+            "plan_updated",
+            version=2,
+            by="person",
+            changes={"modified": edits, "added": [added]},
+        ),
+        event(
+            3,
+            3,
+            "plan_updated",
+            version=3,
+            by="model",
+            changes={"modified": {"1": {"description": "x" * 900}, "3": {"description": "Run"}}},
+        ),
+    )
+    lines = "\n".join(moments(story_of(whole(events=events))))
+    assert 'modified 1 (description: "Book a hostel" -> "Book a tent", priority: 2)' in lines
+    assert '2 (brief: "All of it.")' in lines
+    assert '3 (description: "Go" -> "Run")' in lines
+    assert '1 (description: "Book a tent" -> "xxx' in lines
+    assert "x" * 100 not in lines
+
+
+def test_a_rejection_that_led_nowhere_is_told():
+    asked = event(1, 1, "approval_requested", reason="", problem="The model has no other plan.")
+    lines = "\n".join(moments(story_of(whole(events=(asked,)))))
+    assert "a person is asked to approve the plan: The model has no other plan." in lines
+
+
+def test_a_result_that_is_not_whole_says_so():
+    cut = SpecialistResult(specialist_name="worker", step_id=1, cut="reply_length")
+    done = event(
+        1,
+        20,
+        "specialist_completed",
+        step_id=1,
+        specialist="worker",
+        attempt=2,
+        status="success",
+        error="",
+        cut="reply_length",
+    )
+    run = whole(results=(cut,), events=(done,))
+    told = "the reply was cut off at its length limit"
+    assert f"result of worker: success, not whole: {told}" in "\n".join(
+        attempts_lines(run, (), (cut,))
+    )
+    assert f"not whole: {told}" in "\n".join(overview(story_of(run), 100))
+
+
+def test_a_failed_result_whose_text_is_its_error_is_printed_once():
+    failed = {"specialist_name": "worker", "step_id": 1, "status": "failed", "error": "No ink."}
+    same = SpecialistResult(**failed, result=AIMessage("No ink."))
+    other = SpecialistResult(**failed, result=AIMessage("Half a page."))
+    assert attempts_lines(whole(), (), (same,))[2:] == ["  No ink."]
+    assert attempts_lines(whole(), (), (other,))[2:] == ["  No ink.", "  Half a page."]
 
 
 def test_a_timeline_shows_attempts_pauses_and_the_time_in_which_nobody_worked():
@@ -211,9 +370,65 @@ def test_the_ticks_of_a_short_run_are_in_milliseconds():
     assert re.search(r"\|0 ms +\d+ ms", timeline(story_of(run), 80)[0])
 
 
+def test_a_specialist_that_waits_hides_not_what_another_one_does_at_the_same_step():
+    ledger = (
+        attempt(1, 1, 10, 20, "waiting", who="asker"),
+        attempt(1, 1, 30, 60, who="worker"),
+        attempt(1, 2, 80, 90, who="asker"),
+    )
+    lines = timeline(story_of(whole(ledger=ledger, events=whole().events[:2])), 100)
+    assert re.search(r"\|\.+\?+=+\?+=+$", next(line for line in lines if "1. Fetch" in line))
+
+
+def test_a_step_that_a_revision_added_did_not_wait_before_it_was_planned():
+    added = {"added": [{"step": {"id": 3, "description": "Tell"}}]}
+    events = (
+        *whole().events[:2],
+        event(3, 50, "plan_updated", changes=added, version=2, by="model"),
+    )
+    bars = {
+        line[4:5]: line.split("|")[1] for line in timeline(story_of(whole(events=events)), 80)[3:6]
+    }
+    assert re.fullmatch(r" {10,}\.+", bars["3"])
+    assert re.match(r" ?[.=x]", bars["1"])
+
+
 @pytest.mark.parametrize("width", [20, 24, 40, 60, 80, 160])
 def test_a_timeline_is_never_wider_than_the_window(width):
     assert max(map(cell_len, timeline(story_of(whole()), width))) <= width
+
+
+def test_who_said_yes_to_a_tool_is_told_in_words_and_an_answer_as_it_was_given():
+    asked = {"step_id": 1, "specialist": "worker", "text": "May it?"}
+    questions = {
+        "1/worker/1": Question(key="1/worker/1", kind="approval", **asked),
+        "1/worker/2": Question(key="1/worker/2", **asked),
+    }
+    given = {"1/worker/1": {"action": "reject", "reason": "too much"}, "1/worker/2": "reject"}
+    rows = {key: {"answer": each, "bound": each, "is_keyed": True} for key, each in given.items()}
+    request = Request(run_id="r", name="a", kind="answer", at=at(50), by="anna", answers=rows)
+    text = "\n".join(overview(story_of(whole(questions=questions, requests=(request,))), 100))
+    assert "anna rejected 1/worker/1: too much" in text
+    assert "anna answered 1/worker/2: reject" in text
+
+
+def test_what_of_the_knowledge_somebody_was_given_is_told():
+    of_step = {"node": "specialist", "step_id": 1, "specialist": "worker", "error": ""}
+    found = [{"source": "prices.md", "line": 3}, {"source": "prices.md", "line": 9}]
+    events = (
+        event(1, 1, "knowledge_retrieved", **of_step, sources=found),
+        event(2, 2, "knowledge_retrieved", node="think", sources=[], error="no such folder"),
+    )
+    text = "\n".join(overview(story_of(whole(events=events)), 100))
+    assert "step 1 worker is given knowledge: prices.md:3, prices.md:9\n" in text
+    assert "host is given no knowledge: no such folder" in text
+
+
+def test_the_attempts_of_several_specialists_at_a_step_are_told_apart():
+    ledger = (attempt(1, 1, 1, 2, "failed", "no"), attempt(1, 1, 1, 2, "failed", "no", "other"))
+    lines = overview(story_of(whole(ledger=ledger)), 100)
+    notes = [line.strip() for line in lines if "attempt 1" in line]
+    assert notes == ["worker, attempt 1: failed: no", "other, attempt 1: failed: no"]
 
 
 def test_a_run_that_stands_still_says_since_when_and_why():
@@ -288,12 +503,14 @@ def hostile_run():
         title=HOSTILE,
         plan=plan,
         answer=HOSTILE,
-        labels={"user": HOSTILE},
+        labels={HOSTILE: HOSTILE},
         warnings=(HOSTILE,),
         events=events,
         requests=(request,),
         texts={"p": HOSTILE},
         limit_reached=HOSTILE,
+        outcome=HOSTILE,
+        run_id=HOSTILE,
         ledger=tuple(each.replace(error=HOSTILE, specialist=HOSTILE) for each in whole().ledger),
         results=(SpecialistResult(specialist_name=HOSTILE, step_id=1, error=HOSTILE),),
     )
@@ -359,6 +576,12 @@ def test_an_exported_run_is_the_same_run_when_it_is_opened(tmp_path):
     hostile = whole(title=HOSTILE, answer=HOSTILE, labels={"user": HOSTILE})
     path.write_text(exported(hostile, NOON))
     assert opened_export(path) == hostile
+
+
+def test_an_export_of_a_result_that_is_not_whole_can_be_opened(tmp_path):
+    done = event(1, 20, "specialist_completed", step_id=1, specialist="w", cut="reply_length")
+    (path := tmp_path / "run.json").write_text(exported(whole(events=(done,)), NOON), "utf-8")
+    assert opened_export(path).events == (done,)
 
 
 def test_an_export_holds_no_secret(tmp_path):
@@ -474,3 +697,72 @@ def test_what_a_result_took_counts_all_attempts_at_it():
     )
     lines = attempts_lines(run, attempts_of(run, 1), run.results)
     assert any("2 model calls, 30 tokens in 2 attempts" in line for line in lines), lines
+
+
+def test_a_call_without_an_end_is_under_way_only_while_its_attempt_is():
+    begun = event(1, 21, "tool_invoked", **call(2, 1, "c1", tool="pay", arguments={"n": 1}))
+    run = whole(events=(begun,))
+    lines = "\n".join(attempts_lines(run, attempts_of(run, 2), ()))
+    assert "tool pay(n=1): cut off" in lines
+    assert "pay x1 (1 cut off)" in "\n".join(overview(story_of(run), 100))
+
+
+def test_what_was_charged_for_a_call_that_broke_off_is_told():
+    events = (event(1, 1, "model_answered", **answered(1, 1, "a", 0.0633, "StepTimeoutError")),)
+    run = whole(events=events)
+    text = "\n".join(attempts_lines(run, attempts_of(run, 1), ()))
+    assert "StepTimeoutError, charged 0.0633 in full: its cost is unknown" in text
+
+
+def test_a_call_that_was_cut_off_is_not_said_to_go_on_and_who_settled_it_is_told():
+    invoked = call(2, 1, "t", tool="pay", arguments={}, approval=None)
+    of = {"step_id": 2, "specialist": "worker", "key": "2/worker/1"}
+    told = {"by": "anna", "action": "answered", "text": "done: receipt 7"}
+    told = event(2, 30, "answer_given", **of, **told)
+    told = told.replace(details=told.details | {"kind": "in doubt"})
+    events = (event(1, 21, "tool_invoked", **invoked), told)
+    run = whole(events=events)
+    lines = attempts_lines(run, attempts_of(run, 2), ())
+    assert [line for line in lines if "pay" in line] == ["  tool pay(): cut off"]
+    assert [line.split(maxsplit=1)[1] for line in lines if "anna" in line] == [
+        "anna said what became of it: done: receipt 7"
+    ]
+    assert "tools: pay x1 (1 cut off)" in "\n".join(overview(story_of(run), 200))
+    ledger = (attempt(2, 1, 20, None, "in doubt"),)
+    goes_on = whole(events=events[:1], outcome="running", ledger=ledger)
+    assert "tools: pay x1 (1 not over)" in "\n".join(overview(story_of(goes_on), 200))
+
+
+@pytest.mark.parametrize("name", ["events", "ledger"])
+def test_an_export_from_which_rows_were_taken_is_refused(tmp_path, name):
+    export = json.loads(exported(whole(), NOON))
+    there = len(export["run"][name])
+    del export["run"][name][-1]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(export))
+    told = f"run.{name}: there are {there - 1}, and {there} were written"
+    with pytest.raises(InputError, match=told):
+        opened_export(path)
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_idle"),
+    [("max_cost=0.05", True), ("max_seconds=3", False), ("max_rounds=1", False)],
+)
+def test_only_an_attempt_that_a_limit_on_calls_ended_is_said_to_have_waited_for_room(
+    limit, is_idle
+):
+    error = f"LimitReachedError: The limit {limit} is reached."
+    ledger = (attempt(3, 1, 20, 21, "cancelled", error),)
+    text = "\n".join(overview(story_of(whole(ledger=ledger, events=())), 200))
+    assert f"attempt 1: cancelled: {error}" in text
+    assert ("It waited 1.0 s for room" in text) == is_idle
+
+
+def test_a_run_that_is_not_complete_names_the_steps_that_were_not_run():
+    steps = (STEPS[0], STEPS[2], STEPS[2].replace(id=4, status=StepStatus.SKIPPED))
+    text = "\n".join(overview(story_of(whole(plan=TaskPlan(steps=steps))), 100))
+    assert "why: steps 3, 4 were not run\n" in text
+    assert "judged: Nothing more can be done." in text
+    done = whole(plan=TaskPlan(steps=steps), outcome="completed")
+    assert "why: Nothing more can be done.\n" in "\n".join(overview(story_of(done), 100))

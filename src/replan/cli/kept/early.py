@@ -16,20 +16,21 @@ _OVER = ("completed", "partial", "failed")
 
 def early(name: str | None, path: Path) -> "WholeRun | None":
     """Give a run that is over as far as its rows tell; None where they do not tell enough."""
-    found = glimpse(path, name)
+    found = None if name == "" else glimpse(path, name)
     if found is None or found.run["outcome"] not in _OVER:
         return None
     events = tuple(event_in(found.run["run_id"], seq, kept) for seq, kept in found.events)
     if not events or events[-1].type != "task_completed" or (plan := plan_in(events)) is None:
         return None
-    limits = [
-        e.details for e in events if e.type == "limit_reached" and e.details["scope"] == "run"
-    ]
+    limits = [e for e in events if e.type == "limit_reached" and e.details.get("scope") == "run"]
+    if limits and any(e.type == "run_resumed" for e in events[events.index(limits[0]) :]):
+        # Its state knows whether the limit was raised.
+        return None
     run = SimpleNamespace(
         **found.run,
         labels=found.labels,
         plan=plan,
-        limit_reached=limits[-1]["limit"] if limits else "",
+        limit_reached=limits[-1].details["limit"] if limits else "",
         spent=_spent(found),
         ledger=[SimpleNamespace(**each) for each in found.attempts],
         events=events,

@@ -136,9 +136,11 @@ def prepared(
     return Prepared(graph, workspace, team.config.host.model)
 
 
-def settings_of_run(limits: list[str], approve: str | None) -> RunSettings | None:
+def settings_of_run(
+    limits: list[str], approve: str | None, user: str | None = None
+) -> RunSettings | None:
     """Read what one run is to do otherwise than its team; none if nothing."""
-    asked: dict[str, Any] = {"limits": limits_of(limits), "approval": approve}
+    asked: dict[str, Any] = {"limits": limits_of(limits), "approval": approve, "user": user}
     given = {name: value for name, value in asked.items() if value is not None}
     return RunSettings(**given) if given else None
 

@@ -80,6 +80,18 @@ async def opened(place: Place) -> AsyncGenerator[Storage]:
         yield storage
 
 
+@asynccontextmanager
+async def opened_kept(place: Place) -> AsyncGenerator[Storage]:
+    """Open a place for who only wants what is there: one that was named is not made.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    _check_there(place)
+    async with opened(place) as storage:
+        yield storage
+
+
 def short(run_id: str) -> str:
     """A run's id as people see it."""
     return run_id[:SHORT]
@@ -115,6 +127,15 @@ async def check_idle(storage: Storage, run: RunRecord) -> None:
 def now() -> datetime:
     """The time, with its zone."""
     return datetime.now(UTC)
+
+
+def _check_there(place: Place) -> None:
+    where = place.where.removeprefix("sqlite:///")
+    path = Path(where).expanduser()
+    if not place.outlives or "://" in where or path == _own_file() or path.exists():
+        return
+    fix = "Give the file in which runs were kept; `replan run` makes one."
+    raise InputError(f"There is no storage '{_told(place.where)}'. {fix}")
 
 
 def _told(where: str) -> str:

@@ -5,19 +5,17 @@ with a key of this user, and without that signature these things are asked for a
 """
 
 import getpass
-import hmac
-import json
 import os
 import secrets
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 from platformdirs import user_config_path
 from pydantic import JsonValue
 
 from replan.cli.kept.orders import SIGNATURE, Order
+from replan.secrets.signature import is_signature, signature_of
 
 _SIZE = 32
 _DOES = {
@@ -36,18 +34,16 @@ def signed(order: JsonValue, run_id: str) -> JsonValue:
     key = _own_key()
     if key is None or not isinstance(order, dict):
         return order
-    return {**order, SIGNATURE: _signature(key, order, run_id)}
+    return {**order, SIGNATURE: signature_of(key, run_id, order)}
 
 
 def is_signed(record: JsonValue, run_id: str) -> bool:
     """Whether an order was kept by this user, for this very run, and nobody changed it."""
-    if not isinstance(record, dict) or not isinstance(record.get(SIGNATURE), str):
+    if not isinstance(record, dict):
         return False
-    order = {name: value for name, value in record.items() if name != SIGNATURE}
-    key, found = _key_in(_path()), cast("str", record[SIGNATURE])
-    return key is not None and hmac.compare_digest(
-        found.encode("utf-8", "replace"), _signature(key, order, run_id).encode()
-    )
+    order: JsonValue = {name: value for name, value in record.items() if name != SIGNATURE}
+    key = _key_in(_path())
+    return key is not None and is_signature(record.get(SIGNATURE), key, run_id, order)
 
 
 def own_name() -> str:
@@ -67,10 +63,6 @@ def effects_of(order: Order, given: Collection[str]) -> list[str]:
     ]
     files = [f"sends the file '{path}' (begin it anew with --file)" for path in order.files]
     return effects + files
-
-
-def _signature(key: bytes, order: JsonValue, run_id: str) -> str:
-    return hmac.digest(key, json.dumps([run_id, order], sort_keys=True).encode(), "sha256").hex()
 
 
 def _path() -> Path:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from replan.assembly import viewer
 from replan.cli.kept.named import is_file
-from replan.cli.kept.place import Place, found, now, opened
+from replan.cli.kept.place import Place, found, now, opened_kept
 from replan.runs.event_log import RunEvent
 from replan.runs.export import opened_export
 from replan.runs.whole_run import WholeRun, whole_run, with_texts
@@ -26,7 +26,7 @@ async def loaded(name: str, place: Place, chosen: Chosen = no_texts) -> WholeRun
     """Read the run that a name means."""
     if is_file(name):
         return opened_export(Path(name))
-    async with opened(place) as storage:
+    async with opened_kept(place) as storage:
         record = await found(storage.runs, name)
         run = await whole_run(viewer(storage), storage, record, now())
         return await with_texts(run, storage, tuple(chosen(run)))

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from replan.cli.views.cells import counted, harmless, one_line, seconds
+from replan.cli.views.given import GIVEN, knowledge_told, lacking_lines, memory_told
 from replan.cli.views.history import moment
-from replan.cli.views.overview import attempt_line
+from replan.cli.views.overview import attempt_line, not_whole
 from replan.runs.attempts import AttemptView, attempts_of
+from replan.runs.calls import calls_of
 from replan.runs.event_log import RunEvent
-from replan.runs.story import calls_of
 from replan.runs.whole_run import WholeRun
 from replan.state.results import SpecialistResult
 
@@ -19,6 +20,10 @@ def attempts_record(
 ) -> dict[str, Any]:
     """Attempts and results as JSON, with whole texts."""
     return {
+        "given": [
+            {"type": each.type, "at": each.at and each.at.isoformat(), **each.details}
+            for each in _given(run, attempts)
+        ],
         "attempts": [_record(each, run) for each in attempts],
         "results": [each.model_dump(mode="json") for each in results],
     }
@@ -43,9 +48,28 @@ def attempts_lines(
     run: WholeRun, attempts: Sequence[AttemptView], results: Sequence[SpecialistResult]
 ) -> list[str]:
     """Attempts in lines, each with its calls, and the whole results below them."""
-    lines = [line for each in attempts for line in attempt_lines(each, run)]
+    lines = [line for each in _given(run, attempts) for line in given_lines(each, run)]
+    lines += [line for each in attempts for line in attempt_lines(each, run)]
     lines += [line for each in results for line in ["", *result_lines(each, run)]]
     return lines or ["Nobody tried it yet."]
+
+
+def given_lines(event: RunEvent, run: WholeRun) -> Iterator[str]:
+    """What was seen of the conversation, or given of the knowledge, and what was not."""
+    at, said = f"{moment(event.at, run.started_at)} " if event.at else "", event.details
+    who = f"step {said.get('step_id')} {one_line(str(said.get('specialist')))}"
+    if event.type == "memory_applied":
+        yield f"{at}{who} {memory_told(said)}"
+        return
+    yield f"{at}{who} {knowledge_told(said)}"
+    yield from (f"  {line}" for line in lacking_lines(said))
+
+
+def _given(run: WholeRun, attempts: Iterable[AttemptView]) -> list[RunEvent]:
+    """The events that tell of it, for the steps of some attempts."""
+    own = {(each.entry.step_id, each.entry.specialist) for each in attempts}
+    told = (event for event in run.events if event.type in GIVEN)
+    return [e for e in told if (e.details.get("step_id"), e.details.get("specialist")) in own]
 
 
 def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
@@ -55,9 +79,34 @@ def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
     took = "" if view.seconds is None else f" ({seconds(view.seconds)}{so_far})"
     ended = attempt_line(entry.number, view.outcome, entry.error)
     who = f"step {entry.step_id} {one_line(entry.specialist)}"
-    yield f"{moment(entry.started_at)} {who}, {ended}{took}"
+    yield f"{moment(entry.started_at, run.started_at)} {who}, {ended}{took}"
+    yield from (f"  {line}" for line in _settled(view, run))
+    no_end = "not over" if view.outcome == "running" else "cut off"
     for call in view.calls:
-        yield from (f"  {line}" for line in call_lines(call, run))
+        yield from (f"  {line}" for line in call_lines(call, run, no_end))
+
+
+def _settled(view: AttemptView, run: WholeRun) -> Iterator[str]:
+    """What persons said of an attempt of which nobody knew what it did."""
+    of = view.entry.step_id, view.entry.specialist
+    for event in run.events:
+        said = event.details
+        if event.type != "answer_given" or said.get("kind") != "in doubt" or event.at is None:
+            continue
+        if (said.get("step_id"), said.get("specialist")) != of:
+            continue
+        # Of the attempts before the answer, those that waited only asked.
+        before = [
+            each.entry.number
+            for each in attempts_of(run, view.entry.step_id)
+            if each.entry.specialist == of[1]
+            and each.entry.started_at <= event.at
+            and each.entry.outcome != "waiting"
+        ]
+        if before[-1:] == [view.entry.number]:
+            by = one_line(str(said.get("by") or "")) or "a person"
+            text = one_line(str(said.get("text") or said.get("action")))
+            yield f"{moment(event.at, run.started_at)} {by} said what became of it: {text}"
 
 
 def result_lines(result: SpecialistResult, run: WholeRun) -> list[str]:
@@ -70,13 +119,15 @@ def result_lines(result: SpecialistResult, run: WholeRun) -> list[str]:
     number, sum_of = max((told.number, told.tokens), (used.calls, used.total_tokens))
     tokens = f"{counted(number, 'model call')}, {counted(sum_of, 'token')}"
     tokens += f" in {len(own)} attempts" if len(own) > 1 else ""
-    head = f"result of {one_line(result.specialist_name)}: {result.status.value}, {tokens}"
-    error = [f"  {one_line(result.error)}"] if result.error else []
-    return [head, *error, *(f"  {line}" for line in harmless(result.text).splitlines())]
+    whole = f", {one_line(not_whole(result.cut))}" if result.cut else ""
+    head = f"result of {one_line(result.specialist_name)}: {result.status.value}{whole}, {tokens}"
+    error, text = one_line(result.error), harmless(result.text)
+    told = [error] if error and error != one_line(text) else []
+    return [head, *(f"  {line}" for line in [*told, *text.splitlines()])]
 
 
-def call_lines(call: RunEvent, run: WholeRun) -> list[str]:
-    """A call of a model or a tool: with what, and what came."""
+def call_lines(call: RunEvent, run: WholeRun, no_end: str = "not over") -> list[str]:
+    """A call of a model or a tool: with what, and what came; or `no_end`."""
     said = whole(call, run)
     match call.type:
         case "tool_completed":
@@ -87,11 +138,16 @@ def call_lines(call: RunEvent, run: WholeRun) -> list[str]:
                 *(f"  {line}" for line in harmless(str(said["result"])).splitlines()),
             ]
         case "tool_invoked":
-            return [f"tool {called(said)}: not over"]
+            return [f"tool {called(said)}: {no_end}"]
         case "model_answered":
-            return [f"model {one_line(str(said['model']))}: {answered(said)}"]
+            return [f"{_model(said)}: {answered(said)}"]
         case _:
-            return [f"model {one_line(str(said['model']))}: not over"]
+            return [f"{_model(said)}: {no_end}"]
+
+
+def _model(said: Mapping[str, Any]) -> str:
+    reads = ", reads knowledge" if said.get("node") == "knowledge" else ""
+    return f"model {one_line(str(said['model']))}{reads}"
 
 
 def called(said: Mapping[str, Any]) -> str:
@@ -104,7 +160,10 @@ def called(said: Mapping[str, Any]) -> str:
 def answered(said: Mapping[str, Any]) -> str:
     """What the call of a model took, or why it failed."""
     if said["error"]:
-        return f"failed, {said['seconds']:.2f} s: {one_line(str(said['error']))}"
+        # A failed call of which its server may have done something is charged in full.
+        cost = said.get("cost")
+        charged = f", charged {cost:.4g} in full: its cost is unknown" if cost else ""
+        return f"failed, {said['seconds']:.2f} s: {one_line(str(said['error']))}{charged}"
     counts = [said["input_tokens"], said["output_tokens"]]
     tokens = "tokens unknown" if None in counts else f"{counts[0]} in + {counts[1]} out tokens"
     cost = "cost unknown" if said["cost"] is None else f"cost {said['cost']:.4g}"

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from rich.cells import cell_len, set_cell_size
 
 # What models and files say may hold signs that steer a terminal or turn its direction of writing.
-_STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+_STEERING = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+# Others are not seen: a name or an address that holds them only looks like what it is read as. The
+# two joiners U+200C and U+200D stay, since words of some scripts are written with them.
+_UNSEEN = (
+    r"\u00ad\u115f\u1160\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
 )
+_HARMFUL = re.compile(f"[{_STEERING}{_UNSEEN}]")
 # Terminals disagree on how wide emoji are that such signs put together.
 _JOINING = re.compile(
-    "[\u200b\u2060\ufeff\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d(?=[\u2190-\u2bff\U0001f000-\U0001ffff])"
+    "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d(?=[\u2190-\u2bff\U0001f000-\U0001ffff])"
 )
 _INDENT = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(?:\[[ x~!-]\]\s+)?")
 _PREFORMATTED = re.compile(r"\s*(?:\||```|~~~)")
@@ -22,8 +27,11 @@ _MINUTE, _HOUR, _SHORT = 60, 3600, 10
 
 
 def harmless(text: str) -> str:
-    """Give a text without signs that steer a terminal; line ends and tabs stay."""
-    return _STEERING.sub("\ufffd", text.replace("\r", ""))
+    """Give a text with U+FFFD for each sign that steers a terminal or is not seen.
+
+    Line ends and tabs stay.
+    """
+    return _HARMFUL.sub("\ufffd", text.replace("\r", ""))
 
 
 def one_line(text: str) -> str:
@@ -38,7 +46,7 @@ def steady(text: str) -> str:
 
 def cut(text: str, width: int) -> str:
     """Cut a line to so many cells, with an ellipsis where something is left out."""
-    if cell_len(text) <= width:
+    if not _is_wider(text, width):
         return text
     if width < 1:
         return ""
@@ -76,7 +84,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
         if mark in ("```", "~~~") and fence in ("", mark):
             fence = "" if fence else mark
             yield line
-        elif fence or _PREFORMATTED.match(line) or cell_len(line) <= width:
+        elif fence or _PREFORMATTED.match(line) or not _is_wider(line, width):
             yield line.rstrip()
         else:
             yield from _broken(line, width)
@@ -85,13 +93,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 def folded(text: str, width: int) -> Iterator[str]:
     """Give the lines of a Markdown text as `wrapped` does, but none wider than the width."""
     for line in wrapped(text, width):
-        while cell_len(line) > width:
-            head = _head(line, width)
-            if not head:
-                break
-            yield head
-            line = line[len(head) :]  # noqa: PLW2901 - what is left of it
-        yield line
+        yield from _pieces(line, width, width)
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
@@ -100,29 +102,46 @@ def _broken(line: str, width: int) -> Iterator[str]:
     if cell_len(lead) > width - _LEAST_TEXT:
         lead = ""
     indent, current = " " * cell_len(lead), lead
+    room = width - cell_len(indent)
     for word in _WORD.findall(line[len(lead) :]):
-        rest = word
-        is_begun = current.strip() and current != lead
-        if is_begun and cell_len(current) + cell_len(rest.rstrip()) > width:
+        text, is_begun = word.rstrip(), current.strip() and current != lead
+        if is_begun and _is_wider(text, width - cell_len(current)):
             yield current.rstrip()
             current = indent
-        while cell_len(current) + cell_len(rest.rstrip()) > width:
-            # A word that is wider than the line; also a text whose script has no blanks.
-            head = _head(rest, width - cell_len(current))
-            if not head:
-                break
-            yield current + head
-            current, rest = indent, rest[len(head) :]
-        current += rest
+        # A word may be wider than the line; so is a text whose script has no blanks.
+        *full, rest = _pieces(text, width - cell_len(current), room)
+        for each in full:
+            yield current + each
+            current = indent
+        current += rest + word[len(text) :]
     if current.strip():
         yield current.rstrip()
+
+
+def _pieces(text: str, first: int, width: int) -> Iterator[str]:
+    """A text in pieces that fill the cells of a first line and of further ones, then the rest."""
+    at, room = 0, first
+    # The text may be a very long one: of it no more is looked at than a line can hold.
+    while _is_wider(ahead := text[at : at + _LONGEST_CELL * max(room, 1) + 1], room):
+        head = _head(ahead, room)
+        if not head:
+            break
+        yield head
+        at, room = at + len(head), width
+    yield text[at:]
+
+
+def _is_wider(text: str, width: int) -> bool:
+    most = _LONGEST_CELL * max(width, 1)
+    return cell_len(text[: width + 1]) > width or len(text) > most or cell_len(text) > width
 
 
 def _head(text: str, width: int) -> str:
     """The longest beginning of a wider text that fits; no character is split."""
     if width > 0:
-        # Of a very long text no more than can be the head is measured.
-        text = text[: _LONGEST_CELL * width]
+        # Of a very long text no more than can be the head is measured: mostly a sign is a cell.
+        near, text = text[: width + 1], text[: _LONGEST_CELL * width]
+        text = near if cell_len(near) > width else text
         if cell_len(text) <= width:
             return text
     head = set_cell_size(text, max(0, width))

@@ -50,13 +50,6 @@ _STYLES = {
     StepStatus.FAILED: "red",
     StepStatus.SKIPPED: "dim",
 }
-_ORDER = {
-    StepStatus.EXECUTING: 0,
-    StepStatus.PENDING: 1,
-    StepStatus.FAILED: 2,
-    StepStatus.COMPLETED: 3,
-    StepStatus.SKIPPED: 4,
-}
 
 _NOTED = (StepStatus.EXECUTING, StepStatus.FAILED)
 """Of which steps is told more where there is little room."""

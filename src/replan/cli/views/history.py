@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
-from replan.cli.views.cells import answer_told, corrected, counted, one_line, seconds
+from replan.cli.views.cells import answer_told, corrected, counted, cut, one_line, seconds
+from replan.cli.views.given import knowledge_told, memory_told
 from replan.errors import InputError
 from replan.runs.run_event import RunEvent
 from replan.runs.story import Pause, Story
@@ -21,18 +23,23 @@ if TYPE_CHECKING:
 LEAST_TOLD = 0.05
 """Seconds of a pause that is told."""
 
+_LONGEST_VALUE = 60  # cells
+
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 
 
-def moment(at: datetime) -> str:
-    """A time of the day, as people here read it."""
-    return at.astimezone().strftime("%H:%M:%S")
+def moment(at: datetime, began: datetime) -> str:
+    """A time as people here read it; with its date, unless that is the one of the beginning."""
+    here = at.astimezone()
+    is_same_day = here.date() == began.astimezone().date()
+    return here.strftime("%H:%M:%S" if is_same_day else "%Y-%m-%d %H:%M:%S")
 
 
 def moments(story: Story) -> list[str]:
     """A line for each, in their order."""
     pauses = {each.ended: each for each in story.pauses if each.ended}
     told = list[tuple[datetime, str]]()
+    steps = _Steps()
     in_requests = {key for request in story.run.requests for key in request.answers}
     for event in story.run.events:
         if event.at is None:
@@ -41,27 +48,51 @@ def moments(story: Story) -> list[str]:
             continue
         if event.type == "run_resumed" and (pause := pauses.get(event.at)):
             by = f" by {one_line(said)}" if (said := str(event.details.get("by", ""))) else ""
-            told.append((event.at, f"gone on with{by}{_after(pause, event.at)}"))
-        told += [(event.at, line) for line in _of_event(event, story)]
-    told += [(request.at, line) for request in story.run.requests for line in _of_request(request)]
-    return [f"{moment(at)} {one_line(line)}" for at, line in sorted(told, key=lambda each: each[0])]
+            told.append((event.at, f"gone on with{by}{_after(pause, event.at, story.began)}"))
+        told += [(event.at, line) for line in _of_event(event, story, steps)]
+    kinds = {key: each.kind for key, each in story.run.questions.items()}
+    told += [(each.at, line) for each in story.run.requests for line in _of_request(each, kinds)]
+    told.sort(key=lambda each: each[0])
+    return [f"{moment(at, story.began)} {one_line(line)}" for at, line in told]
 
 
-def _after(pause: Pause, ended: datetime) -> str:
+def _after(pause: Pause, ended: datetime, began: datetime) -> str:
     lasted = (ended - pause.began).total_seconds()
     if pause.why == "killed":
-        between = f"some time between {moment(pause.began)} and {moment(ended)}"
+        between = f"some time between {moment(pause.began, began)} and {moment(ended, began)}"
         return f", after its process had ended without a word, {between}"
     what = "it waited for a person" if pause.why == "waiting" else "nobody worked on it"
     return f" ({what} for {seconds(lasted)})" if lasted >= LEAST_TOLD else ""
 
 
-def _of_event(event: RunEvent, story: Story) -> Iterator[str]:
+@dataclass
+class _Steps:
+    """What is known of the steps of a plan while its events are read, one after the other."""
+
+    fields: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+
+    def made(self, outline: Sequence[Mapping[str, Any]]) -> None:
+        """Know the steps of a new plan."""
+        self.fields = {str(step["id"]): dict(step) for step in outline}
+
+    def changed(self, changes: Mapping[str, Any]) -> str:
+        """Tell what a revision did, with the words before it, and know the steps after it."""
+        told = changes_told(changes, self.fields)
+        for each in changes.get("added", []):
+            self.fields[str(each["step"]["id"])] = dict(each["step"])
+        for step, fields in changes.get("modified", {}).items():
+            self.fields.setdefault(step, {}).update(fields)
+        return told
+
+
+def _of_event(event: RunEvent, story: Story, steps: _Steps) -> Iterator[str]:
     said = cast("Mapping[str, Any]", event.details)
+    if event.type == "plan_created":
+        steps.made(said.get("outline") or [])
     if event.type == "plan_updated" and said.get("changes"):
         why = _why(event, story)
         yield f"{said.get('by')} revised the plan, version {said.get('version')}{why}"
-        yield f"changed: {changes_told(said['changes'])}"
+        yield f"changed: {steps.changed(said['changes'])}"
     elif event.type in _LINES and (line := _LINES[event.type](said)):
         yield line
 
@@ -75,19 +106,24 @@ def _who(said: Mapping[str, Any]) -> str:
     return name if step is None else f"step {step} {name}"
 
 
+def _whom(said: Mapping[str, Any]) -> str:
+    return "host" if said.get("step_id") is None else _who(said)
+
+
 def _why(event: RunEvent, story: Story) -> str:
     plan, version = story.run.plan, event.details.get("version")
     own = [each for each in (plan.update_history if plan else ()) if each.version == version]
     return _behind(own[0].description) if own else ""
 
 
-def changes_told(changes: Mapping[str, Any]) -> str:
-    """What a revision did, by the numbers of steps."""
+def changes_told(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]]) -> str:
+    """What a revision did, by the numbers of steps; `before` has what their fields were."""
     added = [
         f"{each['step']['id']} ({each['step']['description']})" for each in changes.get("added", [])
     ]
     modified = [
-        f"{step} ({', '.join(fields)})" for step, fields in changes.get("modified", {}).items()
+        f"{step} ({', '.join(_modified(fields, before.get(step, {})))})"
+        for step, fields in changes.get("modified", {}).items()
     ]
     parts = {"added": added, "removed": changes.get("removed"), "modified": modified}
     told = [f"{name} {', '.join(map(str, each))}" for name, each in parts.items() if each]
@@ -96,23 +132,38 @@ def changes_told(changes: Mapping[str, Any]) -> str:
     return one_line("; ".join(told))
 
 
-def _of_request(request: Request) -> Iterator[str]:
+def _modified(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in fields.items():
+        # The outline of a plan leaves out what few steps have: of that only the new value is told.
+        old = f"{_short(before[name])} -> " if name in before else ""
+        yield f"{name}: {old}{_short(value)}"
+
+
+def _short(value: object) -> str:
+    return cut(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
+
+
+def _of_request(request: Request, kinds: Mapping[str, str]) -> Iterator[str]:
     by = one_line(request.by) or "somebody"
     if request.kind == "stop":
         yield f"{by} asked it to stop"
     for key, answer in request.answers.items():
-        yield f"{by} {_answered(key, _unbound(answer))}"
+        is_decision = key == "plan" or kinds.get(key) == "approval"
+        yield f"{by} {(_decided if is_decision else _answered)(one_line(key), _unbound(answer))}"
 
 
 def _answered(key: str, answer: JsonValue) -> str:
-    if key != "plan":
-        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-        return f"answered {one_line(key)}: {one_line(text)}"
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    return f"answered {key}: {one_line(text)}"
+
+
+def _decided(key: str, answer: JsonValue) -> str:
     try:
         decision = read_decision(answer)
     except InputError:
-        return f"answered about the plan: {one_line(str(answer))}"
-    return f"{_DECIDED[decision.action]} the plan{_behind(decision.reason)}"
+        return _answered(key, answer)
+    what = "the plan" if key == "plan" else key
+    return f"{_DECIDED[decision.action]} {what}{_behind(decision.reason)}"
 
 
 def _unbound(row: JsonValue) -> JsonValue:
@@ -139,6 +190,7 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "plan_created": lambda said: f"the plan was made: {counted(said.get('steps', 0), 'step')}",
     "approval_requested": lambda said: (
         f"a person is asked to approve the plan{_behind(said.get('reason'))}"
+        f"{_behind(said.get('problem'))}"
     ),
     "input_requested": lambda said: (
         f"{_who(said)} asked ({said.get('key')}){_behind(said.get('question'))}"
@@ -160,9 +212,13 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         if said["error"]
         else f"a summary covers {counted(said['covered'], 'message')}"
     ),
-    "memory_applied": lambda said: (
-        f"of the conversation {counted(said['shown'], 'message')} seen, "
-        f"{said['summarised']} summarised, {said['left_out']} left out, {said['cut']} cut"
+    "memory_applied": lambda said: f"{_whom(said)} {memory_told(said)}",
+    "knowledge_retrieved": lambda said: f"{_whom(said)} {knowledge_told(said)}",
+    "fact_remembered": lambda said: (
+        f"{_who(said)} remembered fact {said['fact_id']}{_behind(said['text'])}"
+    ),
+    "fact_forgotten": lambda said: (
+        f"{_who(said)} forgot fact {said['fact_id']}{_behind(said['text'])}"
     ),
     "tool_completed": _approved,
     "steps_reopened": lambda said: f"runs again: {one_line(', '.join(map(str, said['reruns'])))}",

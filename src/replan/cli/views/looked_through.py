@@ -1,6 +1,7 @@
 """What a team's knowledge has in it, as far as it can be counted."""
 
 from collections.abc import Mapping
+from os.path import normpath
 
 from pydantic import JsonValue
 
@@ -16,9 +17,9 @@ def looked_through(knowledge: object) -> dict[str, JsonValue]:
     try:
         files, passages, left_out = knowledge.looked_through()
     except RetrievalError as error:
-        return {"folder": str(knowledge.folder), "error": str(error)}
+        return {"folder": normpath(knowledge.folder), "error": str(error)}
     found: dict[str, JsonValue] = {"files": files, "passages": passages, "left_out": [*left_out]}
-    return {"folder": str(knowledge.folder), **found}
+    return {"folder": normpath(knowledge.folder), **found}
 
 
 def knowledge_lines(told: Mapping[str, JsonValue]) -> list[str]:

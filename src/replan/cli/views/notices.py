@@ -4,10 +4,13 @@ from collections.abc import Mapping
 
 from replan.cli.views.calls import call_line
 from replan.cli.views.cells import answer_told, corrected, one_line
+from replan.cli.views.given import places
 from replan.events.types import (
     AnswerGiven,
     CallEvent,
     Event,
+    FactForgotten,
+    FactRemembered,
     FeedbackGenerated,
     InputRequested,
     KnowledgeRetrieved,
@@ -31,7 +34,6 @@ _TRACING = (
     "LANGCHAIN_TRACING",
 )
 _ON = "true"
-_NAMED = 3
 _ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
 _REPLICAS = ("LANGSMITH_RUNS_ENDPOINTS", "LANGCHAIN_RUNS_ENDPOINTS")
 _LANGSMITH = "https://api.smith.langchain.com"
@@ -61,13 +63,10 @@ def _found(event: KnowledgeRetrieved) -> str:
     whom = "the host" if event.step_id is None else f"step {event.step_id}"
     if event.error:
         return f"no knowledge for {whom}: {one_line(event.error)}"
-    names = [
-        each.source if each.line is None else f"{each.source}:{each.line}" for each in event.sources
-    ]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    told = one_line(", ".join(names[:_NAMED])) + more if names else "nothing found"
+    told = places([each.model_dump() for each in event.sources]) or "nothing found"
+    unused = f"; {len(event.unused)} not used" if event.unused else ""
     left = f"; {one_line(' '.join(event.left_out))}" if event.left_out else ""
-    return f"knowledge for {whom}: {told}{left}"
+    return f"knowledge for {whom}: {told}{unused}{left}"
 
 
 def tracing_notice(environment: Mapping[str, str]) -> str:
@@ -92,10 +91,14 @@ def traces_notice(where: str, *, content: bool) -> str:
     )
 
 
-def _trouble(event: Event) -> str:
+def _trouble(event: Event) -> str:  # noqa: PLR0911 - one for each kind
     match event:
         case KnowledgeRetrieved():
             return _found(event)
+        case FactRemembered():
+            return f"remembered: {one_line(event.text)}"
+        case FactForgotten():
+            return f"forgotten: {one_line(event.text)}"
         case StepsRouted(chosen=chosen):
             given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
             return f"names nobody, given by the cards: {one_line(given)}"

@@ -1,6 +1,6 @@
 """What is ahead of a plan that has no mistakes: in lines for people, and as JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -11,7 +11,7 @@ from replan.cli.views.understood import understood, understood_lines
 from replan.errors import Refusal
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
-from replan.plan.model import StepStatus, TaskPlan
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.preview import (
     CALLS_PER_REPLY,
     Preview,
@@ -35,6 +35,8 @@ class KnownTeam:
     limits: Limits  # the bounds of its runs
     # Model calls of one attempt by the specialist's name; None if unknown.
     per_try: Mapping[str, int | None] | None = None
+    # Further model calls of one attempt of a step, at all of its specialists.
+    per_step: Callable[[PlanStep], int] | None = None
     per_reply: int = CALLS_PER_REPLY  # model calls of one reply of the host
     # Whether one call of its host does the work of two; none where only some do.
     merged: bool | None = None
@@ -158,6 +160,7 @@ def _calls(plan: TaskPlan, team: KnownTeam) -> dict[str, dict[str, int]]:
             typed=team.typed,
             summarised=team.summarised,
             per_try=team.per_try,
+            per_step=team.per_step,
             per_reply=team.per_reply,
         )
         return {

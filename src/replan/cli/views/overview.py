@@ -1,6 +1,7 @@
 """The first view of a run: how it went, step by step, who decided what, and what came of it."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -9,8 +10,13 @@ from rich.cells import cell_len
 
 from replan.cli.views.cells import counted, cut, folded, one_line, padded, seconds
 from replan.cli.views.history import LEAST_TOLD, moment, moments
+from replan.cli.views.reasons import ended_why
+from replan.errors import LimitReachedError
 from replan.plan.model import StepStatus
-from replan.runs.story import Calls, StepStory, Story, calls_of
+from replan.runs.attempts import AttemptView
+from replan.runs.calls import Calls, calls_of
+from replan.runs.story import StepStory, Story
+from replan.state.cuts import cut_in_words
 
 MARKS = {
     StepStatus.PENDING: "[ ]",
@@ -20,6 +26,10 @@ MARKS = {
     StepStatus.SKIPPED: "[-]",
 }
 _NARROW, _WIDEST_NAME = 72, 18
+# Other limits end what makes no calls in the middle of its work.
+_NO_ROOM = re.compile(
+    rf"{LimitReachedError.__name__}: The limit (max_cost|max_tokens|max_model_calls)="
+)
 _LOUD = ("failed", "in doubt", "cancelled", "running")
 
 
@@ -56,57 +66,45 @@ def _folded(lines: list[str], width: int) -> list[str]:
 
 
 def money(calls: Calls) -> str:
-    """What calls cost, in one word: `-` where there were none, `unknown` without a price."""
-    if not calls.number:
+    """What calls cost, in one word: `-` where there were none, `unknown` without a price.
+
+    `>=` where it may be more, as of some nobody knows the cost; `<=` where some were charged in
+    full; `~` where both is so.
+    """
+    if not calls.number and not calls.unended:
         return "-"
-    if calls.unpriced:
-        return f">={calls.known_cost:.4g}" if calls.known_cost else "unknown"
-    return f"{calls.known_cost:.4g}"
+    is_more, is_less = bool(calls.unpriced or calls.unended), bool(calls.uncounted_cost)
+    if is_more and not calls.known_cost:
+        return "unknown"
+    sign = {(True, True): "~", (True, False): ">=", (False, True): "<="}.get((is_more, is_less), "")
+    return f"{sign}{calls.known_cost:.4g}"
 
 
 def used(calls: Calls) -> str:
     """What calls took, in words."""
+    notes = list[str]()
+    if calls.uncounted:
+        whose = f"{counted(calls.uncounted, 'call')} whose tokens nobody counted"
+        notes.append(f"up to {calls.uncounted_cost:.4g} of it for {whose}, charged in full")
+    if calls.unended:
+        notes.append(f"{counted(calls.unended, 'call')} without an end not in it")
+    told = f" ({'; '.join(notes)})" if notes else ""
     tokens = f"{counted(calls.number, 'model call')}, {counted(calls.tokens, 'token')}"
-    return f"{tokens}, cost {money(calls)}" if calls.number else "no model calls"
-
-
-def ended_why(story: Story) -> str:
-    """Why a run ended, or stands as it does, in a sentence."""
-    run, pauses = story.run, story.pauses
-    if run.limit_reached:
-        return f"{run.limit_reached} was reached"
-    if pauses and pauses[-1].ended is None:
-        return _stopped_why(story)
-    judged = [e.details for e in run.events if e.type == "feedback_generated"]
-    return one_line(str(judged[-1].get("feedback", ""))) if judged else ""
-
-
-def _stopped_why(story: Story) -> str:
-    last, at = story.pauses[-1], moment(story.pauses[-1].began)
-    said = [e.details for e in story.run.events if e.type == "run_stopped"]
-    match last.why:
-        case "waiting":
-            return f"it waits for {counted(len(story.run.waiting), 'answer')} since {at}"
-        case "interrupted":
-            by = one_line(str(said[-1].get("by", "")))
-            return f"it was stopped at {at}{f' by {by}' if by else ''}"
-        case "failed":
-            return f"it broke off at {at}: {one_line(str(said[-1].get('error', '')))}"
-        case _:
-            return f"its process ended without a word, at {at} at the earliest"
+    has_any = calls.number or calls.unended
+    return f"{tokens}, cost {money(calls)}{told}" if has_any else "no model calls"
 
 
 def _head(story: Story) -> list[str]:
     run = story.run
     why, goal = ended_why(story), goal_of(story)
     return [
-        f"run {run.run_id}",
-        f"{run.outcome}{_counts(story)}",
+        f"run {one_line(run.run_id)}",
+        f"{one_line(run.outcome)}{_counts(story)}",
         *([f"why: {why}"] if why else ()),
         *([f"goal: {goal}"] if goal else ()),
         f"began {day(story.began)}, {took(story)}",
         f"used {used(story.calls)}{_charged(story)}",
-        *(f"label: {name}={one_line(value)}" for name, value in run.labels.items()),
+        *(f"label: {one_line(f'{name}={value}')}" for name, value in run.labels.items()),
     ]
 
 
@@ -136,7 +134,7 @@ def day(at: datetime) -> str:
 def _counts(story: Story) -> str:
     if not story.steps:
         return ""
-    done = f"{story.count(StepStatus.COMPLETED)} of {counted(len(story.steps), 'step')} done"
+    done = f"{story.count(StepStatus.COMPLETED)} of {counted(len(story.planned), 'step')} done"
     others = {status: story.count(status) for status in StepStatus}
     del others[StepStatus.COMPLETED]
     return f": {', '.join([done, *(f'{n} {each.value}' for each, n in others.items() if n)])}"
@@ -145,11 +143,12 @@ def _counts(story: Story) -> str:
 def _charged(story: Story) -> str:
     """What was charged in full, as the calls were cut off."""
     charged = story.run.spent.get("run")
-    if charged is None or charged.calls <= story.calls.number:
+    told = story.calls
+    if charged is None or (charged.calls <= told.number and charged.tokens <= told.tokens):
         return ""
     cost = f", cost {charged.cost:.4g}" if charged.cost else ""
-    told = f"{counted(charged.calls, 'model call')}, {counted(charged.tokens, 'token')}{cost}"
-    return f"; charged to its limits: {told}"
+    tokens = f"{counted(charged.calls, 'model call')}, {counted(charged.tokens, 'token')}"
+    return f"; charged to its limits: {tokens}{cost}"
 
 
 def _plan_title(story: Story) -> str:
@@ -163,18 +162,20 @@ def _plan_title(story: Story) -> str:
 def _step_lines(story: Story, width: int) -> list[str]:
     if not story.steps:
         return []
-    rows = [_row(step) for step in story.steps]
+    rows = [_row(step, story.began) for step in story.steps]
     has_cost = any(row[4] != "-" for row in rows)
     rows = [("", "", "began", "took", "cost", "who", "step"), *rows]
     shown = [0, 1, *([2] if width >= _NARROW else []), 3, *([4] if has_cost else []), 5]
     widths = [min(max(cell_len(row[at]) for row in rows), _WIDEST_NAME) for at in range(6)]
     indent = " " * (widths[0] + widths[1] + 2)
     lines = list[str]()
+    cuts = _cuts(story)
     for row, step in zip(rows, [None, *story.steps], strict=True):
         cells = [_cell(row[at], widths[at], is_right=at in (1, 3, 4)) for at in shown]
         line = f"{' '.join(cells[:2])}  {'  '.join([*cells[2:], row[6]])}"
         lines.append(cut(line.rstrip(), width))
         lines += [f"{indent}{note}" for note in _notes(step)] if step else []
+        lines += [f"{indent}{note}" for note in cuts.get(step.step.id, ())] if step else []
     return lines
 
 
@@ -182,13 +183,13 @@ def _cell(text: str, width: int, *, is_right: bool) -> str:
     return f"{' ' * (width - cell_len(text))}{text}" if is_right else padded(text, width)
 
 
-def _row(story: StepStory) -> tuple[str, ...]:
+def _row(story: StepStory, began: datetime) -> tuple[str, ...]:
     step, took = story.step, story.seconds
     waits = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
     return (
         MARKS[story.status],
         f"{step.id}.",
-        moment(story.began) if story.began else "-",
+        moment(story.began, began) if story.began else "-",
         "-" if took is None else seconds(took),
         money(story.calls),
         one_line(", ".join(story.specialists)) or "-",
@@ -198,15 +199,45 @@ def _row(story: StepStory) -> tuple[str, ...]:
 
 def _notes(story: StepStory) -> Iterator[str]:
     """What one may not expect of a step, a line each."""
+    has_several = len(story.specialists) > 1
     for each in story.attempts:
         if each.outcome in _LOUD:
-            yield attempt_line(each.entry.number, each.outcome, each.entry.error)
+            told = f"{attempt_line(each.entry.number, each.outcome, each.entry.error)}{_idle(each)}"
+            yield f"{one_line(each.entry.specialist)}, {told}" if has_several else told
+    if story.removed:
+        yield story.removed
     if tools := story.tools:
-        yield f"tools: {', '.join(_tool_counts(e.details for e in tools))}"
+        is_running = any(each.outcome == "running" for each in story.attempts)
+        no_end = "not over" if is_running else "cut off"
+        yield f"tools: {', '.join(_tool_counts((e.details for e in tools), no_end))}"
     if told := one_line(story.step.feedback):
         errors = [one_line(each.entry.error) for each in story.attempts]
         if told not in errors:
             yield f"{story.step.status.value}: {told}"
+
+
+def _idle(attempt: AttemptView) -> str:
+    """What an attempt did that found no room for its first call."""
+    lasted = attempt.seconds or 0.0
+    if not _NO_ROOM.match(attempt.entry.error) or attempt.calls or lasted < LEAST_TOLD:
+        return ""
+    return f" It waited {seconds(lasted)} for room, and made no call."
+
+
+def _cuts(story: Story) -> dict[Any, list[str]]:
+    """What says that a result is not whole, by step."""
+    ends = (e.details for e in story.run.events if e.type == "specialist_completed")
+    newest = {(each.get("step_id"), each.get("specialist")): each.get("cut") for each in ends}
+    cuts = dict[Any, list[str]]()
+    for (step, name), cut_off in newest.items():
+        if cut_off:
+            cuts.setdefault(step, []).append(one_line(f"{name}, {not_whole(str(cut_off))}"))
+    return cuts
+
+
+def not_whole(why: str) -> str:
+    """That a result was cut, and why."""
+    return f"not whole: {cut_in_words(why)}"
 
 
 def attempt_line(number: int, outcome: str, error: str) -> str:
@@ -215,10 +246,10 @@ def attempt_line(number: int, outcome: str, error: str) -> str:
     return f"attempt {number}: {outcome}{unknown}{f': {one_line(error)}' if error else ''}"
 
 
-def _tool_counts(calls: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") -> Iterator[str]:
     by_name = dict[str, list[str]]()
     for call in calls:
-        by_name.setdefault(one_line(str(call["tool"])), []).append(call.get("status", "not over"))
+        by_name.setdefault(one_line(str(call["tool"])), []).append(call.get("status", no_end))
     for name, ends in by_name.items():
         bad = [end for end in dict.fromkeys(ends) if end != "success"]
         told = ", ".join(f"{ends.count(end)} {end}" for end in bad)

@@ -9,14 +9,17 @@ from typing import TextIO
 
 from rich.console import Console
 
+from replan.errors import InputError
+
 Write = Callable[[str], object]
 
 
 @contextmanager
 def paged(console: Console, output: TextIO, *, plain: bool) -> Generator[Write]:
     """Give what writes, at once where the text is longer than the window; `PAGER=` means none."""
-    command = shlex.split(os.environ.get("PAGER", "less"))
-    if plain or not console.is_terminal or console.is_dumb_terminal or not command:
+    is_whole = plain or not console.is_terminal or console.is_dumb_terminal
+    command = [] if is_whole else _command(os.environ.get("PAGER", "less"))
+    if not command:
         yield output.write
         return
     pages = _Pages(command, output, console.height)
@@ -24,6 +27,14 @@ def paged(console: Console, output: TextIO, *, plain: bool) -> Generator[Write]:
         yield pages.write
     finally:
         pages.close()
+
+
+def _command(pager: str) -> list[str]:
+    try:
+        return shlex.split(pager)
+    except ValueError as error:
+        problem = f"PAGER={pager} is no command: {error}."
+        raise InputError(f"{problem} Set it to one such as less.") from error
 
 
 class _Pages:
@@ -54,4 +65,9 @@ class _Pages:
             self._output.write(self._held)
             return
         with suppress(OSError):
-            self._pager.communicate()
+            if self._pager.stdin is not None:
+                self._pager.stdin.close()
+        # Ctrl-C is for the pager, which does not end by it.
+        while self._pager.poll() is None:
+            with suppress(KeyboardInterrupt):
+                self._pager.wait()

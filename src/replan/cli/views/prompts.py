@@ -55,7 +55,7 @@ def _call_lines(call: RunEvent, answer: RunEvent | None, run: WholeRun) -> list[
     said: Mapping[str, Any] = call.details
     step, attempt = said.get("step_id"), said.get("attempt")
     who = f"step {step} {said['specialist']}, attempt {attempt}" if step else said["node"]
-    at = f"{moment(call.at)} " if call.at else ""
+    at = f"{moment(call.at, run.started_at)} " if call.at else ""
     lines = [f"{at}{one_line(str(who))}, model {one_line(str(said['model']))}"]
     for each in (_said(part, run) for part in _prompt(call)):
         lines += [f"  {one_line(each['role'])}:", *_indented(each["text"])]

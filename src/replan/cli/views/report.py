@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from replan.cli.views.attempts import attempt_lines
 from replan.cli.views.cells import harmless, one_line, seconds
 from replan.cli.views.history import moments
-from replan.cli.views.overview import day, ended_why, goal_of, money, took, used
+from replan.cli.views.overview import day, goal_of, money, took, used
+from replan.cli.views.reasons import ended_why
 from replan.runs.story import StepStory, Story
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|#&~!]")
@@ -69,7 +70,7 @@ def _table(story: Story) -> Iterator[str]:
     for each in story.steps:
         took = "-" if each.seconds is None else seconds(each.seconds)
         who = inline(", ".join(each.specialists))
-        what = f"{inline(each.step.description)} ({each.status.value})"
+        what = f"{inline(each.step.description)} ({each.standing})"
         cells = [str(each.step.id), what, who, str(len(each.attempts)), took, money(each.calls)]
         yield f"| {' | '.join(cells)} |"
 

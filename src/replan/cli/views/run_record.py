@@ -3,7 +3,8 @@
 from typing import Any, cast
 
 from replan.runs.attempts import attempts_of
-from replan.runs.story import Calls, StepStory, story_of
+from replan.runs.calls import Calls
+from replan.runs.story import StepStory, story_of
 from replan.runs.whole_run import WholeRun
 
 
@@ -46,7 +47,7 @@ def _step(story: StepStory) -> dict[str, Any]:
     return {
         "step": step.id,
         "description": step.description,
-        "status": story.status.value,
+        "status": "removed" if story.removed else story.status.value,
         "specialists": list(story.specialists),
         "after": list(step.awaits),
         "began": story.began and story.began.isoformat(),
@@ -58,4 +59,10 @@ def _step(story: StepStory) -> dict[str, Any]:
 
 
 def _calls(calls: Calls) -> dict[str, Any]:
-    return {"number": calls.number, "tokens": calls.tokens, "cost": calls.cost}
+    return {
+        "number": calls.number,
+        "tokens": calls.tokens,
+        "cost": calls.cost,
+        "uncounted_cost": calls.uncounted_cost,
+        "without_end": calls.unended,
+    }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from rich.cells import cell_len
 
@@ -9,7 +10,8 @@ from replan.cli.views.cells import cut, one_line, padded, seconds
 from replan.cli.views.overview import MARKS, money
 from replan.plan.model import StepStatus
 from replan.runs.attempts import AttemptView
-from replan.runs.story import StepStory, Story, calls_of
+from replan.runs.calls import calls_of
+from replan.runs.story import StepStory, Story
 
 _LEAST_BAR, _LEAST_NAME = 20, 10
 _SHORT = 1.0
@@ -45,15 +47,15 @@ def timeline(story: Story, width: int) -> list[str]:
         first = padded(texts[0], name)
         return cut(f"{first} {texts[1]:>{took}} {texts[2]:>{cost}} |{drawn}".rstrip(), width)
 
-    host = calls_of(story.host_calls)
+    host, planned = calls_of(story.host_calls), _planned(story)
     whole = ("all", seconds(story.seconds), money(calls))
     return [
         line(("", "took", "cost"), _scale(story, bar)),
         line(whole, _run_bar(story, bar, column)),
         line(("host", seconds(host.seconds), money(host)), _host_bar(story, bar, column)),
         *(
-            line(row, _step_bar(step, story, bar, column))
-            for row, step in zip(rows, story.steps, strict=True)
+            line(row, _step_bar(each, story, bar, column, planned.get(each.step.id, planned[None])))
+            for row, each in zip(rows, story.steps, strict=True)
         ),
         "",
         *(cut(each, width) for each in _LEGEND),
@@ -119,31 +121,39 @@ def _host_bar(story: Story, width: int, column: Column) -> str:
     return "".join(bar).rstrip()
 
 
-def _step_bar(step: StepStory, story: Story, width: int, column: Column) -> str:
+def _step_bar(step: StepStory, story: Story, width: int, column: Column, planned: datetime) -> str:
     bar = [" "] * width
     spans = list(_spans(step, story))
     is_settled = step.status not in (StepStatus.PENDING, StepStatus.EXECUTING)
-    last = spans[-1][1] if spans and is_settled else story.ended
+    last = max(ended for _, ended, _ in spans) if spans and is_settled else story.ended
     if spans or not is_settled:
-        _painted(bar, column, _planned_at(story), last, ".")
+        _painted(bar, column, planned, last, ".")
         _pauses(bar, story, column, last)
-    for began, ended, sign in spans:
+    # Where one specialist waits and another one works, the work is seen.
+    for began, ended, sign in sorted(spans, key=lambda each: each[2] != "?"):
         _painted(bar, column, began, ended, sign)
     return "".join(bar).rstrip()
 
 
-def _planned_at(story: Story) -> datetime:
-    made = (e.at for e in story.run.events if e.type == "plan_created" and e.at)
-    return next(made, story.began)
+def _planned(story: Story) -> dict[int | None, datetime]:
+    """When each step was planned that a revision added; under None, when the plan was made."""
+    planned: dict[int | None, datetime] = {None: story.began}
+    for event in story.run.events:
+        changes: Any = event.details.get("changes") or {}
+        if event.at is not None:
+            added = {each["step"]["id"]: event.at for each in changes.get("added", [])}
+            planned |= added if event.type != "plan_created" else {None: event.at}
+    return planned
 
 
 def _spans(step: StepStory, story: Story) -> Iterator[tuple[datetime, datetime, str]]:
     """The attempts of a step, and the times in which it waited for a person."""
-    follows = [*(each.entry.started_at for each in step.attempts[1:]), story.ended]
-    for each, next_one in zip(step.attempts, follows, strict=False):
+    for at, each in enumerate(step.attempts):
         began, ended = each.entry.started_at, _end_of(each, story)
         if each.entry.outcome == "waiting":
-            ended = next_one
+            who, later = each.entry.specialist, step.attempts[at + 1 :]
+            again = (one.entry.started_at for one in later if one.entry.specialist == who)
+            ended = next(again, story.ended)
         yield began, ended, _SIGNS[each.outcome]
 
 

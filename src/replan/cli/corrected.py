@@ -1,0 +1,43 @@
+"""What `replan retry` and `replan skip` do: one step otherwise, then on with the run."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from replan.cli.process import end_with
+
+if TYPE_CHECKING:
+    from replan.cli.site import Site
+
+
+def correct(
+    action: Literal["retry", "skip"],
+    run_id: str,
+    step: int,
+    site: Callable[[], Site],
+    *,
+    limit: list[str],
+    team: Path | None,
+    repeat_effects: bool = False,
+) -> None:
+    """Correct a step of a kept run, go on, and end with the exit code of `replan run`."""
+
+    def corrected() -> int:
+        from replan.cli.carry_on import Wish, carry_on
+        from replan.cli.kept.orders import limits_of
+        from replan.cli.kept.signature import own_name
+        from replan.runs.correcting import Correction
+
+        wish = Wish(
+            run=run_id,
+            limits=limits_of(limit),
+            changes={} if team is None else {"team": team},
+            correction=Correction(action=action, step=step, by=own_name()),
+            repeat_effects=repeat_effects,
+        )
+        return carry_on(wish, site())
+
+    end_with(corrected)

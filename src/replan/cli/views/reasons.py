@@ -1,0 +1,61 @@
+"""Why a run ended, or stands as it does: the limit, the steps, the judgement, or who stopped it."""
+
+from replan.cli.views.cells import counted, one_line
+from replan.cli.views.history import moment
+from replan.runs.story import StepStory, Story
+from replan.runs.undone import INCOMPLETE, failures, not_run
+
+_KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
+
+
+def ended_why(story: Story) -> str:
+    """Why a run ended, or stands as it does, in a sentence."""
+    run, pauses = story.run, story.pauses
+    if not run.limit_reached and pauses and pauses[-1].ended is None:
+        return _stopped_why(story)
+    limit = [_limit_why(story)] if run.limit_reached else []
+    if told := [*limit, *_undone(story, has_limit=bool(limit))]:
+        return "; ".join(told)
+    judged = [e.details for e in run.events if e.type == "feedback_generated"]
+    return one_line(str(judged[-1].get("feedback", ""))) if judged else ""
+
+
+def _limit_why(story: Story) -> str:
+    """Which limit was reached, at what value, and why less than that was used."""
+    limit = story.run.limit_reached
+    own = (e.details for e in story.run.events if e.type == "limit_reached")
+    values = [e.get("value") for e in own if (e.get("limit"), e.get("scope")) == (limit, "run")]
+    value = values[-1] if values else None
+    if not isinstance(value, int | float):
+        return f"{one_line(limit)} was reached"
+    number = f"{value:.0f}" if value == int(value) else f"{value:g}"
+    kept = "; a part of it is kept for the answer" if limit in _KEPT_FOR_ANSWER else ""
+    return f"{one_line(limit)}={number} was reached{kept}"
+
+
+def _undone(story: Story, *, has_limit: bool) -> list[str]:
+    """Which steps failed, and why, or were not run, of a run that did not come to its goal."""
+    if story.run.outcome not in INCOMPLETE:
+        return []
+    told = failures([(each.step, _error(each)) for each in story.planned])
+    return told if told or has_limit else not_run([each.step for each in story.planned])
+
+
+def _error(story: StepStory) -> str:
+    errors = [each.entry.error for each in story.attempts if each.entry.error]
+    return one_line(errors[-1] if errors else story.step.feedback)
+
+
+def _stopped_why(story: Story) -> str:
+    last, at = story.pauses[-1], moment(story.pauses[-1].began, story.began)
+    said = [e.details for e in story.run.events if e.type == "run_stopped"]
+    match last.why:
+        case "waiting":
+            return f"it waits for {counted(len(story.run.waiting), 'answer')} since {at}"
+        case "interrupted":
+            by = one_line(str(said[-1].get("by", "")))
+            return f"it was stopped at {at}{f' by {by}' if by else ''}"
+        case "failed":
+            return f"it broke off at {at}: {one_line(str(said[-1].get('error', '')))}"
+        case _:
+            return f"its process ended without a word, at {at} at the earliest"
