@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, SerializationInfo, field_serializer
 
 from replan.errors import StorageError
 from replan.plan.model import Value
+from replan.state.result_json import result_as_json
 from replan.state.results import SpecialistResult
 
 BEGAN = "began"
@@ -154,6 +155,29 @@ class Refused(Value):
     spent: float
 
 
+class RunRows(Value):
+    """All rows of a run, which is at rest.
+
+    Attributes:
+        spent: What each scope has spent; what was reserved, and is settled by nobody any more, too.
+        attempts: The attempts, in the order in which they began.
+        results: The recorded final results, by the keys that they answer for.
+        notes: The recorded values with their keys, in the order in which they came.
+    """
+
+    spent: dict[str, Spending] = Field(default_factory=dict)
+    attempts: tuple[LedgerEntry, ...] = ()
+    results: dict[str, SpecialistResult] = Field(default_factory=dict)
+    notes: tuple[tuple[str, JsonValue], ...] = ()
+
+    @field_serializer("results", when_used="json")
+    def _as_json(
+        self, results: dict[str, SpecialistResult], info: SerializationInfo
+    ) -> dict[str, JsonValue]:
+        is_short = info.exclude_defaults
+        return {key: result_as_json(each, is_short=is_short) for key, each in results.items()}
+
+
 class Journal(Protocol):
     """Rows that are written, and safe, before the effect that they announce or the value they hold.
 
@@ -234,6 +258,27 @@ class Journal(Protocol):
         """Take back the values whose keys begin so."""
         ...
 
+    async def rows(self, run_id: str) -> RunRows:
+        """Everything that is on record of a run, so that another journal can adopt it."""
+        ...
+
+    async def adopt(self, run_id: str, rows: RunRows) -> None:
+        """Take all rows of a run from another journal; a run that has rows here keeps those.
+
+        The same again is harmless: its receipt may have been lost.
+        """
+        ...
+
     async def closed(self, run_id: str) -> None:
         """The run is over and its state is safe; a journal that keeps nothing may forget it."""
         ...
+
+
+async def rows_of(journal: Journal, run_id: str) -> RunRows:
+    """Read all rows of a run at rest."""
+    return RunRows(
+        spent=dict(await journal.spent(run_id)),
+        attempts=tuple(await journal.ledger(run_id)),
+        results=dict(await journal.results(run_id)),
+        notes=tuple((await journal.notes(run_id)).items()),
+    )

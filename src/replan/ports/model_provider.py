@@ -1,7 +1,8 @@
-"""Where chat models come from."""
+"""Where chat models come from, and models for embeddings."""
 
 from typing import Protocol
 
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 
@@ -14,6 +15,18 @@ class ModelProvider(Protocol):
         Args:
             name: The name, as it stands in the team.
             tenant: For whom the graph is built, as `build_graph` was told; empty for nobody.
+
+        Raises:
+            replan.errors.ConfigurationError: The name is unknown, or its key is missing.
+        """
+        ...
+
+
+class EmbeddingsProvider(Protocol):
+    """Builds the model for embeddings that a name stands for; few model providers do."""
+
+    def embeddings(self, name: str) -> Embeddings:
+        """Give the model for a name such as `openai:text-embedding-3-small`.
 
         Raises:
             replan.errors.ConfigurationError: The name is unknown, or its key is missing.

@@ -21,6 +21,7 @@ from replan.state.questions import (
     keys_meant,
     read_call_decision,
     read_decision,
+    short_key,
 )
 from replan.state.results import Assignment
 from replan.state.waiting import open_questions, waiting_for
@@ -30,7 +31,6 @@ from replan.values import restored
 
 PLAN = "plan"
 SEATS = "__seats__"
-_KEY_LENGTH = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,7 @@ def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = No
     is_foreign = "/" not in question.key
     place = (seat.key if seat else "") if is_foreign else question.key.rpartition("/")[0]
     return Ask(
-        key=question.key[:_KEY_LENGTH] if is_foreign else question.key,
+        key=short_key(question.key),
         kind=question.kind,
         text=question.text,
         interrupt=interrupt,

@@ -1,6 +1,6 @@
 """What a person wants otherwise of one step of a run: that it is done again, or left out."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -15,7 +15,6 @@ from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, 
 from replan.plan.rerun import Rerun, rerun_from
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
-from replan.ports.journal import ACTED, DOUBTED, Journal, LedgerEntry
 from replan.runs.looking import RunView
 from replan.runs.running import revived
 from replan.state.cuts import CUTS
@@ -24,8 +23,6 @@ from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.rules import limit_value, spent_limit
-from replan.state.team import SpecialistCard
-from replan.steps.on_record import attempts_of, left_in_doubt
 
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 _MOST_NAMED = 20
@@ -204,61 +201,3 @@ def begun_anew(correction: Correction, view: RunView) -> dict[str, Any]:
     answer = state.get("final_answer")
     said = [each for each in state.get("messages", []) if answer is None or each.id != answer.id]
     return {"messages": said, "plan": plan.content}
-
-
-async def repeated_by(
-    correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
-) -> list[str]:
-    """Say what a new run would do a second time that must not happen twice unasked."""
-    # A run that goes on has its own record of what it did, and asks; a new one has none.
-    if not is_over(view.state):
-        return []
-    return [told async for told in _repeated(correction, view, team, journal)]
-
-
-def refuse_repeats(told: Sequence[str]) -> None:
-    """Refuse what a new run would do a second time.
-
-    Raises:
-        InputError: There is such work.
-    """
-    if told:
-        raise InputError(
-            f"This run is over, and a new one would do again what must not be done twice unasked: "
-            f"{'; '.join(told)}. Say repeat_effects=True if that is meant."
-        )
-
-
-async def _repeated(
-    correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
-) -> AsyncGenerator[str]:
-    plan, cards = view.plan or TaskPlan(), {card.name: card for card in team}
-    ledger = await journal.ledger(view.run_id)
-    noted = {**await journal.notes(view.run_id, ACTED), **await journal.notes(view.run_id, DOUBTED)}
-    for rerun in correction.reruns(plan):
-        step = plan.step(rerun.step)
-        tried = {entry.specialist for entry in ledger if entry.step_id == step.id}
-        for name in sorted(tried) or step.specialists:
-            attempts = attempts_of(ledger, step.id, name)
-            effects = cards[name].effects if name in cards else "unsafe"
-            effects = "unsafe" if f"{ACTED}{step.id}/{name}" in noted else effects
-            if effects != "pure" and (how := _effect(step, effects, attempts, noted)):
-                yield f"step {step.id} at @{name} ({effects}) {how}"
-
-
-def _effect(
-    step: PlanStep, effects: str, attempts: Sequence[LedgerEntry], noted: dict[str, Any]
-) -> str:
-    """How work may have had its effect already; empty if it has not."""
-    if step.status is StepStatus.COMPLETED:
-        return "was done"
-    if not attempts:
-        return ""
-    newest = attempts[-1]
-    if (
-        left_in_doubt(attempts)
-        or f"{DOUBTED}{step.id}/{newest.specialist}/{newest.number}" in noted
-    ):
-        return "was cut off"
-    # A new run has other keys, by which no service knows what it did.
-    return "was begun" if effects == "keyed" else ""

@@ -29,12 +29,20 @@ _NUMBERS = (
     *("covered", "shown", "summarised", "left_out", "cut"),
 )
 
+# What has the name of a number and is none.
+_TEXTS = {"knowledge_retrieved": ("left_out",), "specialist_completed": ("cut",)}
+
+
+# Whose number is kept, so that rows that are missing are seen.
+_COUNTED = ("events", "ledger", "requests", "results")
+
 
 def exported(run: WholeRun, at: datetime) -> str:
     """Write a run with all of its texts as JSON, without what is or looks like a secret."""
     record = {"format": FORMAT, "version": VERSION, "exported_at": at.isoformat()}
     kept = _masked(run.model_dump(mode="json"))
-    return json.dumps({**record, "run": kept}, ensure_ascii=False, indent=1) + "\n"
+    rows = {name: len(kept[name]) for name in _COUNTED}
+    return json.dumps({**record, "run": kept, "rows": rows}, ensure_ascii=False, indent=1) + "\n"
 
 
 def opened_export(path: Path) -> WholeRun:
@@ -79,7 +87,7 @@ def _read(path: Path, found: Any) -> WholeRun:
         faults = error.errors(include_url=False, include_input=False)
         told = [f"{_place(each['loc'])}: {each['msg']}" for each in faults]
         raise _damaged(path, told) from error
-    if faults := list(_faults(export["run"])):
+    if faults := [*_missing(export), *_faults(export["run"])]:
         raise _damaged(path, faults)
     return run
 
@@ -87,6 +95,15 @@ def _read(path: Path, found: Any) -> WholeRun:
 def _damaged(path: Path, faults: Sequence[str]) -> InputError:
     more = f"; and {len(faults) - _PLACES} more" if len(faults) > _PLACES else ""
     return refused(path, f"It is damaged. {'; '.join(faults[:_PLACES])}{more}.")
+
+
+def _missing(export: Mapping[str, Any]) -> Iterator[str]:
+    """What is no more as many as was written; earlier versions did not count it."""
+    counts: Any = export.get("rows")
+    for name in _COUNTED if isinstance(counts, dict) else ():
+        there, written = len(export["run"][name]), cast("dict[str, Any]", counts).get(name)
+        if there != written:
+            yield f"run.{name}: there are {there}, and {written} were written"
 
 
 def _faults(run: Mapping[str, Any]) -> Iterator[str]:
@@ -111,7 +128,8 @@ def _event_faults(events: Sequence[Any]) -> Iterator[str]:
         if each.get("seq") != (following := at + 1):
             yield f"{place}.seq: {each.get('seq')!r} should be {following}, without a gap"
         yield from _no_time(f"{place}.at", each.get("at"))
-        for name in details.keys() & set(_NUMBERS):
+        texts = _TEXTS.get(each.get("type"), ())
+        for name in details.keys() & set(_NUMBERS).difference(texts):
             yield from _no_amount(f"{place}.details.{name}", details[name])
 
 

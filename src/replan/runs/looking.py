@@ -10,15 +10,18 @@ from langgraph.types import StateSnapshot
 
 from replan.calling import Graph
 from replan.plan.model import StepStatus, TaskPlan
-from replan.ports.journal import LedgerEntry
+from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asks import Ask, open_asks
-from replan.runs.event_log import run_event
+from replan.runs.calls import Calls, calls_of, with_charged
+from replan.runs.event_log import RunEvent, run_event
 from replan.runs.past import plan_as_it_is, results_on_record
+from replan.runs.undone import INCOMPLETE, failures, not_run
 from replan.spending.deadline import TIMES
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
+from replan.state.usage import CUT_OFF, Usage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +31,14 @@ class RunView:
     Attributes:
         record: Its entry in the list of runs.
         heard_at: Its end; now while a process works on it, else the last sign of life.
-        state: Its state; empty if the run was killed before it had a state.
+        state: Its state; empty if the run was killed before it had a state. Its `usage` is that of
+            the rounds that are over.
         plan: Its plan, with the marks of finished steps, and its history.
         results: The recorded results of its plan, if the run is not over.
         waiting: What it waits for.
         is_held: Whether a process works on it now.
         at_work: The steps in progress, each `running` or `waiting`.
+        usage: What its calls of models took until now, those of the round in progress included.
     """
 
     record: RunRecord
@@ -44,11 +49,39 @@ class RunView:
     waiting: tuple[Ask, ...] = ()
     is_held: bool = False
     at_work: Mapping[int, str] = field(default_factory=dict[int, str])
+    usage: Calls = field(default_factory=Calls)
 
     @property
     def run_id(self) -> str:
         """The run."""
         return self.record.run_id
+
+    @property
+    def seconds(self) -> float:
+        """From its beginning to when it was last heard of, whoever worked on it."""
+        return (self.heard_at - self.record.started_at).total_seconds()
+
+    @property
+    def why(self) -> str:
+        """Why it ended, or stands still, in words; empty while it is at work."""
+        match self.outcome:
+            case "running":
+                return ""
+            case "waiting":
+                return "it waits for an answer"
+            case "interrupted":
+                return "its process ended without a word" if self.is_killed else "it was stopped"
+            case outcome:
+                limit, judged = self.state.get("limit_reached"), self._judged
+                reached = [f"{limit} was reached"] if limit else []
+                steps = self.plan.steps if self.plan and outcome in INCOMPLETE else ()
+                failed = failures([(step, step.feedback) for step in steps])
+                return "; ".join([*reached, *failed] or not_run(steps)) or judged
+
+    @property
+    def _judged(self) -> str:
+        judged = self.state.get("current_feedback_result")
+        return judged.feedback if judged else ""
 
     @property
     def origin(self) -> str:
@@ -89,6 +122,10 @@ class RunView:
 
 async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> RunView:
     """Look at a run through any graph of a team with its storage: nothing is run."""
+    is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
+    if record.outcome == "running" and not is_held:
+        # Its process may have come to rest since the record was read.
+        record = await storage.runs.get(record.run_id) or record
     snapshot = await snapshot_of(graph, record)
     state = cast("EnhancedState", snapshot.values)
     # A run that is over has everything in its state.
@@ -96,26 +133,51 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
     results = [] if is_over else await results_on_record(state, storage.journal)
     plan = plan_as_it_is(state, results, at)
     asks = () if is_over else await open_asks(snapshot, storage.journal)
-    is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
     is_open = record.outcome == "running"
     ledger = await storage.journal.ledger(record.run_id) if is_open else ()
+    charged = (await storage.journal.spent(record.run_id)).get("run", Spending())
+    is_told = bool(is_over) and not is_open and not _is_guessed(state, charged)
+    events = [] if is_told else await _events(record.run_id, storage)
+    used = calls_of(events)
     return RunView(
         record=record,
-        heard_at=at if is_held else await _heard_at(record, ledger, storage),
+        heard_at=at if is_held else await _heard_at(record, ledger, events, storage),
         state=state,
         plan=plan,
         results=tuple(results),
         waiting=asks,
         is_held=is_held,
         at_work=_at_work(ledger, record.updated_at) if is_held else {},
+        usage=with_charged(used if used.number or used.unended else _counted(state), charged.calls),
     )
 
 
-async def _heard_at(record: RunRecord, ledger: Sequence[LedgerEntry], storage: Storage) -> datetime:
+def _is_guessed(state: EnhancedState, charged: Spending) -> bool:
+    """Whether a run was charged for calls that nobody counted: its events say for which."""
+    usage = state.get("usage", Usage())
+    return CUT_OFF in usage.by or charged.tokens > usage.total_tokens
+
+
+def _counted(state: EnhancedState) -> Calls:
+    usage = state.get("usage", Usage())
+    return Calls(
+        number=usage.calls,
+        tokens=usage.total_tokens,
+        known_cost=usage.known_cost,
+        unpriced=usage.unpriced_calls,
+    )
+
+
+async def _events(run_id: str, storage: Storage) -> list[RunEvent]:
+    return [run_event(run_id, each) for each in await storage.runs.events(run_id)]
+
+
+async def _heard_at(
+    record: RunRecord, ledger: Sequence[LedgerEntry], events: Sequence[RunEvent], storage: Storage
+) -> datetime:
     """The last sign of life; a killed process left its attempts, its events and its clock."""
     if record.outcome != "running":
         return record.updated_at
-    events = [run_event(record.run_id, e) for e in await storage.runs.events(record.run_id)]
     clocks = (await storage.journal.notes(record.run_id, f"{TIMES}run/")).values()
     worked = max((each for each in clocks if isinstance(each, int | float)), default=0)
     at_work_at = record.started_at + timedelta(seconds=worked)

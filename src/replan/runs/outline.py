@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from replan.runs.run_event import RunEvent
 
-_KEPT = {"id", "description", "assigned_to", "dependencies", "condition"}
+_KEPT = {"id", "description", "assigned_to", "joined_by", "dependencies", "condition"}
+_REVISES = ("steps_reopened", "run_corrected")
 _ENDS = {"success": StepStatus.COMPLETED, "failed": StepStatus.FAILED}
 
 
@@ -29,26 +30,23 @@ def outlined(plan: TaskPlan) -> dict[str, JsonValue]:
 def plan_in(events: Sequence[RunEvent]) -> TaskPlan | None:
     """Give the plan of a run that is over, with its marks, from its events alone.
 
-    None where they do not tell all of it: it was revised, or a step has no end of its own.
+    None where they do not tell all of it: it was revised, or a step has no end of its own, or
+    several.
     """
-    ended = dict[int, Mapping[str, Any]]()
-    made: dict[str, Any] = {}
-    for event in events:
-        said = cast("Mapping[str, Any]", event.details)
-        if event.type == "plan_created":
-            made = dict(said)
-        elif event.type == "specialist_completed":
-            ended[said["step_id"]] = said
-        elif event.type in ("steps_reopened", "run_corrected") or said.get("changes"):
-            return None
-    outline: Any = made.get("outline")
-    if outline is None:
+    ends: list[Any] = [e.details for e in events if e.type == "specialist_completed"]
+    ended = {each["step_id"]: each for each in ends}
+    plans: list[Any] = [e.details for e in events if e.type == "plan_created"]
+    outline = plans[-1].get("outline") if plans else None
+    is_revised = any(e.type in _REVISES or e.details.get("changes") for e in events)
+    if outline is None or is_revised or len(ended) < len(ends):
         return None
     steps = [PlanStep.model_validate(each) for each in outline]
-    if not all(ended.get(step.id, {}).get("status") in _ENDS for step in steps):
+    has_one_end = (ended.get(step.id, {}).get("status") in _ENDS for step in steps)
+    if not all(has_one_end) or any(step.joined_by for step in steps):
         return None
     settled = (
         step.replace(status=_ENDS[ended[step.id]["status"]], feedback=ended[step.id]["error"])
         for step in steps
     )
-    return TaskPlan(title=str(made["title"]), steps=tuple(settled))
+    title, version = str(plans[-1]["title"]), plans[-1]["version"]
+    return TaskPlan(title=title, version=version, steps=tuple(settled))

@@ -74,12 +74,13 @@ def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for e
         case InputRequested(question=question):
             return {"key": question.key, "question": question.text}
         case ApprovalRequested(approval=approval):
-            return {"reason": approval.reason}
+            return {"reason": approval.reason, "problem": approval.problem}
         case SpecialistCompleted(result=result):
             return {
                 "status": result.status.value,
                 "seconds": round(result.duration, 3),
                 "error": result.error,
+                "cut": result.cut,
             }
         case FeedbackGenerated(feedback=said):
             return {"feedback": said.feedback, "should_continue": said.should_continue}

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from replan.events.types import Event, RunResumed, RunStopped
+from replan.events.hooks import RunHooks
+from replan.events.types import BaseEvent, Event, RunResumed, RunStopped
 from replan.failures import describe
 from replan.runs.event_log import EventLog
 
@@ -17,18 +18,29 @@ _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
 
 # A run that is over, or waits, and is called once more does nothing; of it nothing is told.
 class Rests:
-    """The time in which a process works on a run, as a context."""
+    """The time in which a process works on a run, as a context.
+
+    The log hears of its beginning and its end, and so do the hooks of the team's callbacks.
+    """
 
     def __init__(
-        self, log: EventLog, run_id: str, *, goes_on: bool, by: str = "", told: Sequence[Event] = ()
+        self,
+        log: EventLog,
+        hooks: RunHooks,
+        run_id: str,
+        *,
+        goes_on: bool,
+        by: str = "",
+        told: Sequence[Event] = (),
     ) -> None:
+        self.told: Sequence[Event] = told  # what was done to the run before somebody works on it
         self.resumed_by = by  # who goes on with it, or whose answers it goes on with
         self.stopped_by = ""
         self.outcome = ""  # how it stands at the end
         self._log = log
+        self._hooks = hooks
         self._run_id = run_id
         self._goes_on = goes_on
-        self._told = told  # what was done to the run before somebody works on it
         self._round: int | None = None
         self._began = time.monotonic()
 
@@ -39,32 +51,46 @@ class Rests:
 
     def take(self, event: Event) -> None:
         """Take an event of the run; before the first one it is told that it goes on."""
-        told = self._told if self._round is None else ()
-        if self._round is None and self._goes_on:
-            self._log.take(RunResumed(run_id=self._run_id, round=event.round, by=self.resumed_by))
+        opened = self._opened(event) if self._round is None else [event]
         self._round = event.round
-        # A new run has begun before anything can be told of it.
-        for each in (*told, event) if self._goes_on else (event, *told):
+        for each in opened:
             self._log.take(each)
 
-    def __enter__(self) -> Self:
+    def _opened(self, first: BaseEvent) -> list[Any]:
+        """What is told with the first event, in its order."""
+        if not self._goes_on:
+            # A new run has begun before anything can be told of it.
+            return [first, *self.told]
+        resumed = RunResumed(run_id=self._run_id, round=first.round, by=self.resumed_by)
+        return [resumed, *self.told, first]
+
+    async def __aenter__(self) -> Self:
         self._began = time.monotonic()
+        self._hooks.open_with(self._opened)
         return self
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         failed = isinstance(error, Exception)
         why = "failed" if failed else _RESTS.get("interrupted" if error else self.outcome)
+        if self._round is None and self.told:
+            # Nothing was left to do: what a person did to the run happened all the same.
+            *self.told, last = self.told
+            self._hooks.tell(last)
+            self.take(last)
         if why is None or self._round is None:
             return
-        self._log.take(
-            RunStopped(
-                run_id=self._run_id,
-                round=self._round,
-                why=why,
-                by=self.stopped_by if why == "interrupted" else "",
-                error=describe(error) if failed else "",
-                seconds=round(self.seconds, 3),
-            )
+        stopped = RunStopped(
+            run_id=self._run_id,
+            round=self._round,
+            why=why,
+            by=self.stopped_by if why == "interrupted" else "",
+            error=describe(error) if failed else "",
+            seconds=round(self.seconds, 3),
         )
+        self._log.take(stopped)
+        self._hooks.tell(stopped)
+        if failed or error is None:
+            # Who cancels the work does not wait for what others make of it.
+            await self._hooks.heard(is_last=True)

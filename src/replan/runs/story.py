@@ -5,33 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from replan.plan.model import PlanStep, StepStatus
 from replan.runs.attempts import AttemptView, attempts_of
+from replan.runs.calls import ANSWERED, Calls, calls_of, with_charged
 from replan.runs.run_event import RunEvent
 
 if TYPE_CHECKING:
     from replan.runs.whole_run import WholeRun
 
-_ANSWERED = ("model_answered", "memory_summary")
-_CALLS = (*_ANSWERED, "tool_completed")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Calls:
-    """What calls of models took."""
-
-    number: int = 0
-    tokens: int = 0
-    known_cost: float = 0.0
-    unpriced: int = 0  # the calls whose cost nobody knows
-    seconds: float = 0.0
-
-    @property
-    def cost(self) -> float | None:
-        """Their cost; None where that of one is not known."""
-        return None if self.unpriced else self.known_cost
+_CALLS = (*ANSWERED, "tool_completed")
+_OPEN = ("running", "waiting", "interrupted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +26,12 @@ class StepStory:
     step: PlanStep
     status: StepStatus  # as of now: one that is worked on is `executing`
     attempts: tuple[AttemptView, ...]
+    removed: str = ""  # which revision took it out of the plan; empty for one that is in it
+
+    @property
+    def standing(self) -> str:
+        """How it stands, in words."""
+        return self.removed or self.status.value
 
     @property
     def specialists(self) -> tuple[str, ...]:
@@ -136,19 +127,25 @@ class Story:
     @property
     def calls(self) -> Calls:
         """All calls of models; of a run whose events tell of none, as its state has them."""
-        told = calls_of(self.run.events)
-        if told.number or not (usage := getattr(self.run, "usage", None)):
-            return told
-        return Calls(
-            number=usage.calls,
-            tokens=usage.total_tokens,
-            known_cost=usage.known_cost,
-            unpriced=usage.unpriced_calls,
-        )
+        told, usage = calls_of(self.run.events), getattr(self.run, "usage", None)
+        if not (told.number or told.unended or usage is None):
+            told = Calls(
+                number=usage.calls,
+                tokens=usage.total_tokens,
+                known_cost=usage.known_cost,
+                unpriced=usage.unpriced_calls,
+            )
+        charged = self.run.spent.get("run")
+        return told if charged is None else with_charged(told, charged.calls)
+
+    @property
+    def planned(self) -> list[StepStory]:
+        """The steps but for those that a revision removed."""
+        return [each for each in self.steps if not each.removed]
 
     def count(self, status: StepStatus) -> int:
-        """How many steps stand so."""
-        return sum(each.status is status for each in self.steps)
+        """How many steps of the plan stand so."""
+        return sum(each.status is status for each in self.planned)
 
 
 def story_of(run: WholeRun) -> Story:
@@ -161,35 +158,36 @@ def story_of(run: WholeRun) -> Story:
     known = {step.id for step in planned}
     gone = [PlanStep(id=step, description=_task(run, step)) for step in attempts.keys() - known]
     steps = [*planned, *sorted(gone, key=lambda step: step.id)]
+    removed = _removed(run, {step.id for step in gone})
     return Story(
         run=run,
-        steps=tuple(_step(step, tuple(attempts.get(step.id, ()))) for step in steps),
+        steps=tuple(
+            _step(step, tuple(attempts.get(step.id, ())), removed.get(step.id, ""))
+            for step in steps
+        ),
         pauses=tuple(_pauses(run)),
         ended=ended,
     )
 
 
-def calls_of(events: Iterable[RunEvent]) -> Calls:
-    """What the calls of models among events took."""
-    ends: list[dict[str, Any]] = [e.details for e in events if e.type in _ANSWERED]
-    # The one event of a summary has all calls that it took, if it took one.
-    answered = [each for each in ends if each.get("calls", 1)]
-    costs: list[float | None] = [each.get("cost") for each in answered]
-    counts = [
-        each.get(name) or 0 for each in answered for name in ("input_tokens", "output_tokens")
-    ]
-    return Calls(
-        number=sum(each.get("calls", 1) for each in answered),
-        tokens=sum(counts),
-        known_cost=sum(cost for cost in costs if cost is not None),
-        unpriced=costs.count(None),
-        seconds=sum(each.get("seconds") or 0.0 for each in answered),
-    )
+def _removed(run: WholeRun, gone: Iterable[int]) -> dict[int, str]:
+    """What is said of steps that a revision removed; one that is not planned yet is none."""
+    versions = dict[int, Any]()
+    for event in run.events:
+        changes = cast("dict[str, list[int]]", event.details.get("changes") or {})
+        if event.type == "plan_updated":
+            versions |= dict.fromkeys(changes.get("removed", ()), event.details.get("version"))
+    told = {step: f"removed in version {versions[step]}" for step in gone if step in versions}
+    # Of a run that is over, whatever its plan has not was removed, also where no event says when.
+    is_over = run.outcome not in _OPEN
+    return {**dict.fromkeys(gone, "removed"), **told} if is_over else told
 
 
-def _step(step: PlanStep, attempts: tuple[AttemptView, ...]) -> StepStory:
+def _step(step: PlanStep, attempts: tuple[AttemptView, ...], removed: str) -> StepStory:
+    if removed:
+        return StepStory(step=step, status=StepStatus.SKIPPED, attempts=attempts, removed=removed)
     is_open = step.status in (StepStatus.PENDING, StepStatus.EXECUTING)
-    busy = is_open and any(each.outcome == "running" for each in attempts[-1:])
+    busy = is_open and any(each.outcome == "running" for each in attempts)
     status = StepStatus.EXECUTING if busy else step.status
     return StepStory(step=step, status=status, attempts=attempts)
 

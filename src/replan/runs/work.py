@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
-from replan.calling import Call, Graph, Input, alone, shapes_of
+from replan.calling import Call, Graph, Input, alone, services_in, shapes_of
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
@@ -24,6 +24,7 @@ from replan.runs.rests import Rests
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
+from replan.runs.untold import untold_answers
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.steps.answers_told import answered_by
@@ -97,10 +98,13 @@ class Work:
         self._stop = errand.following.get("stop") or asyncio.Event()
         self._at_once = asyncio.Event()
         self._answers: list[Request] = []
+        # The names of all answers that were heeded: a row may be read before it is marked as taken.
+        self._heeded = set[str]()
         self._whose = dict[str, str]()  # who answered, by the keys of what was asked
         self._since = bench.clock()
+        hooks = services_in(bench.graph).hooks.of(errand.run_id)
         self._rests = Rests(
-            log, errand.run_id, goes_on=errand.goes_on, by=errand.by, told=errand.told
+            log, hooks, errand.run_id, goes_on=errand.goes_on, by=errand.by, told=errand.told
         )
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -115,7 +119,8 @@ class Work:
             self._stop.set()
             self._rests.stopped_by = request.by
             await self._take([request])
-        elif all(request.name != known.name for known in self._answers):
+        elif request.name not in self._heeded:
+            self._heeded.add(request.name)
             self._answers.append(request)
             self._rests.resumed_by = request.by
             self._whose.update(dict.fromkeys(request.answers, request.by))
@@ -164,7 +169,7 @@ class Work:
         return result
 
     async def _worked(self) -> RunResult:
-        with self._rests:
+        async with self._rests:
             state = await self._rested()
             result = result_of(state, self._rests.seconds, shapes_of(self._bench.graph))
             self._rests.outcome = result.outcome
@@ -183,6 +188,11 @@ class Work:
 
     async def _rested(self) -> EnhancedState:
         answered_by.set(self._whose)
+        if self.errand.goes_on and self._bench.storage is not None:
+            untold = await untold_answers(
+                self.errand.run_id, self._bench.storage.journal, self._bench.book
+            )
+            self._rests.told = (*untold, *self._rests.told)
         given, settings = await self._first(), self.errand.settings
         while True:
             used = list(self._answers)

@@ -171,7 +171,9 @@ class RunSettings(Asked):
         keep_prompts: Whether what models are told and what they say is kept beside the events.
         memory: What models see of what was said before.
         rag: Which knowledge steps are given.
-        tenant: Whose knowledge it is, where tenants have knowledge of their own.
+        tenant: Whose knowledge it is, where tenants have knowledge of their own; users of different
+            tenants have different facts.
+        user: Whose facts the team remembers; needed only if it does.
     """
 
     limits: Limits = Field(default_factory=Limits)
@@ -185,6 +187,7 @@ class RunSettings(Asked):
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
     rag: RAGOptions = Field(default_factory=RAGOptions)
     tenant: str = ""
+    user: str = ""
 
     def overridden_by(self, request: "RunSettings | None") -> "RunSettings":
         """Take the fields that a request set, one by one, also inside `limits`."""

@@ -28,6 +28,7 @@ _WORDS = {
     **dict.fromkeys(("approve", "approved", "accept", "yes", "y", "a", "ok", "true"), "approve"),
     **dict.fromkeys(("reject", "rejected", "decline", "no", "n", "r", "false"), "reject"),
 }
+_SHORT_KEY = 8
 _REASON = re.compile(r"(?is)(?:reject|no)\s*[:,]\s*(?P<reason>.+)\Z")
 _ASKED_ABOUT = (
     "description",
@@ -163,6 +164,11 @@ CHANGED = "This was said of something else than is asked now. Look at it as it i
 
 def question_key(step_id: int, specialist: str, ordinal: int) -> str:
     return f"{step_id}/{specialist}/{ordinal}"
+
+
+def short_key(key: str) -> str:
+    """A key as a person writes it: where a foreign graph asks, it is an interrupt's id, cut."""
+    return key if "/" in key else key[:_SHORT_KEY]
 
 
 def keys_meant(name: object, keys: Iterable[str]) -> list[str]:

@@ -10,12 +10,15 @@ from pydantic import JsonValue, ValidationError
 from replan.errors import Mistake
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, TaskPlan
-from replan.state.knowledge import RAGOptions
+from replan.state.knowledge import RAGOptions, asks_for_knowledge
 from replan.state.memory import MemoryOptions
 from replan.state.options import Kind, Options
 
 KINDS: Final[Mapping[type[Options], str]] = {MemoryOptions: "memory", RAGOptions: "knowledge"}
 """The kinds of options that a step may have, as people call what they are about."""
+
+_LONGEST = 80
+"""Characters of a wrong value that is told."""
 
 
 def step_options(kind: type[Kind], parameters: Mapping[str, JsonValue], *, by_model: bool) -> Kind:
@@ -23,7 +26,7 @@ def step_options(kind: type[Kind], parameters: Mapping[str, JsonValue], *, by_mo
     known = {f"{kind.prefix}mode"} if by_model else kind.names_in_steps()
     given = {name: parameters[name] for name in known & parameters.keys()}
     try:
-        return kind.model_validate(given)
+        return kind.model_validate(given, strict=True)
     except ValidationError:
         # A person's plan was refused for it; a model's word is data.
         return kind()
@@ -52,6 +55,23 @@ def option_mistakes(document: PlanDocument, before: TaskPlan | None = None) -> l
     ]
 
 
+def vain_wishes(asked: RAGOptions, plan: TaskPlan | None) -> Iterator[str]:
+    """Who asks for knowledge of a team that has none: a run, or steps of a person's plan."""
+    steps = () if plan is None else plan.steps
+    levels = [
+        ("The run", asked),
+        *(
+            (f"Step {step.id}", step_options(RAGOptions, step.parameters, by_model=False))
+            for step in steps
+            if step.parameters
+        ),
+    ]
+    for who, options in levels:
+        if asks_for_knowledge(options):
+            wish = f"asks for knowledge (rag_mode: {options.mode})"
+            yield f"{who} {wish}, and the team has none."
+
+
 def _mistakes_of(step: PlanStep, kind: type[Options], document: PlanDocument) -> Iterator[Mistake]:
     given = {n: value for n, value in step.parameters.items() if n.startswith(kind.prefix)}
     names = kind.names_in_steps()
@@ -61,12 +81,14 @@ def _mistakes_of(step: PlanStep, kind: type[Options], document: PlanDocument) ->
         reason = f"Step {step.id} has {name}, and there is no such option of its {KINDS[kind]}."
         yield _mistake(step, name, document, "unknown_option", reason, fix)
     try:
-        kind.model_validate({n: value for n, value in given.items() if n in names})
+        kind.model_validate({n: v for n, v in given.items() if n in names}, strict=True)
     except ValidationError as error:
         for each in error.errors(include_url=False):
             name = f"{kind.prefix}{each['loc'][0]}"
-            reason = f"Step {step.id} has {name}: {each['input']!r}, which cannot be."
-            fix = f"It {each['msg'].removeprefix('Input ')}."
+            said = repr(each["input"])
+            said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+            reason = f"Step {step.id} has {name}: {said}, which cannot be."
+            fix = f"It should{each['msg'].partition('should')[2]}."
             yield _mistake(step, name, document, "bad_option", reason, fix)
 
 

@@ -32,7 +32,7 @@ _APPROVED = {
 }
 _WRITTEN = MemoryOptions(summary_enabled=True)
 _FREE = ("complexity_threshold",)
-_OWN = ("tenant",)
+_OWN = ("tenant", "user")
 
 LOOSENED: Final = "Settings of this run were loosened"
 """What the warnings begin with that say so."""

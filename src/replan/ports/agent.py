@@ -1,0 +1,46 @@
+"""An agent that keeps nothing between two calls: whoever calls it keeps the session."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, Protocol, TypedDict, Unpack
+
+from replan.events.types import Event
+from replan.state.context import AgentContext, AgentResult
+from replan.state.limits import RunSettings
+
+UserInput = str | Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
+"""A text; content blocks; answers by the keys of what is asked; None goes on with stopped work."""
+
+
+class TurnOptions(TypedDict, total=False):
+    """How a turn is taken."""
+
+    new_request: bool  # whether the input begins anew, and what waits is given up
+    run_id: str | None  # the name of a new run; by default a new one
+    settings: RunSettings | None  # the settings of the run, of whoever operates the agent
+    stop: asyncio.Event | None  # stops the work: a later call goes on with it
+
+
+class Agent(Protocol):
+    """What processes a session: a function of the input and the context."""
+
+    async def process(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AgentResult:
+        """Take one turn of a session, which stays as it is.
+
+        An error is a result without success; only a cancellation passes through.
+        """
+        ...
+
+    def stream(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AsyncGenerator[Event | AgentResult]:
+        """Take one turn as `process` does; yields its events as they happen, the result last."""
+        ...

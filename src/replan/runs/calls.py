@@ -1,0 +1,76 @@
+"""What the calls of models in a run took: a pure fold of its events."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from replan.runs.run_event import RunEvent
+
+ANSWERED = ("model_answered", "memory_summary")
+"""The events that tell what calls of models took."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calls:
+    """What calls of models took.
+
+    Attributes:
+        number: The calls that came to an end.
+        tokens: Tokens in and out, as far as somebody counted them.
+        known_cost: The cost of the calls that have a price, as it was charged.
+        unpriced: The calls whose cost nobody knows.
+        uncounted: The calls that were charged although nobody counted their tokens: those that were
+            cut off, in full.
+        uncounted_cost: What of `known_cost` was charged for them: they cost that at most.
+        unended: The calls without an end: they go on, or a kill or a stop cut them off. What they
+            cost is not in `known_cost`.
+        seconds: How long the calls took.
+    """
+
+    number: int = 0
+    tokens: int = 0
+    known_cost: float = 0.0
+    unpriced: int = 0
+    uncounted: int = 0
+    uncounted_cost: float = 0.0
+    unended: int = 0
+    seconds: float = 0.0
+
+    @property
+    def cost(self) -> float | None:
+        """What they were charged; None where the cost of one is not known."""
+        return None if self.unpriced else self.known_cost
+
+
+def with_charged(calls: Calls, charged: int) -> Calls:
+    """Count those that were charged and that no event tells of, yet or ever, as without an end."""
+    return replace(calls, unended=max(calls.unended, charged - calls.number))
+
+
+def calls_of(events: Iterable[RunEvent]) -> Calls:
+    """What the calls of models among events took."""
+    told = list(events)
+    ends: list[dict[str, Any]] = [e.details for e in told if e.type in ANSWERED]
+    # The one event of a summary has all calls that it took, if it took one.
+    answered = [each for each in ends if each.get("calls", 1)]
+    costs: list[float | None] = [each.get("cost") for each in answered]
+    counts = [
+        each.get(name) or 0 for each in answered for name in ("input_tokens", "output_tokens")
+    ]
+    uncounted = [
+        cost
+        for each, cost in zip(answered, costs, strict=True)
+        if cost and each.get("input_tokens") is None and each.get("output_tokens") is None
+    ]
+    began = {str(e.details.get("call")) for e in told if e.type == "model_called"}
+    ended = {str(each.get("call")) for each in ends}
+    return Calls(
+        number=sum(each.get("calls", 1) for each in answered),
+        tokens=sum(counts),
+        known_cost=sum(cost for cost in costs if cost is not None),
+        unpriced=costs.count(None),
+        uncounted=len(uncounted),
+        uncounted_cost=sum(uncounted),
+        unended=len(began - ended),
+        seconds=sum(each.get("seconds") or 0.0 for each in answered),
+    )

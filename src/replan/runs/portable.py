@@ -1,0 +1,169 @@
+"""A run that waits or was stopped, as a value that travels: another process goes on with it.
+
+It has the state of the run, without what follows from the rest, and its rows of the journal. So
+the run that goes on elsewhere is the same run: its steps have the same keys, what was spent is
+spent, and no reply on record is requested again.
+"""
+
+from typing import Any, Literal, Self, cast
+
+from langgraph.types import Overwrite, StateSnapshot
+from pydantic import Field, JsonValue
+
+from replan.calling import Graph
+from replan.errors import InputError
+from replan.graph.branches import specialist_node
+from replan.ports.journal import Journal, RunRows
+from replan.runs.looking import config_of
+from replan.runs.portable_json import HISTORIES, plain_keys, state_as_json, state_in
+from replan.state.context_fields import Path, Reading
+from replan.state.questions import Question
+from replan.steps.board import QUESTIONS
+from replan.values import Value, restored
+
+FORMAT = 1
+"""The format of a run that travels. Another one is refused."""
+
+Node = Literal[
+    "think",
+    "direct_answer",
+    "plan_creation",
+    "plan_approval",
+    "plan_execution",
+    "user_input",
+    "specialist",
+    "result_collector",
+    "feedback",
+    "plan_update",
+    "final_answer",
+]
+"""What a run goes on with; `specialist` stands for the steps of a round."""
+
+_BEFORE: dict[str, str] = {
+    "think": "begin",
+    "direct_answer": "think",
+    "plan_creation": "think",
+    "plan_approval": "plan_creation",
+    "plan_execution": "user_input",
+    "user_input": "plan_execution",
+    "specialist": "plan_execution",
+    "feedback": "result_collector",
+    "plan_update": "feedback",
+    "final_answer": "feedback",
+}
+"""The node behind which a run goes on with a node; the branches there read the state alone."""
+
+_SPECIALIST = specialist_node("")
+_RESTING = ("user_input", "plan_approval")
+_OF_A_ROUND = {"current_collected_results", "current_execution", "current_feedback_result"}
+
+
+class PortableRun(Value):
+    """A run at rest, which another process can go on with.
+
+    Attributes:
+        run_id: The run.
+        next: The node that it goes on with.
+        state: Its state, by the keys of `EnhancedState`.
+        rows: Its rows of the journal.
+    """
+
+    run_id: str
+    next: Node
+    state: dict[str, Any]
+    rows: RunRows
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a person, and nothing else can be done."""
+        return self.next in _RESTING
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the run as JSON."""
+        rows = self.rows.model_dump(mode="json", exclude_defaults=True)
+        return {
+            "format": FORMAT,
+            "run_id": self.run_id,
+            "next": self.next,
+            "state": cast("JsonValue", state_as_json(self.state, rows.get("results", {}))),
+            "rows": rows,
+        }
+
+    @classmethod
+    def of_json(cls, data: object, path: Path = ()) -> Self:
+        """Read a run; every part of it is checked.
+
+        Args:
+            data: What `to_json` gave.
+            path: Where it stands, for errors.
+
+        Raises:
+            ContextError: Something is wrong; names every bad field.
+        """
+        reading = Reading()
+        written = reading.value(_Written, data, path)
+        reading.end()
+        rows: RunRows | None = reading.value(RunRows, written.rows, (*path, "rows"), restored)
+        for place, (key, note) in enumerate(() if rows is None else rows.notes):
+            if key.startswith(QUESTIONS):
+                reading.value(Question, note, (*path, "rows", "notes", place, 1), restored)
+        results = written.rows.get("results")
+        recorded = cast("dict[str, JsonValue]", results) if isinstance(results, dict) else {}
+        state = state_in(written.state, recorded, (*path, "state"), reading)
+        if written.state.get("run_id") != written.run_id:
+            problem, fix = "it is not the run's own", "Send the run as it was."
+            reading.refuse((*path, "state", "run_id"), state.get("run_id"), problem, fix)
+        reading.end()
+        return cls(run_id=written.run_id, next=written.next, state=state, rows=rows or RunRows())
+
+
+class _Written(Value):
+    """A run as JSON, before its parts are read."""
+
+    format: int = Field(strict=True, ge=FORMAT, le=FORMAT)
+    run_id: str = Field(min_length=1)
+    next: Node
+    state: dict[str, JsonValue]
+    rows: dict[str, JsonValue]
+
+
+async def exported(snapshot: StateSnapshot, journal: Journal) -> PortableRun:
+    """Take a run with all that it takes to go on with it.
+
+    Raises:
+        InputError: It is over or has not begun; or a graph inside of it waits, whose state stands
+            in checkpoints alone.
+    """
+    node = _next(snapshot)
+    if node is None:
+        raise InputError("This run is over, or has not begun: there is nothing to go on with.")
+    for task in snapshot.tasks:
+        if task.interrupts and task.name.startswith(_SPECIALIST):
+            raise InputError(
+                f"The graph of @{task.name.removeprefix(_SPECIALIST)} waits in the middle of its "
+                "work, and its state cannot travel. Let its step ask with `ask_user`, or keep the "
+                "run in a storage."
+            )
+    run_id: str = snapshot.values["run_id"]
+    left_out = HISTORIES | (_OF_A_ROUND if node in _RESTING else set[str]())
+    state = {key: value for key, value in snapshot.values.items() if key not in left_out}
+    return PortableRun(
+        run_id=run_id, next=cast("Node", node), state=state, rows=await journal.rows(run_id)
+    )
+
+
+async def adopted(run: PortableRun, graph: Graph, journal: Journal, thread_id: str) -> None:
+    """Put a run on a new thread, and its rows into the journal: it goes on without an input."""
+    await journal.adopt(run.run_id, run.rows)
+    plain = plain_keys()
+    update = {key: each if key in plain else Overwrite(each) for key, each in run.state.items()}
+    any_specialist = next(name for name in graph.nodes if name.startswith(_SPECIALIST))
+    before = _BEFORE.get(run.next, any_specialist)
+    await cast("Any", graph).aupdate_state(config_of(thread_id), update, as_node=before)
+
+
+def _next(snapshot: StateSnapshot) -> str | None:
+    """The node that a run goes on with; None if there is none, or it cannot travel from there."""
+    names = {"specialist" if name.startswith(_SPECIALIST) else name for name in snapshot.next}
+    name = names.pop() if len(names) == 1 and snapshot.values.get("run_id") else None
+    return name if name in _BEFORE or name == "result_collector" else None

@@ -1,0 +1,103 @@
+"""The state of a run that travels, as JSON. A result that is on record, too, is written once."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, cast, get_type_hints
+
+from langchain_core.messages import AnyMessage
+from pydantic import JsonValue
+
+from replan.state.channels import Checked
+from replan.state.context_fields import Path, Reading
+from replan.state.enhanced import EnhancedState
+from replan.state.result_json import result_as_json
+from replan.state.results import SpecialistResult
+from replan.values import adapter, restored
+
+HISTORIES = frozenset({"thinking_history", "execution_history", "unreadable_replies"})
+"""Keys of the state that outlive a run, and that no later node of it reads."""
+
+_RESULTS = frozenset({"current_specialist_results", "kept_results"})
+_LONG = frozenset({"current_plan", "plan_history"})
+_ON_RECORD = "on_record"
+
+
+def state_as_json(
+    state: Mapping[str, Any], recorded: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """Write a state.
+
+    Args:
+        state: The values by their keys.
+        recorded: The results on record, as JSON; the state has their keys in their places.
+    """
+    keys = {_text(result): key for key, result in recorded.items()}
+    return {name: _written(name, value, keys) for name, value in state.items()}
+
+
+def state_in(
+    written: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: Reading
+) -> dict[str, Any]:
+    """Read a state; what is wrong with it is kept by the reading."""
+    kinds, state = _kinds(), dict[str, Any]()
+    for name, value in written.items():
+        where = (*path, name)
+        if name in _RESULTS and isinstance(value, dict):
+            found = _found(cast("dict[str, Any]", value), recorded, where, reading)
+            state[name] = reading.value(kinds[name], found, where, restored)
+        elif name in kinds:
+            state[name] = reading.value(kinds[name], value, where, restored)
+    return state
+
+
+def _written(name: str, value: Any, keys: Mapping[str, str]) -> JsonValue:
+    if name not in _RESULTS:
+        return adapter(_kinds()[name]).dump_python(
+            value, mode="json", exclude_defaults=name in _LONG
+        )
+    results = cast("dict[str, SpecialistResult]", value)
+    written = {key: result_as_json(each, is_short=True) for key, each in results.items()}
+    return {key: _once(each, keys) for key, each in written.items()}
+
+
+def _once(result: dict[str, JsonValue], keys: Mapping[str, str]) -> JsonValue:
+    key = keys.get(_text(result))
+    return result if key is None else {_ON_RECORD: key}
+
+
+def _found(
+    results: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: Reading
+) -> dict[str, Any]:
+    """Put the results on record where the state has their keys."""
+    found = dict(results)
+    for name, each in results.items():
+        if not isinstance(each, dict) or [*cast("dict[str, Any]", each)] != [_ON_RECORD]:
+            continue
+        key = cast("dict[str, Any]", each)[_ON_RECORD]
+        if isinstance(key, str) and key in recorded:
+            found[name] = recorded[key]
+        else:
+            del found[name]
+            problem, fix = "no result on record has this key", "Send the run as it was."
+            reading.refuse((*path, name), key, problem, fix)
+    return found
+
+
+def _text(result: JsonValue) -> str:
+    return json.dumps(result, sort_keys=True)
+
+
+@cache
+def _kinds() -> dict[str, Any]:
+    """The types of the keys of a state that travel."""
+    hints = get_type_hints(EnhancedState) | {"messages": list[AnyMessage]}
+    return {key: kind for key, kind in hints.items() if key not in HISTORIES}
+
+
+@cache
+def plain_keys() -> frozenset[str]:
+    """The keys that take a value as it is; all others reduce what is written into what is there."""
+    hints = get_type_hints(EnhancedState, include_extras=True)
+    marks = {key: getattr(kind, "__metadata__", ()) for key, kind in hints.items()}
+    return frozenset(key for key, mark in marks.items() if Checked in mark)

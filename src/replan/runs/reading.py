@@ -1,0 +1,95 @@
+"""What a runtime reads of its runs."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, cast
+
+from langgraph.types import StateSnapshot
+
+from replan.calling import shapes_of
+from replan.errors import InputError
+from replan.ports.run_book import RunRecord
+from replan.ports.storage import Storage
+from replan.runs.asks import open_asks, state_at_rest
+from replan.runs.event_log import run_event
+from replan.runs.looking import RunView, seen, snapshot_of
+from replan.runs.requests import BEAT
+from replan.runs.result import RunResult, result_of
+from replan.runs.run_event import RunEvent
+from replan.runs.work import Bench
+from replan.state.enhanced import EnhancedState
+
+
+async def record_of(run_id: str, bench: Bench) -> RunRecord:
+    """The entry of a run in the list of runs.
+
+    Raises:
+        InputError: There is no such run.
+    """
+    record = await bench.book.get(run_id)
+    if record is None:
+        raise InputError(f"There is no run '{run_id}' here.")
+    return record
+
+
+async def kept_record_of(run_id: str, bench: Bench) -> RunRecord:
+    """The entry of a run that outlives its call.
+
+    Raises:
+        InputError: There is no such run, or runs are not kept.
+    """
+    if bench.storage is None:
+        raise InputError(
+            "Without storage no run outlives its call. Give `storage` to `open_runtime`, for "
+            "example `storage='runs.db'`, or ':memory:' for as long as the process lives."
+        )
+    return await record_of(run_id, bench)
+
+
+async def view_of(record: RunRecord, bench: Bench, *, is_here: bool = False) -> RunView:
+    """How a run stands; `is_here` says whether this process works on it."""
+    if bench.storage is None:
+        return RunView(record=record, heard_at=record.updated_at, state={}, is_held=is_here)
+    return await seen(bench.graph, bench.storage, record, bench.clock())
+
+
+async def is_worked_on(run_id: str, bench: Bench) -> bool:
+    """Whether some process works on a run that is kept."""
+    record = await record_of(run_id, bench)
+    if record.outcome != "running" or bench.storage is None:
+        return False
+    return await bench.storage.holds.is_held(record.thread_id)
+
+
+async def only_waits(run_id: str, snapshot: StateSnapshot, bench: Bench) -> bool:
+    """Whether nothing can go on before a person answers, and nobody has."""
+    storage = cast("Storage", bench.storage)
+    asks = await open_asks(snapshot, storage.journal)
+    if not asks or not all(ask.interrupt for ask in asks):
+        return False
+    return not (await is_worked_on(run_id, bench) or await storage.runs.requests([run_id]))
+
+
+async def result_at_rest(run_id: str, bench: Bench) -> RunResult:
+    """The result of a run that is kept and that nobody works on."""
+    view = await view_of(await record_of(run_id, bench), bench)
+    snapshot = await snapshot_of(bench.graph, view.record)
+    return result_in({**state_at_rest(snapshot), "outcome": view.outcome}, bench)
+
+
+def result_in(state: Mapping[str, Any], bench: Bench) -> RunResult:
+    """The result of a run in its state."""
+    return result_of(cast("EnhancedState", state), shapes=shapes_of(bench.graph))
+
+
+async def events_of(run_id: str, after: int, bench: Bench) -> AsyncGenerator[RunEvent]:
+    """The events of a run after a number, those that come too, until nobody works on it."""
+    is_coming = True
+    while is_coming:
+        # Looked at before the events are read: what comes to rest meanwhile told them all.
+        is_coming = await is_worked_on(run_id, bench)
+        for logged in await bench.book.events(run_id, after):
+            after = logged.seq
+            yield run_event(run_id, logged)
+        if is_coming:
+            await asyncio.sleep(BEAT)

@@ -1,0 +1,57 @@
+"""A run as whoever began it holds it: wait for it, follow, answer, stop and look at it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from typing import TYPE_CHECKING, Any
+
+from replan.runs.looking import RunView
+from replan.runs.result import RunResult
+from replan.runs.run_event import RunEvent
+
+if TYPE_CHECKING:
+    from replan.runs.service import Runtime
+
+
+class Run:
+    """A run, in this process or another one. Awaiting it waits until no process works on it.
+
+    Attributes:
+        run_id: The run.
+    """
+
+    def __init__(
+        self, runtime: "Runtime", run_id: str, task: "asyncio.Task[RunResult] | None" = None
+    ) -> None:
+        self.run_id = run_id
+        self._runtime = runtime
+        self._task = task
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self.result().__await__()
+
+    async def result(self) -> RunResult:
+        """Wait until the run is over, waits for a person or was stopped, and return its result."""
+        if self._task is None:
+            return await self._runtime.rested(self.run_id)
+        try:
+            # Who waits for it and is cancelled does not take it from the others.
+            return await asyncio.shield(self._task)
+        finally:
+            if self._task.done():
+                await self._runtime.handed_out(self.run_id)
+
+    def events(self, *, after: int = 0, tokens: bool = False) -> AsyncGenerator[RunEvent]:
+        """Yield the events of the run; see `Runtime.events`."""
+        return self._runtime.events(self.run_id, after=after, tokens=tokens)
+
+    async def stop(self, *, by: str = "") -> None:
+        """Stop the run; see `Runtime.stop`."""
+        await self._runtime.stop(self.run_id, by=by)
+
+    async def answer(self, answers: object, *, by: str = "") -> "Run":
+        """Answer questions of the run; see `Runtime.answer`."""
+        return await self._runtime.answer(self.run_id, answers, by=by)
+
+    async def look(self) -> RunView:
+        """Return the status of the run; see `Runtime.look`."""
+        return await self._runtime.look(self.run_id)

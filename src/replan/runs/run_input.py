@@ -1,0 +1,70 @@
+"""What a run begins with: as it is given, as it is kept, and read again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
+from pydantic import JsonValue
+
+from replan.calling import Input
+from replan.errors import InputError
+from replan.plan.markdown.document import PlanDocument
+from replan.ports.run_book import RunRecord
+from replan.state.channels import conversation
+
+_TITLE = 200
+"""Characters at most of a title that is taken from the request."""
+
+
+def asked(given: Input) -> dict[str, Any]:
+    """The input of a new run as a mapping.
+
+    Raises:
+        InputError: It is neither a text nor a mapping.
+    """
+    if isinstance(given, str):
+        return {"messages": [("user", given)]}
+    if not isinstance(given, Mapping):
+        raise InputError(
+            "A run begins with a text, or with a mapping that has `messages` or `plan`. "
+            "Go on with one that was begun by `resume` or `answer`."
+        )
+    return dict(given)
+
+
+def title_of(given: Mapping[str, Any]) -> str:
+    """The title of a new run: that of its plan, else the beginning of what is asked."""
+    plan = given.get("plan")
+    heading = PlanDocument.recover(plan).plan.title if isinstance(plan, str) else ""
+    return " ".join((heading or _said(given)).split())[:_TITLE]
+
+
+def _said(given: Mapping[str, Any]) -> str:
+    return str(_messages(given)[-1].content) if given.get("messages") else ""
+
+
+def _messages(given: Mapping[str, Any]) -> Sequence[BaseMessage]:
+    return conversation([], [given.get("messages") or []])
+
+
+def kept_input(given: Mapping[str, Any]) -> JsonValue:
+    """What a run begins with, as it is kept for one that is killed before it has a state."""
+    messages: JsonValue = [message_to_dict(each) for each in _messages(given)]
+    others = {name: given[name] for name in ("plan", "answers") if given.get(name) is not None}
+    return {"input": {**others, "messages": messages}}
+
+
+def input_again(record: RunRecord) -> Input:
+    """The input of a run that was killed before it had a state, from what is kept of it.
+
+    Raises:
+        InputError: Nothing of it is kept.
+    """
+    kept = record.order.get("input") if isinstance(record.order, dict) else None
+    if not isinstance(kept, dict):
+        raise InputError(
+            f"The run {record.run_id} was killed before it had a state, and what it was asked to "
+            "do is not kept. Start it again."
+        )
+    messages = messages_from_dict(cast("Any", kept).get("messages", []))
+    return {**kept, "messages": messages}

@@ -1,0 +1,31 @@
+"""Why a run that is over did not come to its goal: the steps that failed, or were not run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from replan.plan.model import StepStatus
+
+if TYPE_CHECKING:
+    from replan.plan.model import PlanStep
+
+INCOMPLETE = ("partial", "failed")
+"""The outcomes of a run that is over and did not do all."""
+
+_MOST_FAILURES = 3
+
+
+def failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
+    """Say which steps failed, each with its reason, which may be empty."""
+    failed = [each for each in steps if each[0].status is StepStatus.FAILED]
+    told = [f"step {step.id} failed{f': {why}' if why else ''}" for step, why in failed]
+    more = [f"{len(told) - _MOST_FAILURES} more failed"] if len(told) > _MOST_FAILURES else []
+    return [*told[:_MOST_FAILURES], *more]
+
+
+def not_run(steps: Sequence[PlanStep]) -> list[str]:
+    """Say which steps were not run."""
+    left = [str(each.id) for each in steps if each.status is not StepStatus.COMPLETED]
+    verb = "step {} was" if len(left) == 1 else "steps {} were"
+    return [f"{verb.format(', '.join(left))} not run"] if left else []

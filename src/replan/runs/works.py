@@ -1,0 +1,149 @@
+"""The runs that this process works on, and what others ask of them meanwhile."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+
+from pydantic import JsonValue
+
+from replan.errors import StorageError, ThreadBusyError, UsageError
+from replan.ports.run_book import Request, RequestKind
+from replan.runs.event_log import EventLog
+from replan.runs.reading import is_worked_on, result_at_rest
+from replan.runs.requests import BEAT
+from replan.runs.result import RunResult
+from replan.runs.stopping import RunStopped
+from replan.runs.work import Bench, Errand, Work
+
+logger = logging.getLogger(__name__)
+
+Doing = asyncio.Task[RunResult]
+
+
+class Works:
+    """The works on runs, each beside everything else."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._works: dict[str, tuple[Work, Doing]] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self._works
+
+    def begin(self, errand: Errand, *, is_new: bool = False) -> Doing:
+        """Work on a run, unless it is worked on here already."""
+        if errand.run_id in self._works:
+            return self._works[errand.run_id][1]
+        heard = errand.following.get("heard")
+        keeps_texts = self._bench.storage is not None
+        log = EventLog(
+            self._bench.book, errand.run_id, self._bench.clock, heard, keeps_texts=keeps_texts
+        )
+        work = Work(errand, self._bench, log)
+        doing = self._shared(work) if errand.gives_way else self._own(work, is_new=is_new)
+        task = asyncio.ensure_future(doing)
+        self._works[errand.run_id] = work, task
+        task.add_done_callback(lambda _: self._ended(errand.run_id))
+        if self._bench.storage is not None and self._reading is None:
+            self._reading = asyncio.ensure_future(self._read())
+        return task
+
+    async def known(self, errand: Errand, *, is_new: bool = False) -> Doing:
+        """Work on a run; wait until it has begun, or somebody else turns out to work on it."""
+        self.begin(errand, is_new=is_new)
+        work, task = self._works[errand.run_id]
+        known = asyncio.ensure_future(work.is_known.wait())
+        try:
+            await asyncio.wait({known, task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            known.cancel()
+        if not work.is_known.is_set():
+            await task
+        return task
+
+    def begun(self, run_id: str) -> Work | None:
+        """The work on a run whose thread is held here; another one may still be its owner."""
+        work, _ = self._works.get(run_id, (None, None))
+        return work if work is not None and work.has_begun else None
+
+    async def ended(self, run_id: str) -> None:
+        """Wait for the end of the work on a run."""
+        await asyncio.wait({self._works[run_id][1]})
+
+    async def rested(self, run_id: str) -> None:
+        """Wait for the end of the work on a run that heeds no answer any more."""
+        if run_id in self._works and self._works[run_id][0].is_resting:
+            await self.ended(run_id)
+
+    async def ask(
+        self, run_id: str, kind: RequestKind, by: str, answers: Mapping[str, JsonValue]
+    ) -> Request:
+        """Have on record what a person asks of a run, and do it if it is worked on here."""
+        request = Request(
+            run_id=run_id,
+            name=self._bench.new_id(),
+            kind=kind,
+            at=self._bench.clock(),
+            by=by,
+            answers=dict(answers),
+        )
+        await self._bench.book.add_request(request)
+        logger.info("asked of a run", extra={"run_id": run_id, "kind": kind, "by": by})
+        await self._heed(request)
+        return request
+
+    async def close(self) -> None:
+        """Stop what is worked on, and wait until it rests; it can go on later."""
+        for work, _ in self._works.values():
+            work.stop()
+        if tasks := [task for _, task in self._works.values()]:
+            await asyncio.wait(tasks)
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait({self._reading})
+
+    def _ended(self, run_id: str) -> None:
+        _, task = self._works.pop(run_id)
+        if not task.cancelled() and (error := task.exception()):
+            # Who waits for the run is told; nobody may.
+            logger.info("run broke off", extra={"run_id": run_id, "error": type(error).__name__})
+
+    async def _own(self, work: Work, *, is_new: bool) -> RunResult:
+        try:
+            return await work.done()
+        except UsageError:
+            if is_new and work.has_begun:
+                # Nothing was started that anybody could go on with.
+                await self._bench.book.remove(work.errand.run_id)
+            raise
+
+    async def _shared(self, work: Work) -> RunResult:
+        """Work on a run, unless its owner heeds what is asked of it, or was told to stop."""
+        run_id, is_heeded = work.errand.run_id, False
+        while not is_heeded:
+            try:
+                return await work.done()
+            except RunStopped:
+                break
+            except ThreadBusyError:
+                work.is_known.set()
+                is_heeded = not await self._bench.book.requests([run_id])
+        while await is_worked_on(run_id, self._bench):  # noqa: ASYNC110 - by another process
+            await asyncio.sleep(BEAT)
+        return await result_at_rest(run_id, self._bench)
+
+    async def _read(self) -> None:
+        """Read what others ask of the runs that are worked on here, as long as there are any."""
+        while self._works:
+            await asyncio.sleep(BEAT)
+            with suppress(StorageError):  # the run itself tells of it
+                here = [run_id for run_id in self._works if self.begun(run_id)]
+                for request in await self._bench.book.requests(here):
+                    await self._heed(request)
+        self._reading = None
+
+    async def _heed(self, request: Request) -> None:
+        if work := self.begun(request.run_id):
+            await work.heed(request)

@@ -1,0 +1,61 @@
+"""The run that waits, as a context carries it: signed with the agent's key where it has one."""
+
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.errors import ContextError
+from replan.runs.portable import PortableRun
+from replan.secrets.signature import is_signature, signature_of
+from replan.state.context import AgentContext
+from replan.state.context_fields import Reading
+
+RUN = "run"
+"""The key of `project_state` that has the run."""
+
+_SIGNATURE = "signature"
+_PATH = ("project_state", RUN)
+
+
+def carried_in(context: AgentContext, key: bytes | None) -> PortableRun | None:
+    """The run that a context carries; of one with a wrong signature nothing is read.
+
+    Raises:
+        ContextError: It cannot be used; names every bad field.
+    """
+    written = context.project_state.get(RUN)
+    if written is None:
+        return None
+    if key is not None:
+        fields = cast("dict[str, JsonValue]", written) if isinstance(written, dict) else {}
+        plain = {name: each for name, each in fields.items() if name != _SIGNATURE}
+        if not is_signature(fields.get(_SIGNATURE), key, context.session_id, _canonical(plain)):
+            raise _unsigned()
+    return PortableRun.of_json(written, _PATH)
+
+
+def written_run(run: PortableRun, session_id: str, key: bytes | None) -> dict[str, JsonValue]:
+    """A run as a context carries it."""
+    written = cast("dict[str, JsonValue]", _canonical(run.to_json()))
+    if key is None:
+        return written
+    return {**written, _SIGNATURE: signature_of(key, session_id, written)}
+
+
+def _unsigned() -> ContextError:
+    reading = Reading()
+    problem = "this agent's key did not sign it for this session, or somebody changed it"
+    fix = "Send the run as it was, or remove it from project_state and begin anew."
+    reading.refuse((*_PATH, _SIGNATURE), None, problem, fix)
+    return ContextError(list(reading.mistakes.values()))
+
+
+def _canonical(value: Any) -> Any:
+    """JSON as it comes back from whatever kept it: some stores write 1.0 as 1."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        return [_canonical(each) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {name: _canonical(each) for name, each in cast("dict[str, Any]", value).items()}
+    return value

@@ -1,0 +1,84 @@
+"""From a context to the input of the graph: of the history, what models will see, and no more."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+
+from replan.memory.conversation import Memory
+from replan.state.context import Content, Message
+from replan.state.memory import Summary
+
+_KINDS = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
+
+
+class Shown(NamedTuple):
+    """What of a history the graph is given."""
+
+    messages: list[AnyMessage]
+    summary: Summary | None  # of the first of them, and of what stood before
+    held_back: int  # messages that it is not given
+
+
+def message_of(role: str, content: Content, place: int) -> AnyMessage:
+    """A message at a place of a history, which it is named by."""
+    blocks: Any = content if isinstance(content, str) else [dict(each) for each in content]
+    return _KINDS[role](blocks, id=_name(place))
+
+
+def shown_of(
+    history: Sequence[Message], summary: Summary | None, memories: Sequence[Memory]
+) -> Shown:
+    """Take of a history what the graph needs.
+
+    Args:
+        history: What was said before the request.
+        summary: What stands for the beginning of the history.
+        memories: What models see; the graph is given what the widest of them needs.
+    """
+    # As `memory.conversation` takes a conversation apart: instructions, what was said, and at the
+    # end what nobody has answered. Here without making a message of each.
+    start, end = _said(history)
+    covered = _covered(history, summary)
+    first = min((_first(each, end - start, covered) for each in memories), default=0)
+    while first > 0 and history[start + first].role == "system":
+        # At the beginning of what is shown, it would be taken for the caller's instructions.
+        first -= 1
+    places = [*range(start), *range(start + first, len(history))]
+    shown = [message_of(history[at].role, history[at].content, at) for at in places]
+    # A summary belongs to messages of which the last one is there.
+    if summary is None or covered <= first:
+        return Shown(shown, None, first)
+    return Shown(shown, summary.replace(covered=covered - first), first)
+
+
+def whole_summary(history: Sequence[Message], summary: Summary | None) -> Summary | None:
+    """The summary of a history, from that of the messages of it which the graph was given."""
+    covered = _covered(history, summary)
+    return summary.replace(covered=covered) if summary is not None and covered else None
+
+
+def _name(place: int) -> str:
+    return f"m{place}"
+
+
+def _said(history: Sequence[Message]) -> tuple[int, int]:
+    """Where the instructions of a history end, and what was said and answered behind them."""
+    replies = (at for at in range(len(history), 0, -1) if history[at - 1].role == "assistant")
+    end = next(replies, 0)
+    return next((at for at in range(end) if history[at].role != "system"), end), end
+
+
+def _covered(history: Sequence[Message], summary: Summary | None) -> int:
+    """How many of the messages of a history, without the instructions, a summary covers."""
+    start, end = _said(history)
+    names = {_name(place): place for place in range(start, end)} if summary is not None else {}
+    place = None if summary is None else names.get(summary.last_covered_id)
+    return 0 if place is None else place - start + 1
+
+
+def _first(memory: Memory, count: int, covered: int) -> int:
+    """The first message that somebody sees, and with a summary the last one that it covers."""
+    if memory.mode == "summary":
+        return max(0, covered - 1)
+    return max(0, count - memory.limit) if memory.limit else 0

@@ -1,0 +1,79 @@
+"""What came of a turn, in the words of a result."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from pydantic import JsonValue
+
+from replan.runs.asks import Ask
+from replan.runs.result import RunResult
+from replan.state.context import Stage
+from replan.state.questions import RESPONSES
+
+_DEGRADED = ("partial", "failed")
+
+
+def stage_of(result: RunResult) -> Stage:
+    """How a session stands after a run that has come to rest."""
+    if result.outcome == "interrupted":
+        return "stopped"
+    if result.outcome != "waiting":
+        return "done"
+    return "question" if all(ask.kind == "question" for ask in result.waiting) else "approval"
+
+
+def response_of(result: RunResult, problem: str) -> str:
+    """The answer, or what is asked, and why the last word could not be used."""
+    if result.outcome != "waiting":
+        return result.text
+    told = [problem, *(ask.problem for ask in result.waiting)]
+    asked = _asked(result.waiting)
+    return "\n\n".join([*dict.fromkeys(each for each in told if each), asked])
+
+
+def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:
+    """How the run stands, as JSON."""
+    failures = failures_of(result)
+    plans = [_payload(ask) for ask in result.waiting if ask.kind == "plan"]
+    return {
+        "outcome": result.outcome,
+        "stage": stage_of(result),
+        "run_id": result.run_id,
+        "usage": cast("JsonValue", result.usage.model_dump(mode="json")),
+        "questions": [_payload(ask) for ask in result.waiting if ask.kind != "plan"],
+        "approval": plans[0] if plans else None,
+        "problem": problem,
+        "degraded": result.outcome in _DEGRADED or bool(failures),
+        "failures": failures,
+        "limit_reached": result.limit_reached,
+        "warnings": list(result.warnings),
+        "plan": result.document,
+    }
+
+
+def failures_of(result: RunResult) -> list[JsonValue]:
+    """The steps that failed, and why."""
+    return [
+        {"step_id": each.step_id, "specialist": each.specialist_name, "error": each.error}
+        for each in result.results.values()
+        if each.is_failed
+    ]
+
+
+def _asked(asks: Sequence[Ask]) -> str:
+    if len(asks) == 1:
+        return "\n\n".join([*asks[0].remarks, asks[0].text])
+    return "\n".join(f"- {ask.key}: {ask.text}" for ask in asks)
+
+
+def _payload(ask: Ask) -> JsonValue:
+    """One thing that is asked, as everywhere."""
+    return {
+        "key": ask.key,
+        "kind": ask.kind,
+        "text": ask.text,
+        "details": ask.details,
+        "fingerprint": ask.fingerprint,
+        "response_schema": RESPONSES[ask.kind],
+        "problem": ask.problem,
+    }

@@ -1,0 +1,100 @@
+"""What a user says, and what it means while something waits."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.errors import InputError
+from replan.ports.agent import UserInput
+from replan.runs.asks import Ask, answers_by_key
+from replan.state.context import Content, Message
+from replan.state.context_fields import Reading
+from replan.state.questions import keys_meant
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a user says."""
+
+    content: Content | None = None  # a text, or content blocks
+    answers: Mapping[str, JsonValue] | None = None  # answers by key
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is said."""
+        return self.content is None and self.answers is None
+
+    def messages(self, at: str) -> tuple[Message, ...]:
+        """What stands of it in the history; nothing if nothing was said."""
+        if self.answers is not None:
+            told = [a if isinstance(a, str) else json.dumps(a) for a in self.answers.values()]
+            named: dict[str, JsonValue] = {"answers": dict(self.answers)}
+            return (Message(role="user", content="\n".join(told), timestamp=at, metadata=named),)
+        if self.content is None:
+            return ()
+        return (Message(role="user", content=self.content, timestamp=at),)
+
+
+def read_input(given: UserInput) -> Said:
+    """Read what a caller hands in.
+
+    Raises:
+        InputError: It says nothing.
+        ContextError: It is neither a text, nor content blocks, nor answers that JSON keeps.
+    """
+    if given is None:
+        return Said()
+    reading = Reading()
+    copy: Any = reading.plain(given, ("user_input",))
+    reading.end()
+    if isinstance(copy, dict) and copy:
+        return Said(answers=cast("dict[str, JsonValue]", copy))
+    if not (copy.strip() if isinstance(copy, str) else copy):
+        raise InputError("The input says nothing. Give a text, content blocks, or answers by key.")
+    content = reading.value(Content, cast("object", copy), ("user_input",))
+    reading.end()
+    return Said(content=content)
+
+
+def answers_to(said: Said, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    """Read the answers to what is asked; None of them is used if one cannot be.
+
+    A text answers the one question that is asked. What lets something happen, such as an approval,
+    is decided by its key and its fingerprint only: no text that a person writes into a chat, for
+    whatever reason, is taken for a decision.
+
+    Raises:
+        InputError: It cannot be told what it answers, or it answers nothing that is asked.
+    """
+    if said.answers is None:
+        if len(asks) > 1 or asks[0].kind != "question":
+            raise InputError(_how_to_answer(asks))
+        content = said.content if isinstance(said.content, str) else list(said.content or ())
+        return answers_by_key({asks[0].key: content}, asks)
+    by_key = {ask.key: ask for ask in asks}
+    for name, answer in said.answers.items():
+        keys = keys_meant(name, by_key)
+        if len(keys) != 1:
+            known = ", ".join(f"'{key}'" for key in by_key)
+            raise InputError(f"No open question has the key {name!r}. Open: {known}.")
+        ask = by_key[keys[0]]
+        given: Any = answer if isinstance(answer, dict) else {}
+        if ask.kind != "question" and given.get("fingerprint") != ask.fingerprint:
+            raise InputError(_how_to_answer([ask]))
+    return answers_by_key(dict(said.answers), asks)
+
+
+def _how_to_answer(asks: Sequence[Ask]) -> str:
+    forms = [f"{json.dumps({ask.key: _form(ask)})}" for ask in asks]
+    told = "Which of these is it? Answer by key" if len(asks) > 1 else "Answer this by its key"
+    return f"{told}: {', or '.join(forms)}."
+
+
+def _form(ask: Ask) -> JsonValue:
+    if ask.kind == "question":
+        return "..."
+    action = "run again" if ask.kind == "in doubt" else "approve"
+    return {"action": action, "fingerprint": ask.fingerprint}

@@ -1,0 +1,185 @@
+"""An agent without a memory of its own: a function of the input and the context."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, Unpack, cast
+
+from replan.calling import Graph, tool_servers_of
+from replan.errors import InputError
+from replan.events.types import Event
+from replan.failures import describe
+from replan.ports.agent import TurnOptions, UserInput
+from replan.ports.journal import Journal
+from replan.runs.portable import PortableRun
+from replan.runs.stopping import put_an_end_to
+from replan.sessions.carried import carried_in
+from replan.sessions.request import Said, read_input
+from replan.sessions.turn import SUMMARY, Turn
+from replan.state.context import AgentContext, AgentResult
+from replan.state.context_fields import Reading
+from replan.state.memory import Summary
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workplace:
+    """What turns are taken with; none of it belongs to one of them."""
+
+    graph: Graph  # the team's, with a checkpointer in memory
+    journals: Callable[[], AbstractContextManager[Journal]]  # the journal of one call
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]  # a new id of a run
+    new_thread: Callable[[], str]  # a new id of a thread, which no other call of the process has
+    key: bytes | None = None  # signs the runs that contexts carry
+
+
+class StatelessAgent:
+    """An agent that keeps nothing between two calls; `build_agent` makes it.
+
+    Any agent of the same team, in any process, can take the next turn of any session. Close it, or
+    use it with `async with`, if its team has tool servers.
+    """
+
+    def __init__(self, workplace: Workplace) -> None:
+        """Prepare; `build_agent` does it."""
+        self._workplace = workplace
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the tool servers of the team."""
+        for server in tool_servers_of(self._workplace.graph).values():
+            close = getattr(server, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def process(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AgentResult:
+        """Take one turn of a session. The context stays as it is; the result has the updates.
+
+        While something waits, a text answers the one question that the last result showed, and a
+        mapping answers by key. What lets something happen (a plan, a call of a tool, work in doubt)
+        is decided by its key and fingerprint only. What cannot be read is asked again, with the
+        reason.
+
+        Args:
+            user_input: A text, content blocks, or answers by key. None goes on with work that was
+                stopped or failed, and shows what waits once more.
+            context: The session, or a dictionary that `AgentContext.from_dict` reads.
+            options: `new_request=True` begins anew and gives up what waits. `run_id` names a new
+                run. `settings` are the operator's, for the run. `stop` is an `asyncio.Event` that
+                stops the work; a later call goes on with it.
+
+        Returns:
+            The result. Errors are results without success; only a cancellation passes through.
+        """
+        return await self._turn(user_input, context, options, lambda _: None, tokens=False)
+
+    async def stream(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AsyncGenerator[Event | AgentResult]:
+        """Take one turn as `process` does; yields its events as they happen, the result last.
+
+        Whoever closes the iterator before its end cancels the turn.
+        """
+        heard: asyncio.Queue[Event | AgentResult | None] = asyncio.Queue()
+
+        async def taken() -> None:
+            result = await self._turn(user_input, context, options, heard.put_nowait, tokens=True)
+            heard.put_nowait(result)
+
+        task = asyncio.ensure_future(taken())
+        task.add_done_callback(lambda _: heard.put_nowait(None))
+        try:
+            while (each := await heard.get()) is not None:
+                yield each
+            await task
+        finally:
+            await put_an_end_to(task)
+
+    async def _turn(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        options: TurnOptions,
+        hear: Callable[[Event], None],
+        *,
+        tokens: bool,
+    ) -> AgentResult:
+        place = self._workplace
+        thread = place.new_thread()
+        try:
+            # A context is checked where it is made, and nothing here changes what is in it.
+            is_read = isinstance(context, AgentContext)
+            session = context if is_read else AgentContext.from_dict(context)
+            said = read_input(user_input)
+            run = carried_in(session, place.key)
+            begins_anew = bool(options.get("new_request"))
+            _check(said, run, begins_anew=begins_anew)
+            with place.journals() as journal:
+                turn = Turn(
+                    graph=place.graph,
+                    journal=journal,
+                    clock=place.clock,
+                    thread_id=thread,
+                    context=session,
+                    said=said,
+                    run=run,
+                    summary=_summary_in(session),
+                    begins_anew=begins_anew,
+                    run_id=options.get("run_id") or place.new_id(),
+                    settings=options.get("settings"),
+                    key=place.key,
+                    hear=hear,
+                    tokens=tokens,
+                    stop=options.get("stop") or asyncio.Event(),
+                )
+                return await turn.result()
+        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
+            return AgentResult(success=False, response="", error=describe(error))
+        finally:
+            await cast("Any", place.graph).checkpointer.adelete_thread(thread)
+
+
+def _check(said: Said, run: PortableRun | None, *, begins_anew: bool) -> None:
+    """Refuse an input that has no meaning now."""
+    if begins_anew and said.content is None:
+        raise InputError("A new request begins with a text or with content blocks.")
+    if run is None and said.is_empty:
+        raise InputError("There is nothing to go on with. Give a text.")
+    if run is None and said.answers is not None:
+        raise InputError("Nothing is asked. Give a text, not answers by key.")
+    if run is not None and not (run.waits or begins_anew or said.is_empty):
+        raise InputError(
+            "Earlier work of this session was stopped, or failed. Go on with it by the input None, "
+            "or give it up with new_request=True."
+        )
+
+
+def _summary_in(context: AgentContext) -> Summary | None:
+    written = context.project_state.get(SUMMARY)
+    reading = Reading()
+    summary = (
+        None if written is None else reading.value(Summary, written, ("project_state", SUMMARY))
+    )
+    reading.end()
+    return summary

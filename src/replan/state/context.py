@@ -1,0 +1,205 @@
+"""A session between two calls: the values that a client keeps and hands to a stateless agent.
+
+The names are those of GTPlanner's stateless refactoring, from which the design comes.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self, cast
+
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
+
+from replan.state.context_fields import MOST_BYTES, Reading
+from replan.state.context_updates import applied, updates_between
+from replan.values import Value
+
+FORMAT = 1
+"""The format of a context as a dictionary. A newer one is refused."""
+
+Stage = Literal["new", "question", "approval", "stopped", "done"]
+"""How a session stands: nothing was asked yet; it waits for answers, or for a decision about a plan
+or about a call of a tool; its work was stopped, or failed, and goes on; or the answer is given."""
+
+
+def _iso(text: str) -> str:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError("it is no time as ISO 8601 writes it") from error
+    return text
+
+
+def _is_content(value: object) -> object:
+    """Refuse what is neither a text nor content blocks with one sentence, not one for each kind."""
+    blocks = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
+    if isinstance(value, str) or (blocks and all(map(_is_block, blocks))):
+        return cast("object", value)
+    raise ValueError("it is neither a text nor a list of content blocks, each with a type")
+
+
+def _is_block(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(cast("Any", value).get("type"), str)
+
+
+Content = Annotated[str | tuple[dict[str, JsonValue], ...], BeforeValidator(_is_content)]
+"""A text, or LangChain's content blocks: texts, images, files."""
+
+Time = Annotated[str, AfterValidator(_iso)]
+"""A time as ISO 8601 writes it, such as `2026-03-01T12:00:00+00:00`."""
+
+
+class Message(Value):
+    """A message of a session.
+
+    Attributes:
+        role: Who said it: `user`, `assistant`, or `system` for instructions.
+        content: A text, or LangChain's content blocks.
+        timestamp: When it was said, as ISO text.
+        metadata: What the client keeps with it; no model sees it.
+    """
+
+    role: Literal["user", "assistant", "system"]
+    content: Content
+    timestamp: Time
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the message as a plain dictionary."""
+        return self.model_dump(mode="json")
+
+
+class ToolExecution(Value):
+    """A call of a tool.
+
+    Attributes:
+        id: The id of the call: the model's, where a model called the tool.
+        tool_name: The tool.
+        arguments: What it was called with.
+        result: What the caller got.
+        success: Whether it did what it should.
+        error: Why it did not; None if it did.
+        started_at: When it began, as ISO text; None where that is not known.
+        duration: How many seconds it took; None where that is not known.
+    """
+
+    id: str
+    tool_name: str
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    result: JsonValue = None
+    success: bool = Field(strict=True)
+    error: str | None = None
+    started_at: Time | None = None
+    duration: float | None = Field(default=None, strict=True, ge=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the call as a plain dictionary."""
+        return self.model_dump(mode="json")
+
+
+class AgentContext(Value):
+    """A session, as a client keeps it and hands it to a stateless agent.
+
+    The agent uses these keys of `project_state`: `run`, a run that waits or was stopped; `plan`,
+    the document of the newest plan; `memory_summary`, the summary of the history's beginning.
+    Others, such as `research_findings`, `agent_design_document`, `confirmation_document` and
+    `structured_requirements`, are the client's, and stay as they are.
+
+    Attributes:
+        session_id: The session.
+        dialogue_history: What was said, the oldest first.
+        current_stage: How the session stands (`Stage`), as the agent derived it; a client may have
+            words of its own.
+        project_state: What the work has come to, by names.
+        tool_execution_history: The calls of tools, the oldest first.
+        session_metadata: What is known of the session, such as `last_updated`.
+    """
+
+    session_id: str = Field(min_length=1)
+    dialogue_history: tuple[Message, ...] = ()
+    current_stage: str = "new"
+    project_state: dict[str, JsonValue] = Field(default_factory=dict)
+    tool_execution_history: tuple[ToolExecution, ...] = ()
+    session_metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the context as a plain dictionary, with the number of its format."""
+        return {"format": FORMAT, **self.model_dump(mode="json")}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> Self:
+        """Make a context from a dictionary, a copy of all that is in it.
+
+        Unknown keys are left out, missing ones but the session's id have their first value.
+
+        Args:
+            data: What `to_dict` gave, or another program wrote.
+            most_bytes: How large it may be, as JSON, approximately.
+
+        Raises:
+            ContextError: Something is wrong; names every bad field. Of a context of a newer format
+                nothing but the number is read.
+        """
+        reading = Reading(most_bytes)
+        if isinstance(cast("object", data), Mapping):
+            _check_format(data.get("format", FORMAT), reading)
+        reading.end()
+        context = reading.value(cls, data)
+        reading.end()
+        return context
+
+    def apply(self, updates: Mapping[str, Any]) -> Self:
+        """Return the context after updates; this one stays as it is.
+
+        Args:
+            updates: What `AgentResult.context_updates` has. A history takes `{"append": [...]}` or
+                `{"set": [...]}`, `current_stage` takes `{"set": text}`. In `project_state` and
+                `session_metadata`, each changed entry is `{"set": value}`, or None for one that is
+                removed.
+
+        Raises:
+            ContextError: Something is wrong with the updates; names every bad field.
+        """
+        return self.replace(**applied(self, updates))
+
+    def updates_to(self, after: "AgentContext") -> dict[str, JsonValue]:
+        """Return the updates that make another context of this session of this one.
+
+        They have what changed only: what `apply` makes of them is the other context.
+
+        Raises:
+            ContextError: It is the context of another session.
+        """
+        return updates_between(self, after)
+
+
+class AgentResult(Value):
+    """What came of a call of an agent.
+
+    Attributes:
+        success: Whether there is an answer, or a question to the user; False if the call failed.
+        response: The answer, or what is asked.
+        context_updates: What changed of the context, for `AgentContext.apply`.
+        metadata: How the run stands: `outcome`, `stage`, `usage`, open `questions`, `approval`,
+            whether the answer is `degraded`, and the `failures`.
+        error: Why the call failed; None if it did not.
+        tool_execution_results: The calls of tools in this call.
+    """
+
+    success: bool
+    response: str
+    context_updates: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    error: str | None = None
+    tool_execution_results: tuple[ToolExecution, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a plain dictionary."""
+        return self.model_dump(mode="json")
+
+
+def _check_format(number: object, reading: Reading) -> None:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        reading.refuse(("format",), number, "it is no number of a format", f"Write {FORMAT}.")
+    elif number > FORMAT:
+        problem = f"it is newer than {FORMAT}, the newest format that this version reads"
+        reading.refuse(("format",), number, problem, "Use the version of Replan that wrote it.")

@@ -1,0 +1,165 @@
+"""Reads what came from outside into values, and names everything that is wrong with it at once."""
+
+import math
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from replan.errors import ConfigurationError, ContextError
+from replan.texts.storable import DEEPEST, LARGEST, first_unwritable
+from replan.values import adapter
+
+MOST_BYTES = 32_000_000
+"""The size of a context at most, in bytes of its JSON, approximately."""
+
+Path = tuple[str | int, ...]
+
+_NODE = 8  # bytes that a value counts for beside its text
+_FIX = "Write what to_dict() gives."
+_WORDS = {
+    "missing": ("it is missing", "Add it."),
+    "literal_error": ("it is none of the choices", "{told}."),
+    "string_type": ("it is no text", "Write a text."),
+    "bool_type": ("it is neither true nor false", "Write true or false."),
+    "float_type": ("it is no number", "Write a number."),
+    "tuple_type": ("it is no list", "Write a list."),
+    "dict_type": ("it is no mapping", "Write a mapping with texts as keys."),
+    "model_type": ("it is no mapping", "Write a mapping with texts as keys."),
+    "string_too_short": ("it is empty", "Write something."),
+}
+"""What pydantic finds, in words: the problem and its fix."""
+
+
+class Reading:
+    """Reads values, and keeps what is wrong with them, by the path of each field."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.mistakes: dict[Path, ConfigurationError] = {}
+        self._left = self._most = most_bytes
+
+    def refuse(self, path: Path, value: object, problem: str, fix: str = _FIX) -> None:
+        """Keep a mistake; the first one of a field counts."""
+        mistake = ConfigurationError(shown_path(path), _shown(value), problem, fix)
+        self.mistakes.setdefault(path, mistake)
+
+    def end(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            ContextError: Something is wrong.
+        """
+        if self.mistakes:
+            raise ContextError(list(self.mistakes.values()))
+
+    def value(
+        self,
+        kind: Any,
+        data: object,
+        path: Path = (),
+        read: Callable[[Any, Any], Any] = lambda kind, data: adapter(kind).validate_python(
+            data, extra="ignore"
+        ),
+    ) -> Any:
+        """Read a value; None where that is not possible, with the mistakes kept.
+
+        Args:
+            kind: What it should be.
+            data: What it is read from.
+            path: Where it stands.
+            read: Makes the value of a copy, or raises pydantic's error; by default, fields that the
+                kind does not have are left out.
+        """
+        before = set(self.mistakes)
+        copy = self.plain(data, path)
+        broken = self.mistakes.keys() - before
+        try:
+            value = read(kind, copy)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_context=False)
+        # LangChain's messages stumble over what is none before pydantic can refuse it.
+        except (AttributeError, TypeError):
+            self.refuse(path, data, "it has a message that is none")
+            return None
+        else:
+            return None if broken else value
+        for each in found:
+            where = (*path, *each["loc"])
+            # What could not be copied is named already.
+            if not any(where[: len(one)] == one for one in broken):
+                told = each["msg"].removeprefix("Value error, ")
+                problem, fix = _WORDS.get(each["type"], (told, _FIX))
+                given = None if each["type"] == "missing" else each["input"]
+                self.refuse(where, given, problem, fix.format(told=told))
+        return None
+
+    def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:
+        """Copy JSON; what is none, is too deep or too much is kept as a mistake."""
+        size = len(data.encode("utf-8", "replace")) if isinstance(data, str) else _NODE
+        if not self._has_room(size):
+            return None
+        if problem := _problem(data, above):
+            self.refuse(path, data, problem)
+            return None
+        inside = (*above, id(cast("object", data)))
+        if isinstance(data, Mapping):
+            return self._mapping(cast("Mapping[object, object]", data), path, inside)
+        if isinstance(data, list | tuple):
+            parts = enumerate(cast("Sequence[object]", data))
+            return [self.plain(part, (*path, place), inside) for place, part in parts]
+        return data
+
+    def _mapping(
+        self, data: Mapping[object, object], path: Path, above: tuple[int, ...]
+    ) -> dict[str, Any]:
+        copy: dict[str, Any] = {}
+        for key, each in data.items():
+            if not isinstance(key, str) or first_unwritable(key) >= 0:
+                self.refuse((*path, repr(key)), key, "it is no name that JSON keeps")
+            elif self._has_room(len(key)):
+                copy[key] = self.plain(each, (*path, key), above)
+        return copy
+
+    def _has_room(self, size: int) -> bool:
+        self._left -= size
+        if self._left < 0:
+            self.refuse((), "", f"it is larger than {self._most:,} bytes", "Keep less in it.")
+        return self._left >= 0
+
+
+def shown_path(path: Path) -> str:
+    """Write the path of a field as people do, such as `dialogue_history[3].role`."""
+    text = ""
+    for part in path:
+        is_name = isinstance(part, str) and part.isidentifier()
+        text += f".{_shown(part)}" if is_name else f"[{reprlib.repr(part)}]"
+    return text.removeprefix(".") or "context"
+
+
+def _problem(data: Any, above: Sequence[int]) -> str:  # noqa: PLR0911 - one for each kind
+    """Why a value cannot be copied; empty if it can."""
+    match data:
+        case str() if first_unwritable(data) >= 0:
+            return "it has half of a character, or a NUL"
+        case int() if abs(data) > LARGEST:
+            return "it has more than 64 bits"
+        case float() if not math.isfinite(data):
+            return "it is no finite number"
+        case Mapping() | list() | tuple() if id(cast("object", data)) in above:
+            return "it contains itself"
+        case Mapping() | list() | tuple() if len(above) > DEEPEST:
+            return f"it is nested deeper than {DEEPEST} levels"
+        case None | str() | int() | float() | Mapping() | list() | tuple():
+            return ""
+        case _:
+            return "it is no JSON"
+
+
+def _shown(value: object) -> object:
+    """The beginning of a value, for a message; a number may have more digits than Python writes."""
+    if value is None:
+        return None
+    if isinstance(value, int):
+        return value if abs(value) <= LARGEST else hex(value)[:_NODE] + "..."
+    return reprlib.repr(value).strip("'\"") if isinstance(value, str) else reprlib.repr(value)

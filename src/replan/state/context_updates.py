@@ -1,0 +1,147 @@
+"""How a session changes: updates have what changed only, and one function applies them.
+
+A history grows by `{"append": [...]}`, or is replaced by `{"set": [...]}`. A text is replaced by
+`{"set": text}`. An entry of a mapping is replaced by `{"set": value}`, or is None and removed: so
+none of the values that an entry may have can be taken for an order.
+"""
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import JsonValue
+
+from replan.state.context_fields import Path, Reading
+from replan.values import Value
+
+if TYPE_CHECKING:
+    from replan.state.context import AgentContext
+
+HISTORIES = ("dialogue_history", "tool_execution_history")
+MAPPINGS = ("project_state", "session_metadata")
+
+
+def applied(context: "AgentContext", updates: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a context that updates change, as they are afterwards.
+
+    Raises:
+        ContextError: Something is wrong with the updates.
+    """
+    reading, fields = Reading(), dict[str, Any]()
+    for name, change in _entries(updates, (), reading):
+        path: Path = (name,)
+        if name in HISTORIES:
+            fields[name] = _history(context, name, change, reading)
+        elif name in MAPPINGS:
+            fields[name] = _mapping(getattr(context, name), change, path, reading)
+        elif name == "current_stage":
+            fields[name] = _order(str, change, path, reading)
+        else:
+            reading.refuse(path, change, "no update changes this", "Leave it out.")
+    reading.end()
+    return fields
+
+
+def updates_between(before: "AgentContext", after: "AgentContext") -> dict[str, JsonValue]:
+    """What changes a context into another one of its session; empty where nothing does.
+
+    Raises:
+        ContextError: It is another session's.
+    """
+    if before.session_id != after.session_id:
+        reading = Reading()
+        reading.refuse(
+            ("session_id",),
+            after.session_id,
+            "it is another session's",
+            f"Use {before.session_id}.",
+        )
+        reading.end()
+    updates: dict[str, JsonValue] = {}
+    for name in HISTORIES:
+        old, new = getattr(before, name), getattr(after, name)
+        if not _is_same_history(old, new):
+            goes_on = len(new) > len(old) and _is_same_history(old, new[: len(old)])
+            added = new[len(old) :] if goes_on else new
+            updates[name] = {"append" if goes_on else "set": [each.to_dict() for each in added]}
+    if before.current_stage != after.current_stage:
+        updates["current_stage"] = {"set": after.current_stage}
+    for name in MAPPINGS:
+        if changes := _changes(getattr(before, name), getattr(after, name)):
+            updates[name] = changes
+    return updates
+
+
+def _changes(
+    before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    changes: dict[str, JsonValue] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        if name not in before or not _is_same(before[name], value):
+            changes[name] = {"set": deepcopy(value)}
+    return changes
+
+
+def _is_same(one: JsonValue, other: JsonValue) -> bool:
+    """Whether two values are the same JSON; to Python, 1 and true are equal, too."""
+    return one is other or _text(one) == _text(other)
+
+
+def _text(value: JsonValue) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _is_same_history(one: tuple[Value, ...], other: tuple[Value, ...]) -> bool:
+    return len(one) == len(other) and all(
+        a is b or a.model_dump_json() == b.model_dump_json()
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _history(context: "AgentContext", name: str, change: Any, reading: Reading) -> Any:
+    kind = type(context).model_fields[name].annotation
+    path: Path = (name,)
+    if _is_order(change, "append"):
+        added = reading.value(kind, change["append"], (*path, "append"))
+        return (*getattr(context, name), *(added or ()))
+    fix = 'Write {"append": [...]} or {"set": [...]}.'
+    return _order(kind, change, path, reading, fix)
+
+
+def _mapping(
+    before: Mapping[str, JsonValue], change: Any, path: Path, reading: Reading
+) -> dict[str, JsonValue]:
+    after = dict(before)
+    for name, each in _entries(change, path, reading):
+        if each is None:
+            after.pop(name, None)
+        else:
+            fix = 'Write {"set": value}, or null to remove it.'
+            after[name] = _order(JsonValue, each, (*path, name), reading, fix)
+    return after
+
+
+def _order(
+    kind: Any, change: Any, path: Path, reading: Reading, fix: str = 'Write {"set": ...}.'
+) -> Any:
+    if _is_order(change, "set"):
+        return reading.value(kind, change["set"], (*path, "set"))
+    reading.refuse(path, change, "it is no update", fix)
+    return None
+
+
+def _is_order(change: Any, name: str) -> bool:
+    return isinstance(change, Mapping) and [*cast("Mapping[object, Any]", change)] == [name]
+
+
+def _entries(value: object, path: Path, reading: Reading) -> list[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        # A name that JSON does not keep is refused with what it names.
+        pairs = cast("Mapping[object, Any]", value).items()
+        for name, each in pairs:
+            if not isinstance(name, str):
+                reading.refuse((*path, repr(name)), each, "it is no name that JSON keeps")
+        return [(name, each) for name, each in pairs if isinstance(name, str)]
+    reading.refuse(path, value, "it is no mapping", "Write a mapping with texts as keys.")
+    return []

@@ -1,0 +1,542 @@
+"""An agent that keeps nothing: a context goes in, updates come out, any agent goes on."""
+
+import asyncio
+import json
+import random
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
+from replan import (
+    Agent,
+    AgentContext,
+    AgentResult,
+    ConfigurationError,
+    ExecutionContext,
+    Host,
+    Limits,
+    MemoryOptions,
+    Message,
+    RunSettings,
+    Specialist,
+    Team,
+    ask_user,
+    build_agent,
+)
+from replan.testing import ScriptedModel, always
+
+KEY = "a key that only the test knows"
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SIMPLE = "---\ncomplexity: simple\n---\n"
+COMPLETE = "---\nverdict: complete\n---\nPainted."
+TWO = "---\ncomplexity: complex\n---\n- [ ] 1. The hall @painter\n- [ ] 2. The attic @painter\n"
+ONE = "---\ncomplexity: complex\n---\n- [ ] 1. The hall @painter\n"
+ASK = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @asks\n"
+DONE = "---\nverdict: complete\n---\nDone."
+EMPTY = AgentContext(session_id="s")
+
+
+def paint(context: ExecutionContext) -> str:
+    return f"{context.task_description}: {ask_user('Which colour?')}"
+
+
+def team_of(model: Any, *specialists: Specialist, **options: Any) -> Team:
+    painter = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+    return Team(host=Host(model=model), specialists=[painter, *specialists], **options)
+
+
+def agent_of(model: Any, *specialists: Specialist, key: Any = None, **options: Any) -> Agent:
+    """An agent whose clock stands still, and which counts its runs."""
+    runs = count(1)
+    return build_agent(
+        team_of(model, *specialists, **options),
+        context_key=key,
+        clock=lambda: NOON,
+        new_id=lambda: f"run-{next(runs)}",
+    )
+
+
+def after(context: AgentContext, result: AgentResult) -> AgentContext:
+    """The context as a store gives it back, which keeps no order of keys."""
+    changed = context.apply(json.loads(json.dumps(result.context_updates)))
+    return AgentContext.from_dict(json.loads(json.dumps(changed.to_dict(), sort_keys=True)))
+
+
+def said(context: AgentContext) -> list[tuple[str, Any]]:
+    return [(each.role, each.content) for each in context.dialogue_history]
+
+
+async def waiting(plan: str = ONE, key: Any = None, **options: Any) -> AgentContext:
+    """A session whose run waits for an answer."""
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, key=key, **options).process("Paint.", EMPTY)
+    assert result.success
+    return after(EMPTY, result)
+
+
+async def test_a_turn_gives_an_answer_and_what_changed():
+    before = json.dumps(EMPTY.to_dict())
+    with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
+        result = await agent_of(model).process("The capital?", EMPTY)
+    assert (result.success, result.response, result.error) == (True, "Paris.", None)
+    assert result.context_updates == {
+        "dialogue_history": {
+            "append": [
+                Message(role=role, content=text, timestamp=NOON.isoformat()).to_dict()
+                for role, text in (("user", "The capital?"), ("assistant", "Paris."))
+            ]
+        },
+        "current_stage": {"set": "done"},
+        "session_metadata": {"last_updated": {"set": NOON.isoformat()}},
+    }
+    assert result.metadata["outcome"] == "answered"
+    assert json.dumps(EMPTY.to_dict()) == before
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+async def test_any_agent_takes_the_next_turn_of_a_run_that_waits(key):
+    context = await waiting(key=key)
+    assert (context.current_stage, said(context)[-1]) == (
+        "question",
+        ("assistant", "Which colour?"),
+    )
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        result = await agent_of(model, key=key).process("Blue.", context)
+    context = after(context, result)
+    assert (result.response, result.metadata["run_id"]) == ("Painted.", "run-1")
+    assert "The hall: Blue." in str(context.project_state["plan"])
+    assert "run" not in context.project_state
+    assert [role for role, _ in said(context)] == ["user", "assistant"] * 2
+
+
+async def test_the_same_call_again_gives_an_equal_result():
+    context = await waiting()
+    results = []
+    for _ in range(2):
+        with ScriptedModel({"feedback": COMPLETE}) as model:
+            results.append(await agent_of(model).process("Blue.", context))
+    assert results[0].success
+    assert results[0] == results[1]
+
+
+async def test_one_agent_serves_calls_of_the_same_run_at_once_and_keeps_nothing_of_them():
+    context = await waiting(limits=Limits(max_model_calls=4))
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        agent: Any = agent_of(model, limits=Limits(max_model_calls=4))
+        calls = (agent.process("Blue.", context) for _ in range(20))
+        results = await asyncio.gather(*calls)
+        saver = agent._workplace.graph.checkpointer  # noqa: SLF001 - that nothing stays in it
+    assert {each.response for each in results} == {"Painted."}
+    # None of them is charged for another one.
+    assert {each.metadata["usage"]["calls"] for each in results} == {2}
+    assert (dict(saver.storage), dict(saver.writes), dict(saver.blobs)) == ({}, {}, {})
+
+
+async def test_one_text_does_not_answer_two_questions_and_answers_by_key_do():
+    context = await waiting(TWO)
+    with ScriptedModel({}) as model:
+        asked = await agent_of(model).process("Blue.", context)
+    assert asked.success
+    assert "1/painter/1" in asked.response
+    assert [each["key"] for each in asked.metadata["questions"]] == ["1/painter/1", "2/painter/1"]  # type: ignore[union-attr, index, call-overload]
+    assert "project_state" not in asked.context_updates
+    context = after(context, asked)
+    with ScriptedModel({}) as model:
+        first = await agent_of(model).process({"2": "grey"}, context)
+    assert [each["key"] for each in first.metadata["questions"]] == ["1/painter/1"]  # type: ignore[union-attr, index, call-overload]
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        last = await agent_of(model).process("blue", after(context, first))
+    assert last.response == "Painted."
+    plan = str(after(after(context, first), last).project_state["plan"])
+    assert "The hall: blue" in plan
+    assert "The attic: grey" in plan
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_answers_in_any_order_through_ten_agents_do_each_work_once(seed):
+    effects: list[str] = []
+
+    def careful(context: ExecutionContext, idempotency_key: str) -> str:
+        colour = ask_user("Which colour?")
+        effects.append(idempotency_key)
+        return f"{context.task_description}: {colour}"
+
+    painter = Specialist(name="careful", intended_use="Paints.", run=careful)
+    steps = "".join(f"- [ ] {n}. Room {n} @careful\n" for n in range(1, 10))
+    with ScriptedModel({"think": f"---\ncomplexity: complex\n---\n{steps}"}) as model:
+        result = await agent_of(model, painter, key=KEY).process("Paint.", EMPTY)
+    context, order = after(EMPTY, result), list(range(1, 10))
+    random.Random(seed).shuffle(order)  # noqa: S311 - no secret
+    for turn, step in enumerate(order, start=1):
+        script = {"feedback": COMPLETE} if turn == len(order) else {}
+        with ScriptedModel(script) as model:
+            agent = agent_of(model, painter, key=KEY)
+            result = await agent.process({str(step): f"colour {step}"}, context)
+        context = after(context, result)
+    assert result.response == "Painted."
+    assert len(effects) == len(set(effects)) == 9
+    plan = str(context.project_state["plan"])
+    assert all(f"Room {step}: colour {step}" in plan for step in order)
+
+
+async def test_a_model_that_a_function_calls_in_its_thread_is_charged_to_its_own_call():
+    with ScriptedModel({"think": always(ASK), "*": always("Yes."), "feedback": always(DONE)}) as m:
+        asks = Specialist(
+            name="asks", intended_use="Asks.", run=lambda _: m.invoke("Well?").text, effects="pure"
+        )
+        agent = agent_of(m, asks, limits=Limits(max_model_calls=4))
+        results = await asyncio.gather(
+            *(agent.process("Ask.", EMPTY, run_id="the same") for _ in range(8))
+        )
+    assert {(each.response, each.metadata["usage"]["calls"]) for each in results} == {("Done.", 3)}
+
+
+async def test_an_answer_to_what_is_not_asked_names_what_is():
+    context = await waiting()
+    with ScriptedModel({}) as model:
+        result = await agent_of(model).process({"7/painter/1": "x"}, context)
+    assert "No open question has the key '7/painter/1'. Open: '1/painter/1'." in result.response
+    assert result.metadata["problem"]
+
+
+async def test_nothing_said_shows_once_more_what_waits():
+    context = await waiting()
+    with ScriptedModel({}) as model:
+        result = await agent_of(model).process(None, context)
+    assert (result.response, result.metadata["stage"]) == ("Which colour?", "question")
+
+
+async def test_a_plan_is_approved_by_its_key_and_fingerprint_only():
+    settings = RunSettings(approval="always")
+    with ScriptedModel({"think": ONE}) as model:
+        shown = await agent_of(model).process("Paint.", EMPTY, settings=settings)
+    approval: Any = shown.metadata["approval"]
+    context = after(EMPTY, shown)
+    assert (context.current_stage, approval["key"]) == ("approval", "plan")
+    for word in ("approve", {"plan": "approve"}, {"plan": {"action": "approve"}}):
+        with ScriptedModel({}) as model:
+            asked = await agent_of(model).process(word, context)
+        assert asked.metadata["outcome"] == "waiting"
+        assert approval["fingerprint"] in asked.response
+    word = {"plan": {"action": "approve", "fingerprint": approval["fingerprint"]}}
+    with ScriptedModel({}) as model:
+        result = await agent_of(model).process(word, context)
+    assert result.response == "Which colour?"
+
+
+async def test_a_new_request_gives_up_what_waits_and_the_planner_knows_of_it():
+    context = await waiting()
+    with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
+        result = await agent_of(model).process("The capital?", context, new_request=True)
+        (call,) = model.calls
+    assert result.response == "Paris."
+    assert "The hall" in "".join(str(each.content) for each in call.messages)
+    assert "run" not in after(context, result).project_state
+
+
+async def test_work_that_fails_keeps_what_was_reached_and_goes_on():
+    class AwayError(Exception):
+        pass
+
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Once @once\n"
+    done: list[str] = []
+
+    def once(context: ExecutionContext) -> str:
+        done.append(context.task_description)
+        return "done"
+
+    def failing(*_: Any, **__: Any) -> None:
+        raise AwayError("the disk is full")
+
+    worker = Specialist(name="once", intended_use="Works.", run=once, effects="unsafe")
+    with ScriptedModel({"think": plan}) as model:
+        agent: Any = agent_of(model, worker)
+        # The collector runs when the step is done.
+        node = agent._workplace.graph.nodes["result_collector"]  # noqa: SLF001
+        node.bound.afunc = failing
+        failed = await agent.process("Do it.", EMPTY)
+    assert (failed.success, failed.response) == (False, "")
+    assert "the disk is full" in str(failed.error)
+    context = after(EMPTY, failed)
+    assert context.current_stage == "stopped"
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        refused = await agent_of(model, worker).process("And now?", context)
+        result = await agent_of(model, worker).process(None, context)
+    assert (refused.success, refused.context_updates) == (False, {})
+    assert "None" in str(refused.error)
+    assert (result.response, done) == ("Painted.", ["Once"])
+
+
+async def test_a_step_that_fails_degrades_the_answer():
+    def broken(_: ExecutionContext) -> str:
+        raise ValueError("no paint left")
+
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Paint @broken\n"
+    worker = Specialist(name="broken", intended_use="Fails.", run=broken, effects="pure")
+    with ScriptedModel({"think": plan, "feedback": COMPLETE}) as model:
+        result = await agent_of(model, worker, limits=Limits(step_retries=0)).process("Go.", EMPTY)
+    assert result.success
+    assert result.metadata["degraded"] is True
+    (failure,) = result.metadata["failures"]  # type: ignore[misc]
+    assert failure["step_id"] == 1  # type: ignore[index, call-overload]
+    assert "no paint left" in failure["error"]  # type: ignore[index, operator, call-overload]
+
+
+async def test_a_stopped_turn_goes_on_later():
+    began, stop = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: ExecutionContext) -> str:
+        began.set()
+        await stop.wait()
+        return "done"
+
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Wait @slow\n"
+    worker = Specialist(name="slow", intended_use="Waits.", run=slow, effects="pure")
+    with ScriptedModel({"think": plan, "feedback": COMPLETE}) as model:
+        agent = agent_of(model, worker)
+        turn = asyncio.ensure_future(agent.process("Wait.", EMPTY, stop=stop))
+        await began.wait()
+        stop.set()
+        stopped = await turn
+        assert (stopped.success, stopped.metadata["stage"]) == (True, "stopped")
+        result = await agent.process(None, after(EMPTY, stopped))
+    assert result.response == "Painted."
+
+
+async def test_a_turn_that_is_cancelled_ends_and_leaves_nothing():
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: ExecutionContext) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Wait @slow\n"
+    worker = Specialist(name="slow", intended_use="Waits.", run=slow, effects="pure")
+    with ScriptedModel({"think": [plan, plan]}) as model:
+        agent: Any = agent_of(model, worker)
+        turn = asyncio.ensure_future(agent.process("Wait.", EMPTY))
+        await began.wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        assert ended.is_set()
+        began.clear(), ended.clear()
+        events = agent.stream("Wait.", EMPTY)
+        async for event in events:
+            if getattr(event, "type", "") == "specialist_invoked":
+                break
+        await began.wait()
+        await events.aclose()
+        assert ended.is_set()
+        assert dict(agent._workplace.graph.checkpointer.storage) == {}  # noqa: SLF001
+
+
+async def test_a_stream_ends_with_the_result_of_process():
+    with ScriptedModel({"think": [f"{SIMPLE}Paris."] * 2}) as model:
+        told = [each async for each in agent_of(model).stream("The capital?", EMPTY)]
+        result = await agent_of(model).process("The capital?", EMPTY)
+    assert told[-1] == result
+    types = [each.type for each in told[:-1]]  # type: ignore[union-attr]
+    assert (types[0], types[-1]) == ("run_started", "task_completed")
+    assert "answer_token" in types
+
+
+async def test_calls_of_tools_stand_in_the_history():
+    def add(a: int, b: int) -> int:
+        """Add two numbers.
+
+        Args:
+            a: The first.
+            b: The second.
+        """
+        if a < 0:
+            raise ValueError("it is negative")
+        return a + b
+
+    def calling(a: int) -> AIMessage:
+        call = {"name": "add", "args": {"a": a, "b": 2}, "id": f"c{a}", "type": "tool_call"}
+        return AIMessage("", tool_calls=[call])
+
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Add @adder\n"
+    script = {"think": plan, "step 1": [calling(1), calling(-1), "Three."], "feedback": COMPLETE}
+    with ScriptedModel(script) as model:
+        adder = Specialist(name="adder", intended_use="Adds.", chat_model=model, tools=[add])
+        result = await agent_of(model, adder).process("Add.", EMPTY)
+    done, failed = result.tool_execution_results
+    assert (done.id, done.tool_name, done.arguments, done.success) == (
+        "c1",
+        "add",
+        {"a": 1, "b": 2},
+        True,
+    )
+    assert (done.result, done.error, done.started_at) == ("3", None, NOON.isoformat())
+    assert (failed.success, failed.result) == (False, None)
+    assert "it is negative" in str(failed.error)
+    history = after(EMPTY, result).tool_execution_history
+    assert history == result.tool_execution_results
+
+
+def spoken(turns: int) -> AgentContext:
+    """A session of many turns."""
+    roles = ("user", "assistant")
+    history = [
+        Message(role=roles[n % 2], content=f"word {n}", timestamp=NOON.isoformat())  # type: ignore[arg-type]
+        for n in range(2 * turns)
+    ]
+    return EMPTY.replace(dialogue_history=tuple(history))
+
+
+async def test_the_graph_gets_what_memory_shows_and_no_more():
+    with ScriptedModel({"think": f"{SIMPLE}Yes."}) as model:
+        told = [each async for each in agent_of(model).stream("Well?", spoken(500))]
+        (call,) = model.calls
+    seen = "".join(str(each.content) for each in call.messages)
+    assert "word 999" in seen
+    assert "word 990" not in seen
+    (applied,) = [each for each in told if getattr(each, "type", "") == "memory_applied"]
+    assert (applied.shown, applied.left_out) == (10, 991)  # type: ignore[union-attr]
+    updates: Any = told[-1].context_updates  # type: ignore[union-attr]
+    assert len(updates["dialogue_history"]["append"]) == 2
+
+
+async def test_a_summary_stands_for_the_beginning_in_the_next_turn_too():
+    memory = MemoryOptions(mode="summary", history_limit=4, summary_trigger_messages=6)
+    script = {"think": f"{SIMPLE}Yes.", "memory_summary": "They spoke of words."}
+    with ScriptedModel(script) as model:
+        first = await agent_of(model, memory=memory).process("Well?", spoken(5))
+    context = after(spoken(5), first)
+    summary: Any = context.project_state["memory_summary"]
+    assert (summary["text"], summary["last_covered_id"]) == (
+        "They spoke of words.",
+        f"m{summary['covered'] - 1}",
+    )
+    with ScriptedModel({"think": f"{SIMPLE}No."}) as model:
+        await agent_of(model, memory=memory).process("And now?", context)
+        (call,) = model.calls
+    told = "".join(str(each.content) for each in call.messages)
+    assert "They spoke of words." in told
+    assert "word 0" not in told
+    assert "word 9" in told
+
+
+async def test_pictures_travel():
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    blocks = [{"type": "text", "text": "What is it?"}, picture]
+    with ScriptedModel({"think": [f"{SIMPLE}A cat."] * 2}) as model:
+        result = await agent_of(model).process(blocks, EMPTY)
+        context = after(EMPTY, result)
+        await agent_of(model).process("Really?", context)
+        told = [each.content for each in model.calls[1].messages]
+    assert context.dialogue_history[0].content == tuple(blocks)
+    assert any(isinstance(each, list) and picture in each for each in told)
+
+
+@pytest.mark.parametrize(
+    ("given", "context", "named"),
+    [
+        ("", EMPTY, "says nothing"),
+        (" \n", EMPTY, "says nothing"),
+        ([], EMPTY, "says nothing"),
+        (None, EMPTY, "nothing to go on with"),
+        ({"1": "x"}, EMPTY, "Nothing is asked"),
+        ([{"no": "type"}], EMPTY, "user_input"),
+        ("half \ud800", EMPTY, "user_input"),
+        (3, EMPTY, "user_input"),
+        ("Hi", {"dialogue_history": [{"role": "robot"}]}, "dialogue_history[0].role"),
+        ("Hi", {"session_id": "s", "project_state": {"run": 3}}, "project_state.run"),
+        ("Hi", {"session_id": "s", "project_state": {"memory_summary": 3}}, "memory_summary"),
+        ("Hi", None, "no mapping"),
+    ],
+)
+async def test_bad_input_is_a_result_that_names_it(given, context, named):
+    with ScriptedModel({}) as model:
+        result = await agent_of(model).process(given, context)
+    assert (result.success, result.context_updates) == (False, {})
+    assert named in str(result.error)
+
+
+@pytest.mark.parametrize("change", ["state", "session", "signature", "unsigned"])
+async def test_a_run_that_somebody_changed_is_refused(change):
+    data: Any = (await waiting(key=KEY)).to_dict()
+    run = data["project_state"]["run"]
+    if change == "state":
+        run["state"]["settings"]["limits"] = {"max_model_calls": 10**6}
+    elif change == "session":
+        data["session_id"] = "another"
+    elif change == "signature":
+        run["signature"] = "0" * 64
+    else:
+        del run["signature"]
+        run["format"] = "not read"
+    with ScriptedModel({}) as model:
+        result = await agent_of(model, key=KEY).process("Blue.", data)
+    assert (result.success, result.context_updates) == (False, {})
+    assert "project_state.run.signature" in str(result.error)
+    assert "format" not in str(result.error)
+
+
+async def test_a_store_that_writes_numbers_in_its_own_way_breaks_no_signature():
+    def as_javascript(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: as_javascript(value[key]) for key in sorted(value)}
+        if isinstance(value, list):
+            return [as_javascript(each) for each in value]
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    data = as_javascript((await waiting(key=KEY)).to_dict())
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        result = await agent_of(model, key=KEY).process("Blue.", data)
+    assert result.response == "Painted."
+
+
+def test_a_short_key_is_refused_without_telling_it():
+    with pytest.raises(ConfigurationError, match="context_key") as refused:
+        agent_of(ScriptedModel({}), key="hunter2")
+    assert "hunter2" not in str(refused.value)
+
+
+async def test_a_graph_that_waits_in_the_middle_of_its_work_is_told():
+    def ask(_: Any) -> dict[str, Any]:
+        return {"messages": [AIMessage(str(interrupt("Well?")))]}
+
+    inner = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+    asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @graph\n"
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, asks).process("Ask.", EMPTY)
+    assert (result.success, result.context_updates) == (False, {})
+    assert "cannot travel" in str(result.error)
+
+
+async def test_a_damaged_run_is_an_error_of_ours_and_runs_nothing_else():
+    whole = json.dumps((await waiting(TWO)).to_dict())
+    draw = random.Random(14)  # noqa: S311 - no secret
+    odd = [None, True, -1, "", "x", [], {}, [[]], {"type": "ai"}, 2**63]
+
+    def mutated(value: Any) -> Any:
+        if isinstance(value, dict) and value and draw.random() < 0.9:
+            name = draw.choice(sorted(value))
+            return {**value, name: mutated(value[name])}
+        if isinstance(value, list) and value and draw.random() < 0.9:
+            place = draw.randrange(len(value))
+            return [mutated(each) if n == place else each for n, each in enumerate(value)]
+        return draw.choice(odd)
+
+    outcomes = set()
+    with ScriptedModel({"*": always("Nothing.")}) as model:
+        agent = agent_of(model)
+        for _ in range(60):
+            data = json.loads(whole)
+            data["project_state"]["run"] = mutated(data["project_state"]["run"])
+            result = await agent.process({"1": "blue", "2": "grey"}, data)
+            outcomes.add(result.success)
+            assert result.success or result.error
+    assert outcomes == {True, False}
