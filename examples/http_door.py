@@ -2,18 +2,17 @@
 
     python examples/http_door.py
 
-`Door` is all of it; the rest calls it as any client would. The host is the offline model, or the
-one of REPLAN_MODEL. A real server asks who calls before it does anything.
+`Door` is all of it. REPLAN_MODEL may name the host's model. A real server first asks who calls.
 """
 
 import json
 import os
-import threading
-from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
-from urllib.request import urlopen
+
+import httpx2
 
 from replan import Host, ReplanError, Specialist, SyncRuntime, Team, ask_user, open_runtime
 
@@ -23,82 +22,59 @@ class Door(BaseHTTPRequestHandler):
 
     runtime: SyncRuntime
 
-    def do_POST(self) -> None:
-        self._answered(self._post)
-
     def do_GET(self) -> None:
-        self._answered(self._get)
-
-    def _answered(self, work: Callable[[], None]) -> None:
         try:
-            work()
+            reply, status = self._reply(self.command, *self.path.split("/")[1:]), 200
         except (ReplanError, ValueError) as error:
-            is_missing = str(error).startswith("There is no run")
-            self._give({"error": str(error)}, 404 if is_missing else 400)
+            reply, status = {"error": str(error)}, 404 if "There is no run" in str(error) else 400
+        is_json = isinstance(reply, dict)
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json" if is_json else "text/event-stream")
+        self.end_headers()
+        with suppress(ConnectionError):
+            self.wfile.writelines(map(str.encode, [json.dumps(reply)] if is_json else reply))
 
-    def _post(self) -> None:
-        given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        match self.path.split("/")[1:]:
-            case ["runs"]:
-                self._give({"run_id": self.runtime.start(given).run_id})
-            case ["runs", run_id, "answer"]:
-                self._give({"run_id": self.runtime.answer(run_id, given, by="http").run_id})
-            case ["runs", run_id, "stop"]:
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def _reply(self, *asked: str) -> Any:
+        given = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "null")
+        match asked:
+            case ["POST", "runs"]:
+                return {"run_id": self.runtime.start(given).run_id}
+            case ["POST", "runs", run_id, "answer"]:
+                return {"run_id": self.runtime.answer(run_id, given, by="http").run_id}
+            case ["POST", "runs", run_id, "stop"]:
                 self.runtime.stop(run_id, by="http")
-                self._give({"run_id": run_id})
-            case ["runs", run_id, "resume"]:
+            case ["POST", "runs", run_id, "resume"]:
                 self.runtime.look(run_id)
-                # It gives the result of the run, and nobody is to wait for that here.
-                threading.Thread(target=self.runtime.resume, args=[run_id]).start()
-                self._give({"run_id": run_id})
-            case _:
-                self.send_error(404)
-
-    def _get(self) -> None:
-        match self.path.split("/")[1:]:
-            case ["runs", run_id]:
+                Thread(target=self.runtime.resume, args=[run_id]).start()  # it waits for the end
+            case ["GET", "runs", run_id]:
                 run = self.runtime.look(run_id)
                 waiting = {ask.key: ask.text for ask in run.waiting}
-                self._give({"outcome": run.outcome, "steps": run.steps, "waiting": waiting})
-            case ["runs", run_id, "events", after]:
+                return {"outcome": run.outcome, "steps": run.steps, "waiting": waiting}
+            case ["GET", "runs", run_id, "events", after]:
+                self.runtime.look(run_id)
                 # A browser that lost the connection says by itself which event it had last.
                 known = int(self.headers.get("Last-Event-ID", after))
-                self.runtime.look(run_id)
-                self._begin("text/event-stream")
-                with suppress(ConnectionError):
-                    for event in self.runtime.events(run_id, after=known):
-                        told = f"id: {event.seq}\ndata: {event.model_dump_json()}\n\n"
-                        self.wfile.write(told.encode())
+                events = self.runtime.events(run_id, after=known)
+                return (f"id: {each.seq}\ndata: {each.model_dump_json()}\n\n" for each in events)
             case _:
-                self.send_error(404)
-
-    def _begin(self, kind: str, status: int = 200) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.end_headers()
-
-    def _give(self, value: Any, status: int = 200) -> None:
-        self._begin("application/json", status)
-        self.wfile.write(json.dumps(value).encode())
-
-
-def _call(address: str, given: bytes | None = None) -> str:
-    with urlopen(address, given) as reply:  # noqa: S310 - an address of our own
-        return reply.read().decode()
+                raise ValueError("There is no run at this address.")
+        return {"run_id": run_id}
 
 
 if __name__ == "__main__":
-    host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
     painter = Specialist(name="painter", intended_use="Paints.", run=lambda _: ask_user("Colour?"))
-    opening = open_runtime(Team(host=host, specialists=[painter]), storage=":memory:")
+    team = Team(Host(os.environ.get("REPLAN_MODEL", "offline")), [painter])
+    opening = open_runtime(team, storage=":memory:")
     with opening as Door.runtime, ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
-        threading.Thread(target=server.serve_forever).start()
-        door = f"http://127.0.0.1:{server.server_port}/runs"
-        begun = _call(door, b'{"plan": "- [ ] 1. Hall @painter"}')
-        run = f"{door}/{json.loads(begun)['run_id']}"
-        seen = _call(f"{run}/events/0").count("id: ")
-        print(_call(run))
-        _call(f"{run}/answer", b'"blue"')
-        print(_call(f"{run}/events/{seen}").count("id: "), "more events")
-        print(_call(run))
+        Thread(target=server.serve_forever).start()
+        url = f"http://127.0.0.1:{server.server_port}/runs"
+        run = f"{url}/" + httpx2.post(url, json={"plan": "- [ ] 1. Hall @painter"}).json()["run_id"]
+        seen = httpx2.get(f"{run}/events/0", timeout=None).text.count("id: ")
+        print(httpx2.get(run).text)
+        httpx2.post(f"{run}/answer", json="blue")
+        print(httpx2.get(f"{run}/events/{seen}", timeout=None).text.count("id: "), "more events")
+        print(httpx2.get(run).text)
         server.shutdown()

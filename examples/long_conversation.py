@@ -12,6 +12,7 @@ import asyncio
 import os
 from argparse import ArgumentParser
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from replan import MemoryOptions, Specialist, Team, build_graph, read_summary, stream
@@ -31,7 +32,7 @@ graph = build_graph(team, checkpointer=InMemorySaver(), base_url=asked.base_url)
 
 async def talk() -> None:
     """Ask, and tell what is seen and what was summarised."""
-    thread = {"configurable": {"thread_id": "talk"}}
+    thread: RunnableConfig = {"configurable": {"thread_id": "talk"}}
     for number in range(1, 16):
         async for event in stream(graph, f"calculate {number} * {number}", config=thread):
             if event.type == "memory_applied":

@@ -4,9 +4,11 @@
 request is three file descriptors and a pickle of the words after `python`, a folder and the
 environment. The answers are two numbers: the id of the process when it begins, its exit code when
 it has ended. The fork leaves `serve`, so that it does what Python does when it starts and ends: its
-own `__main__`, its own streams, its exit handlers, its threads, its exit code.
+own `__main__`, its own streams, its exit handlers, its threads, its exit code. Only the modules are
+not taken down: this would copy all memory of the server, and take longer than most programs.
 """
 
+import atexit
 import gc
 import io
 import os
@@ -31,6 +33,7 @@ PRELOADED = (
     "langchain_core.tracers.stdout",
     "langchain_openai",
     "langgraph.checkpoint.postgres.aio",
+    "mcp.server.mcpserver.resolve",
     "replan.adapters.storage.postgres",
     "replan.cli.carry_on",
     "replan.cli.carry_out",
@@ -162,5 +165,26 @@ def run(words):
             runpy.run_path(script, run_name="__main__")
 
 
+def ended(words):
+    """Do it, and give the exit code; Python itself tells of an end that is not a number."""
+    try:
+        run(words)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        return end.code or 0
+    return 0
+
+
+def leave(code):
+    """End as Python does: its threads, its exit handlers, its garbage, its streams."""
+    threading._shutdown()  # noqa: SLF001 - what Python calls
+    atexit._run_exitfuncs()  # noqa: SLF001 - what Python calls
+    gc.collect()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
 if __name__ == "__main__" and (asked := Server(socket.socket(fileno=int(sys.argv[1]))).serve()):
-    run(asked)
+    leave(ended(asked))

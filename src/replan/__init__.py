@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from replan.adapters.knowledge.folder import FolderRetriever
+    from replan.adapters.knowledge.langchain import LangChainRetriever, VectorStoreRetriever
+    from replan.adapters.knowledge.postgres import PostgresRetriever
     from replan.adapters.storage.opening import open_storage
-    from replan.assembly import build_graph
+    from replan.assembly import build_agent, build_graph
     from replan.errors import (
         ConfigurationError,
+        ContextError,
         InputError,
         LimitReachedError,
         ModelCallError,
@@ -35,8 +38,10 @@ if TYPE_CHECKING:
         UsageError,
     )
     from replan.events.callbacks import MultiAgentCallback
+    from replan.facts.kept import Fact
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
+    from replan.ports.agent import Agent
     from replan.ports.ask_user import ask_user
     from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
     from replan.ports.storage import Storage
@@ -44,11 +49,14 @@ if TYPE_CHECKING:
     from replan.runs.asks import Ask
     from replan.runs.event_log import RunEvent
     from replan.runs.looking import RunView
+    from replan.runs.portable import PortableRun
     from replan.runs.result import RunResult
+    from replan.runs.run import Run
     from replan.runs.running import raise_limits
-    from replan.runs.service import Run, Runtime
+    from replan.runs.service import Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
+    from replan.state.context import AgentContext, AgentResult, Message, ToolExecution
     from replan.state.enhanced import EnhancedState
     from replan.state.knowledge import Chunk, RAGOptions, Source
     from replan.state.limits import Budget, Limits, Price, RunSettings
@@ -80,9 +88,10 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "replan.adapters.storage.opening": ("open_storage",),
-    "replan.assembly": ("build_graph",),
+    "replan.assembly": ("build_agent", "build_graph"),
     "replan.errors": (
         "ConfigurationError",
+        "ContextError",
         "InputError",
         "LimitReachedError",
         "ModelCallError",
@@ -103,6 +112,7 @@ _PLACES = {
         "UnpricedModelError",
         "UsageError",
     ),
+    "replan.facts.kept": ("Fact",),
     "replan.events.callbacks": ("MultiAgentCallback",),
     "replan.plan.markdown.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
@@ -112,11 +122,17 @@ _PLACES = {
     "replan.runs.asks": ("Ask",),
     "replan.runs.event_log": ("RunEvent",),
     "replan.runs.looking": ("RunView",),
+    "replan.runs.portable": ("PortableRun",),
+    "replan.ports.agent": ("Agent",),
     "replan.runs.result": ("RunResult",),
-    "replan.runs.service": ("Run", "Runtime"),
+    "replan.runs.run": ("Run",),
+    "replan.runs.service": ("Runtime",),
     "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
+    "replan.state.context": ("AgentContext", "AgentResult", "Message", "ToolExecution"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.adapters.knowledge.folder": ("FolderRetriever",),
+    "replan.adapters.knowledge.langchain": ("LangChainRetriever", "VectorStoreRetriever"),
+    "replan.adapters.knowledge.postgres": ("PostgresRetriever",),
     "replan.ports.retriever": ("Retriever", "SearchRequest", "SearchResponse"),
     "replan.state.knowledge": ("Chunk", "RAGOptions", "Source"),
     "replan.state.memory": ("MemoryOptions", "Summary"),
@@ -150,6 +166,9 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "ActionType",
+    "Agent",
+    "AgentContext",
+    "AgentResult",
     "Approval",
     "Artifact",
     "Ask",
@@ -157,19 +176,23 @@ __all__ = [
     "Chunk",
     "CollectedResults",
     "ConfigurationError",
+    "ContextError",
     "Decision",
     "EnhancedState",
     "ExecutionContext",
     "ExecutionRecord",
     "ExecutionStatus",
+    "Fact",
     "Fallback",
     "FeedbackResult",
     "FolderRetriever",
     "Host",
     "InputError",
+    "LangChainRetriever",
     "LimitReachedError",
     "Limits",
     "MemoryOptions",
+    "Message",
     "ModelCallError",
     "MultiAgentCallback",
     "PlanChangeError",
@@ -179,6 +202,8 @@ __all__ = [
     "PlanStep",
     "PlanUpdate",
     "PlanUpdateType",
+    "PortableRun",
+    "PostgresRetriever",
     "Price",
     "Question",
     "QuestionError",
@@ -212,6 +237,7 @@ __all__ = [
     "ThreadLostError",
     "ToolCallLostError",
     "ToolDefinition",
+    "ToolExecution",
     "ToolProvider",
     "ToolServer",
     "ToolServerError",
@@ -220,7 +246,9 @@ __all__ = [
     "UnpricedModelError",
     "Usage",
     "UsageError",
+    "VectorStoreRetriever",
     "ask_user",
+    "build_agent",
     "build_graph",
     "open_runtime",
     "open_storage",

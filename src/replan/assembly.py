@@ -3,7 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,11 +14,20 @@ from typing import Any, cast
 from langchain_core.language_models import FakeListChatModel
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
 
+from replan.adapters.call_journal import CallAccounts, CallJournal, own_journal
 from replan.adapters.chat_models import LangChainModels
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.storage.stored_values.serializer import is_news, saver_for
+from replan.adapters.storage.checkpoints.savers import MemorySaver
+from replan.adapters.storage.holds.thread_holds import MemoryHolds
+from replan.adapters.storage.stored_values.serializer import (
+    is_news,
+    saver_for,
+    strict_serializer,
+)
 from replan.calling import TeamGraph
+from replan.errors import ConfigurationError
 from replan.events.callbacks import Hook
 from replan.events.hooks import Hooks
 from replan.events.trace import Tracing
@@ -33,13 +42,15 @@ from replan.ports.retriever import Retriever
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
-from replan.secrets.sources import learn_environment
+from replan.secrets.sources import learn_environment, learn_values
 from replan.services import HOST, HostModels, Services
+from replan.sessions.stateless_agent import StatelessAgent, Workplace
 from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
 from replan.spending.scopes import check_prices, price_of, with_free_ones
 from replan.state.entrance import Entrance
-from replan.state.knowledge import SEARCHED
+from replan.state.knowledge import SEARCHED, log_in_vain
+from replan.state.limits import Price
 from replan.state.memory import log_unused
 from replan.state.options import joined
 from replan.state.tightening import EDITABLE
@@ -52,30 +63,37 @@ from replan.traces.otlp import not_installed
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
+_SHORTEST_KEY = 16
+
 
 def build_graph(  # noqa: PLR0913 - what a team leaves open
     team: Team,
     *,
     storage: Storage | None = None,
     checkpointer: Any = None,
+    store: BaseStore | None = None,
     base_url: str | None = None,
     models: ModelProvider | None = None,
     served: bool = False,
     tenant: str = "",
+    clock: Callable[[], datetime] | None = None,
 ) -> Graph:
     """Compile the host graph of a team.
 
     Args:
         team: The team.
         storage: A storage from `open_storage`. It keeps threads and journal, so that a run outlives
-            its process.
+            its process. Specialists and tools get its store from LangGraph: `get_store()`. Inside
+            another graph, and on a server, they get the store of that graph or server.
         checkpointer: A LangGraph saver instead of the storage's. The journal is then the storage's,
             or lives in memory. None on a server, which brings a saver of its own.
+        store: A LangGraph store instead of the storage's.
         base_url: The OpenAI-compatible server of models that are given by name.
         models: Builds models from names, instead of the server and the environment.
         served: Whether settings come from outside the process, as on LangGraph's server. Such
             settings may tighten those of the team, including its defaults, and loosen nothing.
         tenant: The tenant that the graph is built for; `models` receives it with each name.
+        clock: Returns the time of attempts, plans and questions, with a time zone.
 
     Raises:
         ConfigurationError: Names the field, the value and the fix of each mistake.
@@ -83,16 +101,102 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
     learn_environment(os.environ)
     provider = models or models_from_environment(base_url)
     services = services_of(team, provider, storage and storage.journal, tenant)
-    opened = frozenset(team.open_to_clients)
-    services = replace(services, is_served=served, open_to_clients=opened)
-    check_prices(team.limits, services)
-    graph = host_graph(services)
+    services = replace(services, clock=clock or services.clock)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
+    store = storage.store if store is None and storage is not None else store
+    return _compiled(team, services, checkpointer, store, served=served)
+
+
+def build_agent(  # noqa: PLR0913 - what a team leaves open
+    team: Team | Path | str,
+    *,
+    context_key: str | bytes | None = None,
+    store: BaseStore | None = None,
+    base_url: str | None = None,
+    models: ModelProvider | None = None,
+    tenant: str = "",
+    clock: Callable[[], datetime] | None = None,
+    new_id: Callable[[], str] | None = None,
+) -> StatelessAgent:
+    """Build an agent that keeps nothing between two calls; its client keeps the sessions.
+
+    One graph serves all calls, also those that are made at the same time.
+
+    Args:
+        team: The team, or the path of a team file.
+        context_key: Signs the runs that contexts carry, so that nobody can change or forge one. At
+            least 16 bytes, the same for all agents that take turns of a session. Without a key,
+            whoever hands in a context is trusted with all that a run may do.
+        store: A LangGraph store for what specialists and tools remember across sessions.
+        base_url: The OpenAI-compatible server of models that are given by name.
+        models: Builds models from names, instead of the server and the environment.
+        tenant: The tenant that the agent is built for; `models` receives it with each name.
+        clock: Returns the time, with a time zone.
+        new_id: Returns a new id for a run.
+
+    Raises:
+        ConfigurationError: Names the field, the value and the fix of each mistake.
+        TeamFileError: The team file has mistakes.
+    """
+    key = _key_of(context_key)
+    learn_environment(os.environ)
+    if not isinstance(team, Team):
+        from replan.team.team_file import read_team_file  # noqa: PLC0415 - a team in code has none
+
+        read = read_team_file(Path(team), os.environ).with_model(None, base_url)
+        team, models = read.config, models or read.models
+    provider = models or models_from_environment(base_url)
+    bound = services_of(team, provider, cast("Journal", CallJournal()), tenant)
+    services = replace(
+        bound,
+        accounts=CallAccounts(),
+        clock=clock or bound.clock,
+        new_id=new_id or bound.new_id,
+    )
+    saver = MemorySaver(strict_serializer(), MemoryHolds())
+    graph = _compiled(team, services, saver, store)
+    return StatelessAgent(
+        Workplace(
+            graph=graph,
+            journals=own_journal,
+            clock=services.clock,
+            new_id=services.new_id,
+            new_thread=partial(token_hex, 16),
+            key=key,
+        )
+    )
+
+
+def _key_of(given: str | bytes | None) -> bytes | None:
+    if given is None:
+        return None
+    key = given.encode() if isinstance(given, str) else given
+    if len(key) < _SHORTEST_KEY:
+        fix = f"Give {_SHORTEST_KEY} bytes or more, for example secrets.token_bytes(32)."
+        raise ConfigurationError("context_key", f"{len(key)} bytes", "this key is short", fix)
+    learn_values([key])
+    return key
+
+
+def _compiled(
+    team: Team,
+    services: Services,
+    checkpointer: Any,
+    store: BaseStore | None,
+    *,
+    served: bool = False,
+) -> Graph:
+    opened = frozenset(team.open_to_clients)
+    services = replace(services, is_served=served, open_to_clients=opened, store=store)
+    check_prices(team.limits, services)
+    if services.remembers and store is None and not served:
+        raise _without_store(team)
+    graph = host_graph(services)
     SERIALIZER_LOG.addFilter(is_news)
     inner = [part for each in team.specialists for part in (each.invokable, each.streamable)]
     compiled = TeamGraph.of(
-        graph.compile(checkpointer=saver_for(checkpointer, inner), name=team.name)
+        graph.compile(checkpointer=saver_for(checkpointer, inner), store=store, name=team.name)
     )
     entrance = Entrance(
         partial(check_input, services=services),
@@ -105,6 +209,18 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
     compiled.channels[START] = entrance
     entrance.key = START
     return compiled
+
+
+def _remembering(team: Team) -> list[str]:
+    """Who of a team remembers facts, by the fields that say so."""
+    parts = {"host": team.host, **{f"specialists[{i}]": s for i, s in enumerate(team.specialists)}}
+    return [f"{place}.remembers" for place, part in parts.items() if part.remembers]
+
+
+def _without_store(team: Team) -> ConfigurationError:
+    field, told = _remembering(team)[0], "there is no store for what is remembered"
+    fix = "Give build_graph a storage from open_storage, or a LangGraph store."
+    return ConfigurationError(field, "true", told, fix)
 
 
 def _tracing(traces: Traces) -> Tracing:
@@ -135,8 +251,12 @@ def services_of(
             servers=servers,
             max_rounds=host.max_tool_rounds,
             checker=team.stream_tool_call_checker,
+            remembers=host.remembers,
             seconds=team.limits.step_timeout,
         )
+    knowledge = team.knowledge
+    with chats.telling():
+        knowledge = chats.with_embeddings(knowledge)
     if chats.mistakes:
         raise team.refusal(chats.mistakes)
     answering = built["host.model"]
@@ -147,6 +267,8 @@ def services_of(
     memory = joined(team.memory, host.memory)
     parts = {HOST: host, **{each.name: each for each in team.specialists}}
     log_unused(memory)
+    if team.knowledge is None:
+        log_in_vain(team.rag, *(part.rag for part in parts.values()))
     workspace = Path(team.workspace or "")
     return Services(
         models=HostModels(
@@ -168,6 +290,7 @@ def services_of(
             merged_planning=merged and planning is thinking and not host.planning_prompt,
             merged_answer=merged and direct is thinking,
             merged_final_answer=merged and answering is feedback,
+            remembers=host.remembers,
             output="" if host.shape is None else host.shape.asked,
             memory=memory,
         ),
@@ -178,10 +301,11 @@ def services_of(
             for each in team.specialists
             if (own := joined(team.memory, each.memory)) != memory
         },
-        knowledge=cast("Retriever | None", team.knowledge),
+        knowledge=cast("Retriever | None", knowledge),
         rag={name: joined(SEARCHED, team.rag, part.rag) for name, part in parts.items()},
-        model_of=partial(chats.of, field="memory.summary_model_id"),
+        model_of=lambda name: chats.of(team.named_model(name), "memory.summary_model_id"),
         output=host.shape,
+        remembers=bool(_remembering(team)),
         tool_servers=servers,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
@@ -194,9 +318,18 @@ def services_of(
             for field, chat in built.items()
             for one in chat.chain
             if price_of(one.names, team.prices) is None
-        },
+        }
+        | _unpriced_embeddings(knowledge, team.prices),
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
+
+
+def _unpriced_embeddings(knowledge: object, prices: Mapping[str, Price]) -> dict[str, str]:
+    """The model for embeddings under its field, if nobody knows what it costs."""
+    embedding = getattr(knowledge, "embedding", None)
+    if embedding is None or price_of(embedding.names, prices) is not None:
+        return {}
+    return {"knowledge.embeddings": embedding.names[0]}
 
 
 async def _call_hook(hook: Hook, event: BaseEvent) -> None:
@@ -231,6 +364,7 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
     environment: Mapping[str, str] = os.environ,
     storage: Storage | None = None,
     served: bool = False,
+    clock: Callable[[], datetime] | None = None,
 ) -> Graph:
     """Compile the host graph of a team file.
 
@@ -243,6 +377,7 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
         environment: Where the models' keys stand.
         storage: Keeps threads and journal.
         served: Whether settings come from outside of the process.
+        clock: Returns the time, with a time zone.
 
     Raises:
         TeamFileError: The file has mistakes, or a model's key is missing.
@@ -251,4 +386,4 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
 
     read = read_team_file(path, environment, directory=directory, out=out)
     read = read.with_model(model, base_url)
-    return build_graph(read.config, storage=storage, models=read.models, served=served)
+    return build_graph(read.config, storage=storage, models=read.models, served=served, clock=clock)

@@ -18,7 +18,7 @@ from typing import Any, Self, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
@@ -150,7 +150,7 @@ async def alone(
     if holds is None or thread is None or is_inner:
         yield None
         return
-    _check_call(Call(None, None, config))
+    _check_call(graph, Call(None, None, config))
     if within and owner_in(holds.where, str(thread)):
         yield None
         return
@@ -223,7 +223,7 @@ def _entrance(graph: Graph) -> Entrance:
 
 
 async def _entering(graph: Graph, call: Call) -> Call:
-    _check_call(call)
+    _check_call(graph, call)
     if isinstance(call.input, Command):
         _entrance(graph).check_command(call.input)
     is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
@@ -244,7 +244,7 @@ async def prepared(graph: Graph, call: Call) -> Call:
     name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
     given = {"messages": [HumanMessage(call.input)]} if isinstance(call.input, str) else call.input
     call = replace(call, input=given, name=name)
-    _check_call(call)
+    _check_call(graph, call)
     if graph.checkpointer and not isinstance(given, Command | None):
         call = await _delivered(graph, call)
     if graph.checkpointer and isinstance(call.input, Command | None):
@@ -252,8 +252,16 @@ async def prepared(graph: Graph, call: Call) -> Call:
     return _named(call)
 
 
-def _check_call(call: Call) -> None:
+def _check_call(graph: Graph, call: Call) -> None:
     """Refuse what a store would stumble over after the run has begun."""
+    if isinstance(graph.checkpointer, BaseCheckpointSaver):
+        # A graph that calls this one may hand its thread on.
+        around = ensure_config(merge_configs(graph.config, call.config)).get("configurable", {})
+        if around.get("thread_id") is None and not around.get("checkpoint_ns"):
+            raise InputError(
+                "The graph keeps its threads, and this call names none. Give it one, such as "
+                'config={"configurable": {"thread_id": "shop"}}; `open_runtime` does so by itself.'
+            )
     given, ids = call.input, call.config.get("configurable", {})
     names = {"run_id": call.name or call.config.get("metadata", {}).get("run_id")}
     told = {"thread_id": ids.get("thread_id"), **names}

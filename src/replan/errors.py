@@ -5,6 +5,7 @@ ReplanError
 ├── UsageError                   the caller must fix something (exit code 2)
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
 │   │   ├── TeamError            a team has mistakes; lists all of them, by field
+│   │   ├── ContextError         a session's context cannot be used; lists all its mistakes
 │   │   └── UnpricedModelError   max_cost is set, and a model has no price
 │   ├── InputError               the input of a run is wrong
 │   ├── ThreadBusyError          another run works on the thread
@@ -17,6 +18,7 @@ ReplanError
 ├── StorageError                 the storage of runs cannot be read or written
 │   └── ThreadLostError          another run has taken the thread
 ├── RetrievalError               knowledge could not be searched
+├── FactError                    a fact cannot be remembered
 ├── ModelCallError               a model could not be reached or refused the call
 ├── ReplyTooLongError            a model's reply does not end
 ├── ToolServerError              a tool server cannot be used, or a call of its tools failed
@@ -29,6 +31,7 @@ ReplanError
 (`ValueError`, `LookupError`) is a subclass of that builtin, too.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +72,24 @@ class ConfigurationError(UsageError):
         super().__init__(f"{field}: {problem} (got {value!r}). {fix}")
 
 
-class TeamError(ConfigurationError):
+class _ListedError(ConfigurationError):
+    """Several fields cannot be used; the error is that of the first, its message has them all."""
+
+    whole = ""
+    most = sys.maxsize
+
+    def __init__(self, mistakes: Sequence[ConfigurationError]) -> None:
+        self.mistakes = tuple(mistakes)
+        first, *others = self.mistakes
+        super().__init__(first.field, first.value, first.problem, first.fix, first.code)
+        if others:
+            shown, left = self.mistakes[: self.most], len(self.mistakes) - self.most
+            lines = [f"{len(self.mistakes)} mistakes in the {self.whole}:"]
+            lines += [f"  {each}" for each in shown]
+            self.args = ("\n".join([*lines, f"  and {left} more"] if left > 0 else lines),)
+
+
+class TeamError(_ListedError):
     """A team cannot be used. The message lists all its mistakes.
 
     `field`, `value`, `problem` and `fix` are those of the first mistake.
@@ -78,13 +98,21 @@ class TeamError(ConfigurationError):
         mistakes: Every mistake, in the order of the team.
     """
 
-    def __init__(self, mistakes: Sequence[ConfigurationError]) -> None:
-        self.mistakes = tuple(mistakes)
-        first, *others = self.mistakes
-        super().__init__(first.field, first.value, first.problem, first.fix, first.code)
-        if others:
-            head = f"{len(self.mistakes)} mistakes in the team:"
-            self.args = ("\n".join([head, *(f"  {each}" for each in self.mistakes)]),)
+    whole = "team"
+
+
+class ContextError(_ListedError):
+    """A session's context, or an update of it, cannot be used. Nothing of it was used.
+
+    `field`, `value`, `problem` and `fix` are those of the first mistake. The message lists 50
+    mistakes at most.
+
+    Attributes:
+        mistakes: Every mistake, in the order of the context.
+    """
+
+    whole = "context"
+    most = 50
 
 
 class UnpricedModelError(ConfigurationError):
@@ -268,6 +296,10 @@ class RetrievalError(ReplanError):
 
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(f"{problem}. {fix}")
+
+
+class FactError(ReplanError):
+    """A fact cannot be remembered: the message says why."""
 
 
 class ModelCallError(ReplanError):

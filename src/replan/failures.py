@@ -123,7 +123,9 @@ def describe(error: BaseException) -> str:
     """Say an error in one line for people: class and message, secrets masked, not too long."""
     # Clients wrap what happened ("Connection error."), so the first cause is told too.
     text, root = _said(error), _said(_root(error))
-    if root.partition(": ")[2] not in text:
+    # A limit says itself all there is to say.
+    is_limit = isinstance(error, LimitReachedError)
+    if not is_limit and root.partition(": ")[2] not in text:
         text = f"{text} (because of {root})"
     text = storable_text(text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

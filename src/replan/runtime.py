@@ -28,15 +28,18 @@ from replan.assembly import Graph, build_graph, team_graph
 from replan.calling import Call, Input, shapes_of, tool_servers_of
 from replan.errors import ConfigurationError
 from replan.events.types import Event
+from replan.facts.kept import Fact
 from replan.langgraph_inside.tasks import without_tokens
 from replan.own_loop import Portal, completed
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider
+from replan.runs.corrections import CorrectionOptions
 from replan.runs.event_log import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult, result_of
+from replan.runs.run import Run
 from replan.runs.running import run_graph, stream_graph
-from replan.runs.service import CorrectionOptions, Run, Runtime, StartOptions
+from replan.runs.service import Runtime, StartOptions
 from replan.runs.stopping import GRACE
 from replan.runs.work import Bench, Following
 from replan.state.limits import RunSettings
@@ -65,7 +68,8 @@ def open_runtime(
             path of a team file.
         storage: A storage from `open_storage`, or its argument. None keeps nothing: runs cannot be
             resumed, and do not wait for a person.
-        clock: Returns the time of records and events, with a time zone.
+        clock: Returns the time of records, events, attempts and plans, with a time zone. A
+            graph has its own for attempts and plans: the `clock` of `build_graph`.
         new_id: Returns a new id for a run.
         grace: Seconds that running steps have to end when a run is stopped.
     """
@@ -118,7 +122,7 @@ async def _opened(
             storage = await stack.enter_async_context(open_storage(storage))
         book = storage.runs if storage else MemoryRunBook(MemoryJournal(), MemoryHolds(), _nothing)
         bench = Bench(
-            graph=graph_of(team, storage),
+            graph=graph_of(team, storage, clock=clock),
             storage=storage,
             book=book,
             clock=clock,
@@ -152,7 +156,10 @@ async def open_tools(graph: Graph) -> AsyncGenerator[Mapping[str, ToolProvider]]
 
 
 def graph_of(
-    team: AnyTeam, storage: Storage | None = None, output_type: Any | None = None
+    team: AnyTeam,
+    storage: Storage | None = None,
+    output_type: Any | None = None,
+    clock: Callable[[], datetime] | None = None,
 ) -> Graph:
     """The graph of a team; with an output type, of one whose host gives answers of that type.
 
@@ -165,8 +172,8 @@ def graph_of(
     if isinstance(team, CompiledStateGraph):
         return team
     if isinstance(team, Team):
-        return build_graph(team, storage=storage)
-    return team_graph(Path(team), environment=os.environ, storage=storage)
+        return build_graph(team, storage=storage, clock=clock)
+    return team_graph(Path(team), environment=os.environ, storage=storage, clock=clock)
 
 
 def _with_output(team: AnyTeam, output_type: Any) -> Team:
@@ -402,6 +409,14 @@ class SyncRuntime:
     def text(self, run_id: str, ref: str) -> str | None:
         """Return a long text of an event; see `Runtime.text`."""
         return self._portal.call(lambda: self._runtime.text(run_id, ref))
+
+    def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
+        """Return what the team remembers of a user; see `Runtime.facts`."""
+        return self._portal.call(lambda: self._runtime.facts(user, tenant=tenant, query=query))
+
+    def forget_fact(self, user: str, fact_id: str, *, tenant: str = "") -> bool:
+        """Forget a fact of a user; see `Runtime.forget_fact`."""
+        return self._portal.call(lambda: self._runtime.forget_fact(user, fact_id, tenant=tenant))
 
     def runs(self, most: int = 20, *, labels: Mapping[str, str] | None = None) -> list[RunView]:
         """Return the latest runs, the newest first."""

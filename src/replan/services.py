@@ -4,8 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from langgraph.store.base import BaseStore
+
+from replan.errors import ConfigurationError
 from replan.events.hooks import Hooks
+from replan.facts.kept import facts_of
+from replan.facts.tools import FactsAtWork
 from replan.models.chat import Chat
 from replan.ports.folders import HERE, Folders
 from replan.ports.journal import Journal
@@ -20,6 +26,10 @@ from replan.state.limits import Budget, Price, RunSettings
 from replan.state.memory import MemoryOptions
 from replan.state.team import SpecialistCard
 
+_USER_OF_A_CLIENT = (
+    "Let the server authenticate its clients, set the team's user, or let clients name themselves "
+    "with open_to_clients: [user]."
+)
 HOST = ""
 """The host's name among those who are given knowledge."""
 
@@ -68,10 +78,35 @@ class Services:
     knowledge: Retriever | None = None  # where knowledge is found, or none
     # Which knowledge the host and each specialist are given, by their names.
     rag: Mapping[str, RAGOptions] = field(default_factory=dict[str, RAGOptions])
+    remembers: bool = False  # whether somebody of the team remembers facts
+    store: BaseStore | None = None  # the store that the graph was built with
     # What a specialist may spend in one run, by its name.
     budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
     # What the runs of this process may still spend.
     accounts: Accounts = field(default_factory=Accounts)
+
+    def facts(
+        self, settings: RunSettings, of_graph: BaseStore | None, run_id: str, **place: Any
+    ) -> FactsAtWork | None:
+        """The facts of the user whom a run is for; None if nobody of the team remembers.
+
+        Args:
+            settings: Those of the run.
+            of_graph: The store that LangGraph found, of a server or of a graph around this one.
+            run_id: The run.
+            place: Who is at work, as `FactsAtWork` says it.
+
+        Raises:
+            ConfigurationError: The run names no user, or there is no store.
+        """
+        if not self.remembers:
+            return None
+        if not settings.user:
+            problem = "the team remembers facts of its users, and this run names none"
+            fix = _USER_OF_A_CLIENT if self.is_served else "Set RunSettings(user=...)."
+            raise ConfigurationError("user", settings.user, problem, fix)
+        facts = facts_of(self.store or of_graph, settings.user, settings.tenant)
+        return FactsAtWork(facts=facts, run_id=run_id, clock=self.clock, **place)
 
     @property
     def team(self) -> tuple[SpecialistCard, ...]:

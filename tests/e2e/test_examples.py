@@ -11,7 +11,7 @@ from replan.testing import ChatRequest, OpenAIServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
-LONGEST = 105
+LONGEST = 80
 
 SHOWN = {
     "approve_a_plan.py": [
@@ -29,6 +29,13 @@ SHOWN = {
     "callbacks.py": [
         "Tea: 2 steps\n1/kettle: success\n2/pot: success\n",
         "completed, model calls: 1\n2 times were noted\n",
+    ],
+    "facts.py": [
+        "eva: Remember that I need invoices as PDF.\nRemembered as fact ",
+        "event: fact_remembered, I need invoices as PDF.\n",
+        "> I need invoices as PDF.\n",
+        "bob: What do you know about invoices?\nNothing is remembered of this user.\n",
+        "known of eva: ['I need invoices as PDF.']\nknown of bob: []\n",
     ],
     "first_team.py": [
         "- [x] 3. order @buyer (after 1, 2)\n\n  > Ordered for a stock of 14 lamps and 3 desks.\n",

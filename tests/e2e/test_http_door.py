@@ -5,6 +5,7 @@ import runpy
 import subprocess
 import threading
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -139,6 +140,16 @@ def test_what_is_no_number_of_an_event_is_refused(client, house):
     house.leave.set()
     told = client.get(f"/runs/{begun(client)}/events/0", headers={"Last-Event-ID": "abc"})
     assert (told.status_code, "abc" in told.json()["error"]) == (400, True)
+
+
+def test_a_request_that_does_not_say_how_long_it_is_is_refused(client):
+    bare = HTTPConnection(client.base_url.host, client.base_url.port, timeout=60)
+    bare.putrequest("POST", "/runs")
+    bare.endheaders()
+    answer = bare.getresponse()
+    assert answer.status == 400
+    assert json.loads(answer.read())["error"]
+    bare.close()
 
 
 @contextmanager

@@ -69,8 +69,11 @@ async def go(server, limits, *, steps=200, budget=None, **worker):
     return (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(steps)})).state
 
 
-@pytest.mark.parametrize("streaming", [True, False], ids=["streaming", "whole"])
-@pytest.mark.parametrize("limits", [{"max_tokens": 60_000}, {"max_cost": 0.2}])
+@pytest.mark.parametrize(
+    ("limits", "streaming"),
+    [({"max_tokens": 60_000}, True), ({"max_cost": 0.2}, False)],
+    ids=["tokens, streaming", "cost, whole"],
+)
 async def test_no_server_that_stops_when_told_to_is_paid_for_more_than_the_limit(limits, streaming):
     till = Till()
     async with OpenAIServer(till, models=("m",), streaming=streaming) as server:

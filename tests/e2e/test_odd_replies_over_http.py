@@ -1,6 +1,7 @@
 """Everything that models are known to write in the place of a reply, through the whole host."""
 
 import tomllib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,51 +16,57 @@ PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker\n"
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 
 
-def replies(node: str) -> list[Any]:
+PARTS = range(8)
+"""The replies are tried in parts; those of a part share a server and a graph."""
+
+
+def replies(node: str, part: int) -> list[dict[str, Any]]:
     entries = tomllib.loads((CORPUS / f"{node}.toml").read_text("utf-8"))["reply"]
-    return [pytest.param(entry, id=entry["name"]) for entry in entries]
+    return entries[part :: len(PARTS)]
 
 
-async def run_on(server: OpenAIServer) -> Any:
-    team = [Specialist(name="worker", intended_use="Works.", run=lambda context: "done")]
-    config = Team(host=Host(model="openai:m"), specialists=team)
-    models = LangChainModels(base_url=server.base_url)
-    return (await run(build_graph(config, models=models), "Do the work.")).state
+async def states_after(
+    node: str, part: int, **script: str
+) -> AsyncIterator[tuple[dict[str, Any], Any]]:
+    """The odd replies of a part, each with the state of the run that it was said in."""
+    odd = {"text": ""}
+    others = {name: [always(text)] for name, text in script.items()}
+    with OpenAIServer({**others, node: [always(lambda _: odd["text"])]}) as server:
+        team = [Specialist(name="worker", intended_use="Works.", run=lambda context: "done")]
+        config = Team(host=Host(model="openai:m"), specialists=team)
+        graph = build_graph(config, models=LangChainModels(base_url=server.base_url))
+        for entry in replies(node, part):
+            odd["text"] = entry["text"]
+            yield entry, (await run(graph, "Do the work.")).state
 
 
-@pytest.mark.parametrize("entry", replies("think"))
-async def test_whatever_think_replies_the_run_ends_with_an_answer(entry):
+@pytest.mark.parametrize("part", PARTS)
+async def test_whatever_think_replies_the_run_ends_with_an_answer(part):
     script = {
-        "think": [always(entry["text"])],
-        "plan_creation": [always("no plan")],
-        "direct_answer": [always("The answer.")],
-        "feedback": [always(COMPLETE)],
-        "plan_update": [always("")],
-        "final_answer": [always("The answer.")],
+        "plan_creation": "no plan",
+        "direct_answer": "The answer.",
+        "feedback": COMPLETE,
+        "plan_update": "",
+        "final_answer": "The answer.",
     }
-    with OpenAIServer(script) as server:
-        state = await run_on(server)
-    assert state["final_answer"].text
-    # What names nobody, and fits no card, nobody does.
-    assert state["outcome"] in {"answered", "completed", "partial", "failed"}
-    is_simple = state["current_thinking_result"].complexity is TaskComplexity.SIMPLE
-    assert (state["outcome"] == "answered") == is_simple
-    if "complexity" in entry:
-        assert is_simple == (entry["complexity"] == "simple")
-    if not entry.get("reading", True):
-        assert state["unreadable_replies"][0].node == "think"
+    async for entry, state in states_after("think", part, **script):
+        name = entry["name"]
+        assert state["final_answer"].text, name
+        # What names nobody, and fits no card, nobody does.
+        assert state["outcome"] in {"answered", "completed", "partial", "failed"}, name
+        is_simple = state["current_thinking_result"].complexity is TaskComplexity.SIMPLE
+        assert (state["outcome"] == "answered") == is_simple, name
+        if "complexity" in entry:
+            assert is_simple == (entry["complexity"] == "simple"), name
+        if not entry.get("reading", True):
+            assert state["unreadable_replies"][0].node == "think", name
 
 
-@pytest.mark.parametrize("entry", replies("feedback"))
-async def test_whatever_feedback_replies_the_run_ends_with_an_answer(entry):
-    script = {
-        "think": PLAN,
-        "feedback": [always(entry["text"])],
-        "plan_update": [always("")],
-        "final_answer": [always("The answer.")],
-    }
-    with OpenAIServer(script) as server:
-        state = await run_on(server)
-    assert state["final_answer"].text
-    assert state["outcome"] in {"completed", "partial"}
-    assert state["current_plan"].step(1).status == "completed"
+@pytest.mark.parametrize("part", PARTS)
+async def test_whatever_feedback_replies_the_run_ends_with_an_answer(part):
+    script = {"think": PLAN, "plan_update": "", "final_answer": "The answer."}
+    async for entry, state in states_after("feedback", part, **script):
+        name = entry["name"]
+        assert state["final_answer"].text, name
+        assert state["outcome"] in {"completed", "partial"}, name
+        assert state["current_plan"].step(1).status == "completed", name

@@ -17,23 +17,22 @@ from replan.cli.main import app
 OVER = {"over": "completed", "question": "waiting", "approval": "waiting", "killed": "interrupted"}
 
 
+STORES = ("sqlite", "postgres")
+
+
 def samples():
-    """The oldest and the newest format of each kind, and of those between, one of each in turn."""
+    """All of the oldest format; of each later one, both kinds and both stores, in turns."""
     kinds = list(KINDS)
-    ends = [(number, kind) for number in (FORMATS[0], FORMATS[-1]) for kind in kinds]
-    return sorted([*ends, *((number, kinds[number % 2]) for number in FORMATS[1:-1])])
+    oldest = [(FORMATS[0], kind, store) for kind in kinds for store in STORES]
+    turns = ((number, kinds[number % 2], STORES[number // 2 % 2]) for number in FORMATS[1:-1])
+    return [*oldest, *turns, *((FORMATS[-1], *each) for each in zip(kinds, STORES, strict=True))]
 
 
 @pytest.fixture(
-    scope="module", params=samples(), ids=lambda sample: f"{sample[1]}-format {sample[0]}"
+    scope="module", params=samples(), ids=lambda sample: f"{sample[2]}-{sample[1]}-{sample[0]}"
 )
 def sample(request):
     return request.param
-
-
-@pytest.fixture(scope="module")
-def number(sample):
-    return sample[0]
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +48,11 @@ def effects(tmp_path, monkeypatch):
     return lambda: [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def where(request, tmp_path_factory, number, kind):
+@pytest.fixture(scope="module")
+def where(request, tmp_path_factory, sample):
     """A sample; each test goes on with another of its runs."""
-    if request.param == "postgres":
+    number, kind, store = sample
+    if store == "postgres":
         with fresh_database(request.getfixturevalue("postgres_dsn")) as place:
             lay_out(number, kind, place)
             yield place
@@ -120,6 +120,19 @@ async def test_a_run_killed_in_mid_round_goes_on_where_it_was(where, kind, effec
     assert state["outcome"] == "completed"
     assert ledger == [(1, 1, "done"), (2, 1, "in doubt"), (2, 2, "done"), (3, 1, "done")]
     assert effects() == [2, 3]
+
+
+async def test_what_was_remembered_is_found_beside_what_is_remembered_now(
+    where, kind, sample, effects
+):
+    async with open_storage(where, key=KINDS[kind]) as storage:
+        old = await storage.store.asearch(("done",), query="step", limit=99)
+        # Formats before had no store; the runs of the other tests may have gone on before.
+        remembered = {"Dig", "Build", "Prime", "Cut"} if sample[0] >= 7 else set()
+        assert {each.key for each in old} >= remembered
+        await storage.store.aput(("done", "steps"), "Dig", {"text": "A zebra."})
+        (found,) = await storage.store.asearch(("done",), query="zebra")
+        assert found.key == "Dig"
 
 
 def typed(*words):

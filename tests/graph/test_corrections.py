@@ -91,6 +91,48 @@ async def test_a_failed_step_of_a_waiting_run_is_done_again_by_a_persons_word(of
         assert (done.outcome, done.origin, office.did) == ("completed", "", [1, 2, 2, 3, 4])
 
 
+async def test_a_correction_that_leaves_nothing_to_do_is_told_all_the_same(office, where):
+    office.asks = {1, 4}
+    async with open_runtime(office.team(), storage=where) as runtime:
+        first = await runtime.run({"plan": PLAN})
+        assert (await (await runtime.skip(first.run_id, 4, by="anna"))).outcome == "waiting"
+        (event,) = await told(runtime, first.run_id, "run_corrected")
+        assert (event["action"], event["step_id"], event["by"]) == ("skip", 4, "anna")
+        kinds = [each.type async for each in runtime.events(first.run_id)]
+        assert kinds[-4:] == ["run_resumed", "run_corrected", "plan_updated", "run_stopped"]
+
+
+async def test_callbacks_hear_of_a_correction_and_of_each_rest_in_the_order_of_the_log(office):
+    class All:
+        hears_tokens = False
+
+        def __init__(self):
+            self.heard = []
+
+        async def on_event(self, event):
+            self.heard.append(event.type)
+
+        async def on_plan_updated(self, info):
+            self.heard.append(f"by {info.by}")
+
+    office.asks, office.fails, ears = {4}, {2}, All()
+    async with open_runtime(office.team().replace(callbacks=[ears]), storage=":memory:") as runtime:
+        first = await runtime.run({"plan": PLAN})
+        await (await runtime.retry(first.run_id, 2, by="anna"))
+        await (await runtime.skip(first.run_id, 4))
+        new = await (await runtime.skip(first.run_id, 2))
+        logged = [
+            each.type
+            for run_id in (first.run_id, new.run_id)
+            async for each in runtime.events(run_id)
+        ]
+    assert [each for each in ears.heard if not each.startswith("by ")] == logged
+    assert logged.count("run_corrected") == 3
+    assert logged.count("run_stopped") == 2
+    before = ears.heard.index("run_corrected")
+    assert ears.heard[before : before + 3] == ["run_corrected", "steps_reopened", "by person"]
+
+
 async def test_what_follows_from_a_completed_step_is_done_again_with_its_new_result(office, where):
     office.asks = {4}
     async with open_runtime(office.team(), storage=where) as runtime:

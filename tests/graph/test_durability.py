@@ -188,6 +188,7 @@ async def test_a_step_times_out_once(world):
     assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
 
 
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)  # the next test is for both
 @pytest.mark.parametrize("at", AFTER)
 async def test_the_run_is_cancelled(world, at):
     await world.is_cancelled_at(at, GIVEN)

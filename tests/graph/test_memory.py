@@ -165,6 +165,8 @@ async def test_a_summary_that_fails_changes_nothing_and_is_tried_again(reply):
         assert events[-1].type == "memory_summary"
         assert events[-1].error
         assert events[-2].outcome == "answered"
+        told = (await graph.aget_state(THREAD)).values["warnings"]
+        assert told == [f"No new summary of the conversation was written: {events[-1].error}"]
         seen = [message.id for message in (await graph.aget_state(THREAD)).values["messages"]]
         await talked(graph, range(1))
         after = await read_summary(graph, THREAD)

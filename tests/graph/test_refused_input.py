@@ -13,6 +13,7 @@ from replan import (
     Team,
     ask_user,
     build_graph,
+    open_storage,
     run,
 )
 from replan.testing import ScriptedModel, always
@@ -74,3 +75,18 @@ async def test_a_wrong_edit_is_refused_by_its_key(graph, key, value):
     await run(graph, "What is it?", config=THREAD)
     with pytest.raises(InvalidUpdateError, match=key):
         await graph.aupdate_state(THREAD, {key: value}, as_node="final_answer")
+
+
+@pytest.mark.parametrize("way", [whole, bare])
+@pytest.mark.parametrize("where", ["saver", "storage"])
+async def test_a_call_without_a_thread_is_told_to_name_one(graph, way, where, tmp_path):
+    async with open_storage(tmp_path / "runs.db") as storage:
+        if where == "storage":
+            host = Host(model=ScriptedModel({"think": always(SIMPLE)}))
+            specialist = Specialist(name="a", intended_use="Works.", run=lambda c: "ok")
+            graph = build_graph(Team(host=host, specialists=[specialist]), storage=storage)
+        with pytest.raises(InputError, match="thread_id"):
+            await way(graph, "What is it?", config={})
+        bound = graph.with_config(THREAD)
+        state = await way(bound, "What is it?", config={})
+        assert state["outcome"] == "answered"

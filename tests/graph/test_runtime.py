@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -262,6 +263,38 @@ async def test_a_run_is_stopped_and_gone_on_with(bench, where):
         assert (await runtime.resume(run.run_id)).text == "The end."
 
 
+class Stale:
+    """A book of runs that gives the record of a run some times as it was before it came to rest."""
+
+    def __init__(self, book, times):
+        self._book, self._times = book, times
+
+    def __getattr__(self, name):
+        return getattr(self._book, name)
+
+    async def get(self, run_id):
+        record = await self._book.get(run_id)
+        if record and record.outcome != "running" and self._times:
+            self._times -= 1
+            return record.replace(outcome="running")
+        return record
+
+
+async def test_who_stops_a_run_that_comes_to_rest_meanwhile_leaves_it_as_it_is(bench, where):
+    async with open_storage(where) as storage:
+        async with open_runtime(bench.team(), storage=storage) as runtime:
+            waits = await runtime.run(ASKS, run_id="r")
+            assert waits.outcome == "waiting"
+            await storage.runs.update("r", "interrupted", datetime.now(UTC))
+        late = replace(storage, runs=Stale(storage.runs, times=2))
+        async with open_runtime(bench.team(), storage=late) as runtime:
+            await runtime.stop("r")
+            assert (await runtime.look("r")).outcome == "interrupted"
+        late = replace(storage, runs=Stale(storage.runs, times=1))
+        async with open_runtime(bench.team(), storage=late) as runtime:
+            assert (await runtime.look("r")).outcome == "interrupted"
+
+
 async def test_who_leaves_the_runtime_leaves_runs_that_can_go_on(bench, tmp_path):
     where = tmp_path / "runs.db"
     bench.leave.clear()
@@ -367,6 +400,17 @@ async def test_clock_and_ids_can_be_handed_in(bench, where):
         assert at == sorted(at)
         assert at[0] > noon
         assert (await run.look()).record.started_at == noon
+
+
+async def test_the_clock_that_is_handed_in_is_that_of_attempts_too(bench):
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    async with (
+        open_storage(":memory:") as storage,
+        open_runtime(bench.team(), storage=storage, clock=lambda: noon) as runtime,
+    ):
+        run_id = (await runtime.run(CHAIN)).run_id
+        ledger = await storage.journal.ledger(run_id)
+    assert [(each.started_at, each.ended_at) for each in ledger] == [(noon, noon)] * 2
 
 
 async def test_a_graph_with_its_storage_is_a_team_too(bench):

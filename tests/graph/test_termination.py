@@ -34,6 +34,8 @@ THREAD = {"configurable": {"thread_id": "t"}}
 COMPLETE = "---\nverdict: complete\n---\nDone."
 PARTS = 30
 RUNS = 90
+VARIED = (1, 2, 6, 7, 13, 18, 29)
+"""Seeds below `RUNS` whose teams come to different ends."""
 
 
 def team(model, *specialists, **options):
@@ -67,7 +69,7 @@ def test_with_a_real_client_the_calls_that_its_server_gets_stay_within_the_bound
 
 
 def test_the_adversaries_reach_all_ends():
-    ends = [play(seed) for seed in range(40)]
+    ends = [play(seed) for seed in VARIED]
     outcomes = {ended.state.get("outcome") for ended in ends}
     assert outcomes > {"answered", "completed", "partial", "failed", "rejected"}
     assert any(ended.refused for ended in ends)

@@ -1,10 +1,14 @@
 """Who decided what is told as an event: once for each answer, whoever called the graph."""
 
 import asyncio
+from dataclasses import replace
 
+import aiosqlite
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 
 from replan import (
     Host,
@@ -63,6 +67,107 @@ async def test_a_runtime_tells_who_decided_about_the_plan_and_who_answered(tmp_p
             ("plan", "plan", "approved", "otto", ""),
             ("1/painter/1", "question", "answered", "anna", "blue"),
         ]
+
+
+class Late:
+    """A book of runs in which what was just taken is read once more, as by a read that was late."""
+
+    def __init__(self, book):
+        self._book, self._late = book, []
+
+    def __getattr__(self, name):
+        return getattr(self._book, name)
+
+    async def requests(self, run_ids, *, taken=False):
+        found, self._late = [*await self._book.requests(run_ids, taken=taken), *self._late], []
+        return found
+
+    async def take_requests(self, requests, at):
+        await self._book.take_requests(requests, at)
+        self._late = [*requests]
+
+
+async def test_a_decision_that_is_read_late_is_not_applied_to_the_next_plan(tmp_path):
+    async with open_storage(tmp_path / "runs.db") as opened:
+        late = replace(opened, runs=Late(opened.runs))
+        async with open_runtime(team(), storage=late) as runtime:
+            waits = await runtime.run(PAINT, settings=ASKING)
+            waits = await (await runtime.answer(waits.run_id, "reject: Too little", by="eva"))
+            assert waits.outcome == "waiting"
+            told = await answers_told(runtime, waits.run_id)
+    assert told == [("plan", "plan", "rejected", "eva", "Too little")]
+
+
+async def test_who_answered_what_a_graph_asks_by_itself_is_told(tmp_path):
+    def ask(state):
+        first = interrupt("Which colour?")
+        return {"messages": [AIMessage(f"It is {first}, {interrupt({'how': 'bright'})}.")]}
+
+    inner = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+    host = Host(model=ScriptedModel({"feedback": always(END)}))
+    painter = Specialist(name="painter", intended_use="Paints.", invokable=inner, effects="pure")
+    one = Team(host=host, specialists=[painter])
+    async with open_runtime(one, storage=tmp_path / "runs.db") as runtime:
+        waits = await runtime.run(PAINT)
+        keys = [waits.waiting[0].key]
+        waits = await (await runtime.answer(waits.run_id, "blue", by="anna"))
+        keys.append(waits.waiting[0].key)
+        waits = await (await runtime.answer(waits.run_id, {"very": 1}, by="otto"))
+        assert waits.outcome == "completed"
+        told = await answers_told(runtime, waits.run_id)
+        events = [each async for each in runtime.events(waits.run_id)]
+    about = [each.details for each in events if each.type == "answer_given"]
+    assert [each[1:] for each in told] == [
+        ("question", "answered", "anna", "blue"),
+        ("question", "answered", "otto", '{"very": 1}'),
+    ]
+    assert [each[0][:8] for each in told] == keys
+    assert {(each["step_id"], each["specialist"]) for each in about} == {(1, "painter")}
+
+
+async def test_answers_that_come_with_the_input_are_told(tmp_path):
+    async with open_runtime(team(), storage=tmp_path / "runs.db") as runtime:
+        done = await runtime.run({**PAINT, "answers": {"1/painter/1": "red"}})
+        assert (done.outcome, done.results["1/painter"].text) == ("completed", "It is red")
+        assert await answers_told(runtime, done.run_id) == [
+            ("1/painter/1", "question", "answered", "", "red")
+        ]
+
+
+async def test_an_answer_whose_event_a_kill_kept_from_the_log_is_told_on_resumption(tmp_path):
+    begun, free = asyncio.Event(), asyncio.Event()
+
+    async def paint(_):
+        colour = ask_user("Which colour?")
+        begun.set()
+        await free.wait()
+        return colour
+
+    host = Host(model=ScriptedModel({"feedback": always(END)}))
+    painter = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+    one = Team(host=host, specialists=[painter])
+    async with (
+        open_storage(tmp_path / "runs.db") as storage,
+        open_runtime(one, storage=storage, grace=0) as runtime,
+    ):
+        waits = await runtime.run(PAINT)
+        working = await runtime.answer(waits.run_id, "blue", by="anna")
+        await begun.wait()
+        await working.stop()
+        await working
+        told = await answers_told(runtime, waits.run_id)
+        events = [each async for each in runtime.events(waits.run_id)]
+        lost = next(each.seq for each in events if each.type == "answer_given")
+        # As after a kill before the newest events were written.
+        async with aiosqlite.connect(tmp_path / "runs.db") as connection:
+            await connection.execute("DELETE FROM replan_events WHERE seq >= ?", [lost])
+            await connection.commit()
+        assert await answers_told(runtime, waits.run_id) == []
+        free.set()
+        for _ in range(2):
+            await runtime.resume(waits.run_id)
+            assert await answers_told(runtime, waits.run_id) == told
+    assert told == [("1/painter/1", "question", "answered", "anna", "blue")]
 
 
 async def test_langgraphs_own_resumption_tells_of_answers_to_callbacks():

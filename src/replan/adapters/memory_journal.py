@@ -22,8 +22,10 @@ from replan.ports.journal import (
     LedgerEntry,
     Refused,
     Reservation,
+    RunRows,
     Spending,
     begun_already,
+    rows_of,
 )
 from replan.spending.deadline import TIMES
 from replan.spending.scopes import first_refusal
@@ -158,6 +160,21 @@ class MemoryJournal:
         notes = self._seen(run_id).notes
         for key in [key for key in notes if key.startswith(prefix)]:
             del notes[key]
+
+    async def rows(self, run_id: str) -> RunRows:
+        return await rows_of(self, run_id)
+
+    async def adopt(self, run_id: str, rows: RunRows) -> None:
+        if run_id in self._closed or self._seen(run_id) != _Run():
+            return
+        run = self._run(run_id)
+        run.scopes.update({scope: _Scope(settled=each) for scope, each in rows.spent.items()})
+        for each in rows.attempts:
+            attempt = each.replace(run_id=run_id)
+            begun = _Begun(attempt, each.ended_at, each.outcome, each.error)
+            run.attempts[attempt.key, attempt.number] = begun
+        run.results.update(rows.results)
+        run.notes.update(rows.notes)
 
     async def closed(self, run_id: str) -> None:
         """Forget all of a run that is over but its ledger, and what it spent: it may be raised."""

@@ -36,13 +36,13 @@ def check_no_redirect(response: httpx2.Response) -> None:
     )
 
 
-async def whole(response: httpx2.Response) -> httpx2.Response:
+async def whole(response: httpx2.Response, longest: int = LONGEST_BODY) -> httpx2.Response:
     parts, length = list[bytes](), 0
     try:
         async for part in response.aiter_bytes():
             length += len(part)
-            if length > LONGEST_BODY:
-                raise ReplyTooLongError(LONGEST_BODY, "bytes")
+            if length > longest:
+                raise ReplyTooLongError(longest, "bytes")
             parts.append(part)
     finally:
         await response.aclose()

@@ -140,13 +140,18 @@ emitter_at_work: ContextVar[tuple[Emitter, RunnableConfig] | None] = ContextVar(
 
 def warn_here(text: str) -> None:
     """Tell what a person may not expect of the node that works here, whatever runs in it."""
+    tell_here(WarningGiven, text=text)
+
+
+def tell_here(kind: type[BaseEvent], **fields: Any) -> None:
+    """Tell of an event of the node that works here, whatever runs in it."""
     at_work = emitter_at_work.get()
     if at_work is None:
         return
     emitter, config = at_work
     token = inherited_config.set(config)
     try:
-        emitter.stream(WarningGiven, text=text)
+        emitter.stream(kind, **fields)
     finally:
         inherited_config.reset(token)
 

@@ -71,6 +71,8 @@ class RunHooks:
     def __init__(self, hooks: Hooks, run_id: str) -> None:
         self._seconds = hooks.seconds
         self._lines = [_Line(each, hooks, run_id, self) for each in hooks.callbacks]
+        # Gives the events that are told with the next one, in their order.
+        self._opening: Callable[[BaseEvent], Iterable[BaseEvent]] | None = None
 
     @property
     def hears_tokens(self) -> bool:
@@ -84,8 +86,14 @@ class RunHooks:
 
     def tell(self, event: BaseEvent) -> None:
         """Have the hooks of an event called, in their time; from whatever thread."""
-        for line in self._lines:
-            line.put(event)
+        opening, self._opening = self._opening, None
+        for each in (event,) if opening is None else opening(event):
+            for line in self._lines:
+                line.put(each)
+
+    def open_with(self, opening: Callable[[BaseEvent], Iterable[BaseEvent]]) -> None:
+        """Have what opens a piece of work told with its first event, and in its order."""
+        self._opening = opening
 
     async def heard(self, *, is_last: bool = False) -> None:
         """Wait until the hooks of all events so far were called, or their time is over."""

@@ -274,6 +274,9 @@ class KnowledgeRetrieved(BaseEvent):
         mode: What becomes of what is found.
         sources: Where it stands, the best first.
         left_out: What could not be searched, a sentence each.
+        unused: What was found and is not given, since a model found no help in it or
+            `map_max_chunks` kept it from being read, a sentence each.
+        failed: What is missing or longer since a model failed, a sentence each.
         error: Why there is no knowledge; empty where the search came to an end.
         seconds: How long it took, calls of models included.
         step_id: The step; None for the host.
@@ -285,6 +288,8 @@ class KnowledgeRetrieved(BaseEvent):
     mode: RagMode
     sources: tuple[Source, ...] = ()
     left_out: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
     error: str = ""
     seconds: float = 0.0
     step_id: int | None = None
@@ -324,6 +329,36 @@ class ToolCompleted(ToolEvent):
     status: ToolEnd
     result: str = ""
     seconds: float = 0.0
+
+
+class FactEvent(BaseEvent):
+    """What the events of a fact share.
+
+    Attributes:
+        fact_id: The fact.
+        text: What it says.
+        node: `direct_answer` or `specialist`.
+        step_id: The step; None for the host.
+        specialist: Who does it; empty for the host.
+    """
+
+    fact_id: str
+    text: str
+    node: str
+    step_id: int | None = None
+    specialist: str = ""
+
+
+class FactRemembered(FactEvent):
+    """A model remembered a fact of the run's user, for later conversations."""
+
+    type: Literal["fact_remembered"] = "fact_remembered"
+
+
+class FactForgotten(FactEvent):
+    """A model forgot a fact of the run's user."""
+
+    type: Literal["fact_forgotten"] = "fact_forgotten"
 
 
 class FeedbackGenerated(BaseEvent):
@@ -482,6 +517,8 @@ Event = Annotated[
     | KnowledgeRetrieved
     | ToolInvoked
     | ToolCompleted
+    | FactRemembered
+    | FactForgotten
     | FeedbackGenerated
     | LimitReached
     | AnswerToken

@@ -4,6 +4,7 @@ from replan.events.types import (
     BaseEvent,
     KnowledgeRetrieved,
     LimitReached,
+    MemorySummary,
     PlanCreated,
     PlanDoubtful,
     PlanUpdated,
@@ -34,13 +35,22 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
         case StepsReopened(reruns=reruns) if any(each.why == "given" for each in reruns):
             told = ", ".join(map(str, reruns))
             return (f"What settled steps were given has changed, so they are done again: {told}.",)
-        case KnowledgeRetrieved(error=error) if error:
-            who = "The host" if event.step_id is None else f"Step {event.step_id}"
-            return (f"{who} goes on without knowledge: {error}",)
+        case KnowledgeRetrieved() | MemorySummary():
+            return _lacking(event)
         case LimitReached(limit=limit) if limit in CUTS:
             return (f"The answer is not whole: {CUTS[limit]}.",)
         case _:
             return told_secret("The plan", _new_plan_in(event))
+
+
+def _lacking(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ...]:
+    """What models are not given, though it was asked for."""
+    if isinstance(event, MemorySummary):
+        why = f"No new summary of the conversation was written: {event.error}"
+        return (why,) if event.error else ()
+    who = "The host" if event.step_id is None else f"Step {event.step_id}"
+    told = tuple(f"{who} goes on with less knowledge: {each}" for each in event.failed)
+    return (f"{who} goes on without knowledge: {event.error}",) if event.error else told
 
 
 def _new_plan_in(event: BaseEvent) -> str:

@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from replan.host.host_call import emitter_of
+from replan.langgraph_inside.tasks import user_of_server
 from replan.ports.journal import TOLD
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
@@ -25,7 +26,7 @@ def asked_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings |
     context = cast("object", runtime.context)
     if not isinstance(context, RunSettings):
         return None
-    return _within(context, services) if services.is_served else context
+    return _within(context, runtime, services) if services.is_served else context
 
 
 def refused_in(runtime: Runtime[RunSettings], services: Services) -> list[str]:
@@ -36,15 +37,26 @@ def refused_in(runtime: Runtime[RunSettings], services: Services) -> list[str]:
     return [*refused(context, taken)]
 
 
-def within_team(state: EnhancedState, services: Services) -> EnhancedState:
+def settings_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
+    """The team's settings; whom a server has authenticated, he is the user."""
+    user = user_of_server(runtime) if services.is_served else ""
+    return services.settings.replace(user=user) if user else services.settings
+
+
+def within_team(
+    state: EnhancedState, runtime: Runtime[RunSettings], services: Services
+) -> EnhancedState:
     """The state, with no looser settings than the team's where clients of a server may edit it."""
     if not services.is_served or "settings" not in state:
         return state
-    return {**state, "settings": _within(settings_of(state), services)}
+    return {**state, "settings": _within(settings_of(state), runtime, services)}
 
 
-def _within(asked: RunSettings, services: Services) -> RunSettings:
-    return tightened(services.settings, asked, services.open_to_clients)
+def _within(asked: RunSettings, runtime: Runtime[RunSettings], services: Services) -> RunSettings:
+    opened = services.open_to_clients
+    if user_of_server(runtime):
+        opened -= {"user"}
+    return tightened(settings_in(runtime, services), asked, opened)
 
 
 def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
@@ -64,7 +76,7 @@ def as_called(
     state: EnhancedState, runtime: Runtime[RunSettings], services: Services
 ) -> EnhancedState:
     """The state with the settings that came with the call, within what the team allows."""
-    kept = within_team(state, services)
+    kept = within_team(state, runtime, services)
     return {**kept, **resumed_with(kept, asked_in(runtime, services))}
 
 
@@ -79,7 +91,7 @@ def with_new_settings(node: Node) -> Node:
         *,
         services: Services,
     ) -> dict[str, Any]:
-        edited, state = state, within_team(state, services)
+        edited, state = state, within_team(state, runtime, services)
         changes: dict[str, Any] = {**resumed_with(state, asked_in(runtime, services))}
         if settings_of(edited) != settings_of(state):
             changes = {"settings": settings_of(state), **changes}

@@ -8,9 +8,11 @@ from langchain_core.callbacks import (
     AsyncCallbackHandler,
     BaseCallbackHandler,
     BaseCallbackManager,
+    CallbackManagerForLLMRun,
 )
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.config import ensure_config, get_callback_manager_for_config
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
 # A log of runs gets tokens, too, and is no reason to stream.
@@ -109,3 +111,21 @@ def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any])
         next((number for number in most if isinstance(number, int) and number > 0), None),
         str(known.get("ls_provider") or ""),
     )
+
+
+def begin_told_call(
+    config: RunnableConfig | None, names: Sequence[str], messages: Sequence[BaseMessage]
+) -> CallbackManagerForLLMRun:
+    """Tell callbacks that a call begins of which LangChain tells nothing; it has no output.
+
+    Args:
+        config: Whose callbacks hear it.
+        names: What the model is called, its full name first.
+        messages: What it is given.
+    """
+    heard = get_callback_manager_for_config(ensure_config(config))
+    known = {"ls_model_name": names[0], "ls_model_type": "embedding", "ls_max_tokens": 1}
+    heard.add_metadata(known, inherit=False)
+    parameters = {"model": names[-1]}
+    (call,) = heard.on_chat_model_start({}, [[*messages]], invocation_params=parameters)
+    return call

@@ -16,6 +16,7 @@ PUSH = "__pregel_push"
 
 _CHECKPOINTER = "__pregel_checkpointer"
 _READ = "__pregel_read"
+_RESUMED = "__pregel_resume_map"
 _RUNTIME = "__pregel_runtime"
 # LangChain copies what does not begin like this into the metadata, which checkpoints keep.
 _BOUNDS = "__replan_caller_bounds"
@@ -41,6 +42,11 @@ def read_state(config: RunnableConfig, keys: Sequence[str]) -> dict[str, Any]:
     return configurable(config)[_READ](list(keys))
 
 
+def answers_to_interrupts(config: RunnableConfig) -> Mapping[str, Any]:
+    """What a run goes on with, by the ids of the interrupts that it answers."""
+    return configurable(config).get(_RESUMED) or {}
+
+
 def is_checkpointed(config: RunnableConfig) -> bool:
     """Whether a saver keeps what the run comes to."""
     return bool(configurable(config).get(_CHECKPOINTER))
@@ -56,6 +62,13 @@ def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) ->
     """Let graphs inside of a task take over its runtime, under no control and with this context."""
     own = runtime.override(control=None, context=context)
     return {**config, "configurable": {**configurable(config), _RUNTIME: own}}
+
+
+def user_of_server(runtime: Runtime[Any]) -> str:
+    """Who calls, as LangGraph's server has authenticated it; empty if nobody did."""
+    # The server lets no client write this into its configuration.
+    info = runtime.server_info
+    return "" if info is None or info.user is None else str(info.user.identity)
 
 
 class CallerBounds(NamedTuple):

@@ -1,7 +1,7 @@
 """`begin`: a fresh run on the newest input, with what earlier runs left behind settled."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -9,11 +9,12 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import JsonValue
 
-from replan.errors import InputError
+from replan.errors import ConfigurationError, InputError
 from replan.events.types import RunStarted, StepsReopened
 from replan.host.handed_plan import NOTHING_TO_DO, read_handed_plan
 from replan.host.host_call import emitter_of
-from replan.host.new_settings import asked_in, refused_in
+from replan.host.new_settings import asked_in, refused_in, settings_in
+from replan.langgraph_inside.tasks import user_of_server
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
@@ -29,6 +30,8 @@ from replan.state.memory import MemoryOptions, log_unused
 from replan.state.options import joined
 from replan.state.questions import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
+from replan.state.step_options import vain_wishes
+from replan.steps.answers_told import tell_answered
 from replan.steps.kept import kept_results, note_kept
 from replan.steps.outcomes import collect
 
@@ -41,17 +44,7 @@ async def begin(
     services: Services,
 ) -> dict[str, Any]:
     """Begin a run on the newest input; what it changes of the thread's state."""
-    asked = asked_in(runtime, services)
-    settings = services.settings.overridden_by(asked)
-    check_prices(settings.limits, services)
-    # What the team says of its memory lies around what its specialists say, and this within it.
-    memory = MemoryOptions() if asked is None else asked.memory
-    if memory.summary_model_id:
-        services.model_of(memory.summary_model_id)
-    if memory.summary_enabled:
-        log_unused(joined(services.prompts.memory, memory))
-    rag = RAGOptions() if asked is None else asked.rag
-    settings = settings.replace(memory=memory, rag=rag)
+    settings = _settings(runtime, services)
     plan, reruns = read_handed_plan(state.get("plan"), services)
     given = _request_of(state, plan)
     info = runtime.execution_info
@@ -64,6 +57,11 @@ async def begin(
     request = request_messages({"messages": [*state.get("messages", []), *given]})
     await emitter.emit(RunStarted, request=request_text(request))
     await emitter.warn(*refused_in(runtime, services))
+    answers = given_answers(state.get("answers") or {}, services.clock())
+    for question in answers.values():
+        await tell_answered(question, question.answer, emitter, services.journal)
+    if services.knowledge is None:
+        await emitter.warn(*vain_wishes(settings.rag, plan))
     if reruns:
         await emitter.emit(StepsReopened, reruns=reruns)
     update = {
@@ -75,10 +73,35 @@ async def begin(
         "plan_author": "model" if plan is None else "person",
         "kept_from": "" if plan is None else origin_of(state.get("plan") or ""),
         "kept_results": Overwrite(kept),
-        "questions": Overwrite(given_answers(state.get("answers") or {}, services.clock())),
+        "questions": Overwrite(answers),
     }
     added = {"messages": given, "execution_history": await _unsettled(state, services)}
     return {**_changed(update, state), **added}
+
+
+def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
+    """The settings of a new run, which can be what they ask for."""
+    asked = asked_in(runtime, services)
+    settings = settings_in(runtime, services).overridden_by(asked)
+    _check_user(settings, runtime, services)
+    check_prices(settings.limits, services)
+    # What the team says of its memory lies around what its specialists say, and this within it.
+    memory = MemoryOptions() if asked is None else asked.memory
+    if memory.summary_model_id:
+        services.model_of(memory.summary_model_id)
+    if memory.summary_enabled:
+        log_unused(joined(services.prompts.memory, memory))
+    return settings.replace(memory=memory, rag=RAGOptions() if asked is None else asked.rag)
+
+
+def _check_user(settings: RunSettings, runtime: Runtime[RunSettings], services: Services) -> None:
+    """Refuse a run of a team that remembers, if nobody knows whom it is for."""
+    services.facts(settings, runtime.store, "", node="begin")
+    known = user_of_server(runtime) if services.is_served else ""
+    asked = cast("object", runtime.context)
+    if known and isinstance(asked, RunSettings) and asked.user not in ("", known):
+        problem = "the server has authenticated another user"
+        raise ConfigurationError("user", asked.user, problem, "Leave it out.")
 
 
 def _request_of(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMessage]:

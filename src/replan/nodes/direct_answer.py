@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from replan.errors import LimitReachedError
 from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
+from replan.facts.tools import facts_at_work
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import with_sources
@@ -22,7 +23,7 @@ from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
 from replan.services import Services
 from replan.state.cuts import CUTS
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.results import Outcome, TaskComplexity, ThinkingResult
 
@@ -42,6 +43,9 @@ async def direct_answer(
     answer, outcome, limit = state.get("final_answer"), "answered", state.get("limit_reached", "")
     prompt, raw = _prompt(state, call), ""
     if answer is None:
+        facts = services.facts(settings_of(state), runtime.store, call.run_id, node=call.node)
+        # Each node is a task, and its context ends with it.
+        facts_at_work.set(facts)
         answer, raw, outcome, limit = await _answered(call, prompt)
     answer, output, problem = (
         await shaped(call, call.services.models.answering, lambda _: prompt, answer, raw)

@@ -50,6 +50,8 @@ async def summarise(
         raise
     except ReplanError as error:
         logger.warning("summary not written", extra={"run_id": call.run_id, "error": str(error)})
+    if call.emitter.warnings:
+        update["warnings"] = call.emitter.warnings
     update["usage"] = await call.usage(state)
     await call.let_go()
     return update

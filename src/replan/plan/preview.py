@@ -1,6 +1,6 @@
 """Foresee a run of a plan: what runs, in which order, and how many model calls it can take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from replan.plan.conflicts import WriteConflict, write_conflicts
@@ -131,6 +131,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     typed: bool = False,
     summarised: bool = False,
     per_try: Mapping[str, int | None] | None = None,
+    per_step: Callable[[PlanStep], int] | None = None,
     per_reply: int = CALLS_PER_REPLY,
 ) -> int:
     """Give a number of model calls that no run of a handed-in plan can exceed.
@@ -143,9 +144,10 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
 
     - seats: (1 + retries) * T for each specialist of each open step within `max_steps` that a
       failed step does not block and no condition leaves out, but no more for a step than its
-      budget; retries are at most `MOST_RETRIES`, T is what `per_try` says of the specialist. A
-      step ends in one way only, so of the steps that run if it failed and those that run if it
-      completed the dearer ones count;
+      budget; retries are at most `MOST_RETRIES`, T is what `per_try` says of the specialist, and
+      what `per_step` says of the step is added for each of its attempts. A step ends in one way
+      only, so of the steps that run if it failed and those that run if it completed the dearer
+      ones count;
     - rounds: the smaller one of `max_rounds` and (number of seats) + `max_stalls`: a round that
       can start anything settles a seat, and those that cannot end the run after `max_stalls`;
     - a question of the host is tried `HOST_TRIES` times: Q = 3 * `per_reply`;
@@ -164,6 +166,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
         per_try: Model calls of one attempt by the specialist's name: 0 if it asks no model, none if
             nobody knows; a name that is missing is a chat model. A step without a specialist
             counts as the dearest one.
+        per_step: Further model calls of one attempt of a step, at all of its specialists.
         per_reply: Model calls of one reply of the host; see `calls_of_reply`.
     """
     if revisable:
@@ -173,7 +176,8 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     total = (judgement if typed else question) + (0 if merged else judgement)
     total += question if summarised else 0
     startable = _startable(plan, limits)
-    calls = {step.id: _calls_of_step(step, limits, per_try) for step in startable}
+    further = {step.id: per_step(step) if per_step else 0 for step in startable}
+    calls = {step.id: _calls_of_step(step, limits, per_try, further[step.id]) for step in startable}
     known = {step_id: number for step_id, number in calls.items() if number is not None}
     if len(known) < len(calls):
         return limits.max_model_calls
@@ -210,13 +214,13 @@ def _at_most(steps: Sequence[PlanStep], costs: Mapping[int, int]) -> int:
 
 
 def _calls_of_step(
-    step: PlanStep, limits: Bounds, per_try: Mapping[str, int | None] | None
+    step: PlanStep, limits: Bounds, per_try: Mapping[str, int | None] | None, further: int
 ) -> int | None:
     retries = limits.step_retries if step.max_retries is None else step.max_retries
     retries = min(retries, MOST_RETRIES)
     calls = [_calls_of_try(seat, per_try) for seat in _seats(step)]
     known = [number for number in calls if number is not None]
-    total = (1 + retries) * sum(known) if len(known) == len(calls) else None
+    total = (1 + retries) * (sum(known) + further) if len(known) == len(calls) else None
     bounds = [number for number in (total, limits.per_step.max_model_calls) if number is not None]
     return min(bounds, default=None)
 

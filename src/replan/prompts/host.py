@@ -68,6 +68,11 @@ PLAN_TEMPLATE = """\
 - [ ] 3. What needs both results @specialist (after 1, 2)"""
 
 
+REMEMBERS = (
+    "Answers of your own can use facts of earlier conversations: a request to remember, look up or "
+    "forget something about the user is `simple`."
+)
+
 _AS_BUILT_IN = MemoryOptions()
 
 
@@ -84,6 +89,7 @@ class HostPrompts:
     merged_planning: bool = True  # whether thinking and feedback carry the plan as their body
     merged_answer: bool = True  # whether thinking carries the answer of a simple request
     merged_final_answer: bool = True  # whether feedback carries the final answer
+    remembers: bool = False  # whether direct answers have the tools for facts
     output: str = ""  # what an answer has to be, where a program reads it
     memory: MemoryOptions = _AS_BUILT_IN  # what the host sees of the conversation
 
@@ -107,10 +113,11 @@ def build_thinking_prompt(
         complex_body="the plan." if host.merged_planning else "empty.",
     )
     output = host.output if host.merged_answer else ""
-    text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), output)
+    facts = REMEMBERS if host.remembers else ""
+    text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), facts)
     told, said = _opened(messages, state, host)
-    data = "\n\n".join(part for part in (_unfinished(state), _knowledge(state)) if part)
-    return [_system("think", host, *text, told), *_with_data(said, data)]
+    system = _system("think", host, *text, output, told, _knowledge(state))
+    return [system, *_with_data(said, _unfinished(state))]
 
 
 def build_direct_answer_prompt(
@@ -119,8 +126,8 @@ def build_direct_answer_prompt(
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
     told, said = _opened(host.seen_in(state).messages, state, host)
-    system = _system("direct_answer", host, load("direct_answer"), host.output, told)
-    known = "\n\n".join(part for part in (known, _knowledge(state)) if part)
+    text = (load("direct_answer"), host.output, told, _knowledge(state))
+    system = _system("direct_answer", host, *text)
     return [system, *_with_data(said, known)]
 
 

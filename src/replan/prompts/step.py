@@ -59,13 +59,13 @@ class StepPrompt:
 def _data(context: ExecutionContext) -> list[str]:
     step = context.plan_step
     task = "\n\n".join(part for part in (context.task_description, step.brief) if part)
-    parts = request_sections(context.messages, budget=REQUEST_BUDGET)
+    # As for the host: what is known stands before what was said.
+    parts = [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
+    parts += request_sections(context.messages, budget=REQUEST_BUDGET)
     parts.append(section("step", task, id=step.id))
     if context.parameters:
         written = yaml.safe_dump(context.parameters, allow_unicode=True, sort_keys=False)
         parts.append(section("parameters", written.strip()))
-    if context.knowledge_context:
-        parts.append(knowledge_section(context.knowledge_context))
     budget = min(INPUT_BUDGET, INPUTS_BUDGET // max(1, len(context.inputs)))
     parts += [
         section("result", within_budget(text, budget), step=step_id)

@@ -11,6 +11,7 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 
 from replan.errors import ConfigurationError
 from replan.models.chat import Chat, OnText, Toolset
@@ -68,6 +69,10 @@ class ToolLoop(Chat):
         if self._granted is None or not self._granted.grants:
             return toolset, self.approve
         tools, approve = await self._granted.now()
+        own = {tool.name for tool in toolset.tools if isinstance(tool, BaseTool)}
+        for name in (tool.name for tool in tools if tool.name in own):
+            problem = "a tool of a tool server is called like this, too"
+            raise ConfigurationError("tools", name, problem, "Rename the other tool.")
         return replace(toolset, tools=[*toolset.tools, *tools]), self.approve | approve
 
 

@@ -7,12 +7,14 @@ from typing import Any, cast, get_args
 from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 
 from replan.errors import ConfigurationError
+from replan.facts.tools import FACT_TOOLS
 from replan.langgraph_inside.models import can_call_tools
 from replan.models.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
 from replan.ports.tool_provider import ToolProvider, server_in
 from replan.specialists.effects import with_hidden_key
 from replan.state.team import Effects
 
+_FACT_TOOL_NAMES = frozenset(tool.name for tool in FACT_TOOLS)
 _MISSING = 'Install them: pip install "replan[tools]".'
 
 
@@ -27,9 +29,10 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     seconds: float | None = None,
     effects: Effects = "unsafe",
     approve: Sequence[str] = (),
+    remembers: bool = False,
 ) -> Chat:
     """Put tools into a model's hands; without tools, the model is given back as it is."""
-    if not tools:
+    if not tools and not remembers:
         return chat
     for each in chat.chain:
         if not can_call_tools(each.model):
@@ -44,14 +47,14 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
         if (error.name or "").split(".")[0] != "langchain":
             raise
         problem = "tools need the package langchain"
-        raise ConfigurationError(place, len(tools), problem, _MISSING) from error
-    toolset = Toolset(_tools_of(place, [one for one in tools if not server_in(one)]), checker)
+        given = (place, len(tools)) if tools else (f"{place.removesuffix('tools')}remembers", True)
+        raise ConfigurationError(*given, problem, _MISSING) from error
+    own = _tools_of(place, [one for one in tools if not server_in(one)])
+    if remembers:
+        own = _with_fact_tools(place, own)
+    toolset = Toolset(own, checker)
     names = [tool.name for tool in toolset.tools if isinstance(tool, BaseTool)]
-    for name in approve:
-        if name not in names and not server_in(name):
-            fix = f"Use one of: {', '.join(names)}."
-            field = f"{place.removesuffix('tools')}approve"
-            raise ConfigurationError(field, name, "no tool of it has this name", fix)
+    _check_approved(place, approve, names)
     return ToolLoop(
         chat,
         toolset,
@@ -67,6 +70,14 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     )
 
 
+def _check_approved(place: str, approve: Sequence[str], names: Sequence[str]) -> None:
+    for name in approve:
+        if name not in names and not server_in(name):
+            fix = f"Use one of: {', '.join(names)}."
+            field = f"{place.removesuffix('tools')}approve"
+            raise ConfigurationError(field, name, "no tool of it has this name", fix)
+
+
 def _tools_of(place: str, given: Sequence[Any]) -> list[BaseTool | dict[str, Any]]:
     made: dict[str, BaseTool | dict[str, Any]] = {}
     for index, one in enumerate(given):
@@ -78,6 +89,15 @@ def _tools_of(place: str, given: Sequence[Any]) -> list[BaseTool | dict[str, Any
             raise ConfigurationError(field, name, "another tool has this name", fix)
         made[name] = tool
     return list(made.values())
+
+
+def _with_fact_tools(
+    place: str, own: Sequence[BaseTool | dict[str, Any]]
+) -> list[BaseTool | dict[str, Any]]:
+    for name in {one.name for one in own if isinstance(one, BaseTool)} & _FACT_TOOL_NAMES:
+        field, problem = f"{place.removesuffix('tools')}remembers", "a tool of it has this name"
+        raise ConfigurationError(field, name, problem, "Give the tool another name.")
+    return [*own, *map(with_hidden_key, FACT_TOOLS)]
 
 
 def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:

@@ -1,10 +1,14 @@
-"""Tells who answered what, once for each answer, also where a run is resumed in between."""
+"""Tells who answered what, once for each answer, also where a run is resumed in between.
+
+What is told is on record before it is: of an answer whose event a kill kept from the log, whoever
+goes on with the run tells.
+"""
 
 import json
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Literal
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -13,10 +17,13 @@ from replan.events.emitter import Emitter
 from replan.events.types import Answered, AnswerGiven
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
-from replan.state.questions import Decision, Question, read_decision
+from replan.state.questions import Decision, Question, read_decision, short_key
+from replan.texts.storable import storable_text
 
 PLAN = "plan"
-_TOLD = "answer told/"
+ANSWER_TOLD = "answer told/"
+"""What the notes of a run begin with that hold the events of its answers."""
+
 _ACTIONS: Mapping[str, Answered] = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
 answered_by: ContextVar[Mapping[str, str]] = ContextVar("answered_by", default=MappingProxyType({}))
@@ -27,22 +34,28 @@ async def tell_plan_decided(
     decision: Decision, place: str, emitter: Emitter, journal: Journal
 ) -> None:
     """Tell of a decision about a plan; `place` names it in the journal."""
-    if await _is_new(place, emitter, journal):
-        _tell(emitter, PLAN, PLAN, _ACTIONS[decision.action], decision.reason)
+    action = _ACTIONS[decision.action]
+    fields = {"key": PLAN, "kind": PLAN, "action": action, "text": decision.reason}
+    await _tell(place, fields, emitter, journal)
 
 
 async def tell_answered(
-    question: Question, answer: JsonValue, emitter: Emitter, journal: Journal
+    question: Question, answer: object, emitter: Emitter, journal: Journal
 ) -> None:
     """Tell of the answer to a question."""
-    if not await _is_new(question.key, emitter, journal):
-        return
     action, text = _said(question, answer)
-    about = {"step_id": question.step_id, "specialist": question.specialist}
-    _tell(emitter, question.key, question.kind, action, text, **about)
+    fields = {
+        "key": question.key,
+        "kind": question.kind,
+        "action": action,
+        "text": text,
+        "step_id": question.step_id,
+        "specialist": question.specialist,
+    }
+    await _tell(question.key, fields, emitter, journal)
 
 
-def _said(question: Question, answer: JsonValue) -> tuple[Answered, str]:
+def _said(question: Question, answer: object) -> tuple[Answered, str]:
     if question.kind == "approval":
         try:
             decision = read_decision(answer)
@@ -52,25 +65,19 @@ def _said(question: Question, answer: JsonValue) -> tuple[Answered, str]:
     return "answered", _text(answer)
 
 
-def _text(answer: JsonValue) -> str:
-    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+def _text(answer: object) -> str:
+    # What a foreign graph is answered may be any value.
+    is_text = isinstance(answer, str)
+    return storable_text(answer if is_text else json.dumps(answer, ensure_ascii=False, default=str))
 
 
-def _tell(
-    emitter: Emitter,
-    key: str,
-    kind: Literal["question", "approval", "in doubt", "plan"],
-    action: Answered,
-    text: str,
-    **about: object,
+async def _tell(
+    place: str, fields: Mapping[str, JsonValue], emitter: Emitter, journal: Journal
 ) -> None:
-    by = answered_by.get().get(path_of_step() + key, "")
-    emitter.stream(AnswerGiven, key=key, kind=kind, action=action, text=text, by=by, **about)
-
-
-async def _is_new(place: str, emitter: Emitter, journal: Journal) -> bool:
-    note = _TOLD + place
+    note = ANSWER_TOLD + place
     if note in await journal.notes(emitter.run_id, note):
-        return False
-    await journal.note(emitter.run_id, note, value=True)
-    return True
+        return
+    by = answered_by.get().get(short_key(f"{path_of_step()}{fields['key']}"), "")
+    about: dict[str, Any] = {**fields, "by": by}
+    await journal.note(emitter.run_id, note, {**about, "round": emitter.round})
+    emitter.stream(AnswerGiven, **about)

@@ -14,13 +14,17 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 from replan.errors import LimitReachedError, StorageError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.types import LimitReached, SpecialistToken
+from replan.facts.tools import FactsAtWork, facts_at_work
 from replan.failures import can_pass, describe
 from replan.langgraph_inside.tasks import (
+    answers_to_interrupts,
     config_inside,
     inherited_config,
+    runtime_in,
     stream_is_heard,
     with_handlers,
 )
+from replan.models.reply_end import end_of
 from replan.models.retries import pause_if_busy, retried
 from replan.models.transcript import transcript_at_work
 from replan.plan.preview import MOST_RETRIES
@@ -97,6 +101,8 @@ class Attempts:
         for doubt in await doubts_in(self.record, self._card) if self.record.tried else ():
             if (settled := await self._settled(doubt)) is not None:
                 return settled
+        if self.record.tried:
+            await self.record.interrupts_answered(answers_to_interrupts(self.config))
         try:
             made = await self._one()
             if _can_be_retried(made):
@@ -210,7 +216,7 @@ class Attempts:
                 return await self.record.cut_off(reason)
             return _failure(reason)
 
-    def _meter(self, *, is_shown: bool = True) -> Meter:
+    def _meter(self, node: str = "") -> Meter:
         names = self.record.names
 
         def tell(text: str) -> None:
@@ -218,13 +224,13 @@ class Attempts:
 
         is_heard = stream_is_heard(self._emitter.write, self.config)
         is_heard = is_heard or self._emitter.hooks.hears_tokens
-        about = {"node": f"specialist_{self._card.name}", **names}
+        about = {"node": node or f"specialist_{self._card.name}", **names}
         return Meter(
             self._account,
             step_scopes(self.limits, self._services, self._card.name, self._step.id),
             new_id=self._services.new_id,
             prices=self._services.prices,
-            on_token=tell if is_heard and is_shown else None,
+            on_token=tell if is_heard and not node else None,
             calls=Calls(
                 emitter=self._emitter, config=self.config, about=about, effects=self._card.effects
             )
@@ -258,6 +264,8 @@ class Attempts:
         transcript_at_work.set(self.record.transcript)
         calls_at_work.set(meter.calls)
         emitter_at_work.set((self._emitter, self.config))
+        if self._services.remembers:
+            facts_at_work.set(self._facts())
         try:
             given = await self.specialist.run(context, config)
             return storable_result(SpecialistResult.model_validate(given))
@@ -267,6 +275,17 @@ class Attempts:
             raise
         except BaseException as error:
             raise RuntimeError(describe(error)) from error
+
+    def _facts(self) -> FactsAtWork | None:
+        runtime, settings = runtime_in(self.config), self.record.board.settings
+        return self._services.facts(
+            settings,
+            runtime and runtime.store,
+            self.record.context.run_id,
+            node="specialist",
+            step_id=self._step.id,
+            specialist=self._card.name,
+        )
 
     async def _informed(
         self, context: ExecutionContext, config: RunnableConfig, meter: Meter
@@ -278,13 +297,16 @@ class Attempts:
 
     async def _ask(self, messages: list[BaseMessage]) -> str:
         """Ask the host's model on behalf of the step, which pays; nobody sees it speak."""
-        meter = self._meter(is_shown=False)
+        meter = self._meter("knowledge")
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
         try:
             async with meter:
                 reply = await self._services.models.answering.reply(messages, config)
         finally:
             self.used += meter.count
+        end = end_of(reply)
+        if end.cut:
+            raise RuntimeError(end.why)
         return reply.text
 
     def _or_part(

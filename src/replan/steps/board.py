@@ -229,9 +229,6 @@ class Board:
         """Show a result of an earlier round: others may use it, but what it asked for is past."""
         self._show(key, result)
 
-    def published(self) -> Sequence[SpecialistResult]:
-        return self._fresh
-
     def refused(self, key: str) -> Outcome:
         """The failure of a step that nobody does: the state has it since the round began."""
         result = self.state.get("current_specialist_results", {}).get(key)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from pydantic import JsonValue
@@ -202,8 +203,27 @@ class StepRecord:
         for question in asked if isinstance(asked, tuple) else ():
             note = TOLD + fingerprint_of(question.key, question.text)
             if not await self._is_noted(note):
-                await self.services.journal.note(self.context.run_id, note, value=True)
+                own = question.replace(
+                    step_id=self.context.plan_step.id, specialist=self.specialist
+                ).model_dump(mode="json")
+                await self.services.journal.note(self.context.run_id, note, own)
                 self.emitter.stream(InputRequested, **self.names, question=question)
+
+    async def interrupts_answered(self, answers: Mapping[str, Any]) -> None:
+        """Tell of the answers to what a graph that does the step asked by itself."""
+        if not answers:
+            return
+        journal = self.services.journal
+        for note in (await journal.notes(self.context.run_id, TOLD)).values():
+            if not isinstance(note, dict):
+                continue
+            question: Question = restored(Question, note)
+            if question.key in answers and self._is_own(question):
+                await tell_answered(question, answers[question.key], self.emitter, journal)
+
+    def _is_own(self, question: Question) -> bool:
+        own = (self.context.plan_step.id, self.specialist)
+        return (question.step_id, question.specialist) == own
 
     def _new(self, question: Question) -> Question:
         most = self.board.settings.limits.max_questions

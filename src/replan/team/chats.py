@@ -54,6 +54,28 @@ class Chats:
                 chats[field] = self.of(model, field)
         return chats
 
+    def with_embeddings(self, knowledge: Any) -> Any:
+        """Give knowledge with the model for embeddings that it names, if it names one."""
+        from replan.secrets.sources import learn_model  # noqa: PLC0415 - as below
+
+        name = getattr(knowledge, "embeddings", None)
+        if not isinstance(name, str):
+            return knowledge
+        build = getattr(self._provider, "embeddings", None)
+        if build is None:
+            problem = "the given models build chat models only"
+            fix = "Give knowledge an Embeddings of LangChain, or models with a method embeddings."
+            raise ConfigurationError("knowledge.embeddings", name, problem, fix)
+        try:
+            built = build(name)
+        except ConfigurationError as error:
+            whose = error.field if error.field.startswith("models.") else "knowledge.embeddings"
+            raise ConfigurationError(
+                whose, error.value, error.problem, error.fix, error.code
+            ) from error
+        learn_model(built)
+        return knowledge.with_embeddings(built)
+
     @contextmanager
     def telling(self) -> Generator[None]:
         """Keep the mistake that is found, once for each field, and go on."""

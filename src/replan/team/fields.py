@@ -28,6 +28,7 @@ from replan.state.team import SpecialistCard
 from replan.state.tightening import CAN_BE_OPENED
 from replan.team.fallback import Fallback, in_order
 from replan.team.keys import FIX as KEY_FIX
+from replan.team.knowledge_folder import FIELDS, folder_and_model
 from replan.team.part import broken
 from replan.team.prompt_files import prompt_text
 from replan.team.references import imported, name_in, named
@@ -47,6 +48,7 @@ T = TypeVar("T")
 _REFERENCE = {"type": "string", "pattern": r"^[^\s:]+:[^\s:]+$", "examples": ["team_tools:search"]}
 _GRANT = {"type": "string", "pattern": r"^[A-Za-z0-9_-]+/\S+$", "examples": ["git/*"]}
 _TOOL = {"anyOf": [_REFERENCE, _GRANT, {"type": "object", "required": ["type"]}]}
+_KNOWLEDGE = {"anyOf": [{"type": "string"}, FIELDS]}
 _PROMPT = {
     "anyOf": [
         {"type": "string"},
@@ -272,15 +274,17 @@ def knowledge(given: object, info: ValidationInfo) -> object:
     """Take a folder or an object with a search; in a file, the name of one."""
     from replan.adapters.knowledge.folder import TENANT, FolderRetriever  # noqa: PLC0415 - rare
 
-    around = _around(info)
-    if isinstance(given, str | Path) and (around is None or not _is_reference(given)):
+    around, model = _around(info), None
+    if isinstance(given, dict):
+        given, model = folder_and_model(cast("dict[str, object]", given))
+    if isinstance(given, str | Path) and (model or around is None or not _is_reference(given)):
         folder = str(given if around is None else around.folder / given)
         if not folder.strip() or "\0" in folder:
             raise refused("no_folder", "This is no folder.", "Write the name of a folder.")
         if around is not None and TENANT not in folder and not Path(folder).is_dir():
             fix = "Make it, or name another; it is relative to the team file."
             raise refused("no_folder", f"There is no folder '{folder}'.", fix)
-        return FolderRetriever(Path(folder))
+        return FolderRetriever(Path(folder), embeddings=model)
     found: Any = _named(given, info)
     is_left_alone = around is not None and not around.imports
     if isinstance(found, type) or not (is_left_alone or callable(getattr(found, "search", None))):
@@ -402,7 +406,7 @@ else:
     Tool = Annotated[Any, PlainValidator(tool), WithJsonSchema(_TOOL)]
     OutputType = Annotated[Any, PlainValidator(output_type), WithJsonSchema(_REFERENCE)]
     Callback = Annotated[Any, PlainValidator(callback), WithJsonSchema(_REFERENCE)]
-    Knowledge = Annotated[Any, PlainValidator(knowledge), WithJsonSchema({"type": "string"})]
+    Knowledge = Annotated[Any, PlainValidator(knowledge), WithJsonSchema(_KNOWLEDGE)]
     ReadySpecialist = Annotated[Any, PlainValidator(ready), WithJsonSchema(_REFERENCE)]
     Workspace = Annotated[
         Path | None, PlainValidator(workspace), WithJsonSchema({"type": "string"})

@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 from pydantic import Field, PrivateAttr
 
 from replan.errors import ConfigurationError, UsageError
+from replan.team.fallback import Fallback, in_order
 from replan.team.fields import ModelName, NewModel, Row, ServerUrl, VariableName
 from replan.team.placing import Origin
 from replan.team.team import Team
@@ -62,6 +63,11 @@ class FileTeam(Team):
         self._origin = origin
         return self
 
+    def named_model(self, name: str) -> Any:
+        """Give the model of a name, with those that the file gives in its place."""
+        names = in_order(name, {each: one.fallback for each, one in self.models.items()})
+        return Fallback(*names) if len(names) > 1 else name
+
     def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
         """Give the error for what was found when it was built, with the places in its file."""
         return self._origin.refusal(mistakes) if self._origin else super().refusal(mistakes)
@@ -86,9 +92,9 @@ def _without_none(field: dict[str, Any]) -> None:
         del field["default"]
     kinds = cast("list[dict[str, Any]]", field.get("anyOf", []))
     if _NONE in kinds:
-        (kind,) = (each for each in kinds if each != _NONE)
+        left = [each for each in kinds if each != _NONE]
         del field["anyOf"]
-        field.update(kind)
+        field.update(left[0] if len(left) == 1 else {"anyOf": left})
 
 
 SCHEMA_NAME = "team.schema.json"

@@ -30,6 +30,8 @@ class Host(Typed):
         output_type: The type of the answer: a pydantic model, a dataclass, a TypedDict, or of
             several such as list[Model]; in a team file as module:name. An answer of another type is
             requested once more, then the run fails.
+        remembers: Whether it has the tools remember, recall and forget, for facts that outlive a
+            conversation, where it may use its tools. Each run names their user in its settings.
         memory: What it sees of the earlier conversation, if this differs from the team.
         rag: Which knowledge it receives for the answer to a simple request, if this differs from
             the team.
@@ -47,6 +49,7 @@ class Host(Typed):
     reflection_prompt: Prompt = ""
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
+    remembers: bool = False
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
     rag: RAGOptions = Field(default_factory=RAGOptions)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
@@ -42,6 +43,18 @@ class TeamModels:
             given = (error.value, error.problem, error.fix, error.code)
             raise ConfigurationError(place, *given) from error
 
+    def embeddings(self, name: str) -> Embeddings:
+        """Give the model for embeddings for a name under `models`, or for a usual name."""
+        section = self.named.get(name)
+        if section is None:
+            return self._others.embeddings(name)
+        try:
+            return self._provider(section).embeddings(section.model)
+        except ConfigurationError as error:
+            place = f"models.{name}.{error.field}"
+            given = (error.value, error.problem, error.fix, error.code)
+            raise ConfigurationError(place, *given) from error
+
     @property
     def retries(self) -> Mapping[str, int]:
         """Further calls of one reply by the name of the model, where the file says how many."""
@@ -55,15 +68,17 @@ class TeamModels:
     def _others(self) -> LangChainModels:
         return LangChainModels(base_url=self.base_url, environment=self.environment)
 
-    def _built(self, section: NamedModel) -> BaseChatModel:
+    def _provider(self, section: NamedModel) -> LangChainModels:
         given = {"timeout", "max_retries", "streaming"} & section.model_fields_set
-        provider = LangChainModels(
+        return LangChainModels(
             base_url=section.base_url or self.base_url,
             api_key=self._key(section),
             environment=self._environment(section),
             **{option: getattr(section, option) for option in given},
         )
-        model = provider.chat_model(section.model)
+
+    def _built(self, section: NamedModel) -> BaseChatModel:
+        model = self._provider(section).chat_model(section.model)
         if type(model).__name__ != "OpenAIChat":
             fix = "Leave it out; it is for openai:NAME and for servers with a base_url."
             for option in _WIRE:

@@ -88,7 +88,8 @@ class Team(Part, RunSettings):
         prices: What models cost for each million tokens, by their configured name or by their
             provider's name.
         knowledge: The team's knowledge: a folder of texts, or an object with a search. In a team
-            file it is a folder relative to the file, or module:name.
+            file it is a folder relative to the file, {folder: docs, embeddings: openai:NAME}, or
+            module:name.
         open_to_clients: Settings (approval), limits (max_seconds) and keys of the state
             (current_specialist_results) that clients of a server may loosen or edit. Otherwise
             clients can only tighten settings, and edit the conversation and the plan.
@@ -124,13 +125,17 @@ class Team(Part, RunSettings):
         """What a run may do, where its request does not say."""
         return RunSettings(**{name: getattr(self, name) for name in RunSettings.model_fields})
 
+    def named_model(self, name: str) -> Any:
+        """What is given where a model is, for a name of which nobody knows more than that."""
+        return name
+
     @property
     def chat_models(self) -> Mapping[str, Any]:
         """The models that its parts are given, by their fields."""
         found = {f"host.{name}": model for name, model in self.host.chat_models.items()}
         for place, level in (("memory", self.memory), ("host.memory", self.host.memory)):
             if level.summary_model_id:
-                found[f"{place}.summary_model_id"] = level.summary_model_id
+                found[f"{place}.summary_model_id"] = self.named_model(level.summary_model_id)
         for index, each in enumerate(self.specialists):
             found |= {f"specialists[{index}].{name}": one for name, one in each.chat_models.items()}
         return found

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
 from replan.spending.scopes import price_of
-from replan.team.fallback import Fallback, each_model, in_order
+from replan.team.fallback import each_model
 from replan.team.file_team import FileTeam
 from replan.team.host import MODELS, Host
 from replan.team.keys import FIX, keys_in
@@ -46,9 +46,7 @@ class TeamFile:
         """
         config = self.config
         if model is not None:
-            known = {name: each.fallback for name, each in config.models.items()}
-            names = in_order(model, known)
-            asked = Fallback(*names) if len(names) > 1 else model
+            asked = config.named_model(model)
             host = config.host.replace(**{**dict.fromkeys(MODELS), "model": asked})
             # What is wrong with this model does not stand in the file. The folders are known where
             # the file is read, though it may not name them.

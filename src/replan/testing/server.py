@@ -20,6 +20,7 @@ except ModuleNotFoundError as error:
 from replan.failures import describe
 from replan.state.usage import TokenCount, sum_counts
 from replan.testing.answering import Exchange, answer, refusal
+from replan.testing.embeddings import embeddings_body, texts_in
 from replan.testing.replies import Reply, Said, as_reply
 from replan.testing.script import Replies, Script, keys_of
 from replan.testing.wire import BadRequest, Capabilities, ChatRequest, models_body, read_request
@@ -40,6 +41,7 @@ class OpenAIServer:
     The script is the one of `ScriptedModel`; each HTTP request takes one reply, a client's retry
     too. Or it is a function of the `ChatRequest`. At the end of the `with` block (plain or
     `async`) the server stops, breaks off what still hangs, and checks that the script is used up.
+    It has embeddings, too: texts with words in common have vectors that are near.
 
     Example:
         >>> with OpenAIServer(lambda request: "Hello.", models=("tiny",)) as server:
@@ -61,6 +63,7 @@ class OpenAIServer:
             streaming=streaming, tools=tools, json_mode=json_mode, strict_roles=strict_roles
         )
         self._models = models
+        self._embedded: list[str] = []
         self._freeform: Freeform | None = script if callable(script) else None
         self._script = Script(() if callable(script) else script)
         self._requests: list[ChatRequest] = []
@@ -89,6 +92,11 @@ class OpenAIServer:
     def calls(self) -> Counter[str]:
         """How many requests came by the narrowest key: `think`, `step 3/analyst`, `*`."""
         return Counter(keys_of(request.call)[0] for request in self._requests)
+
+    @property
+    def embedded(self) -> tuple[str, ...]:
+        """Every text so far whose vector was asked for, in the order of arrival."""
+        return tuple(self._embedded)
 
     @property
     def usage(self) -> TokenCount:
@@ -158,10 +166,19 @@ class OpenAIServer:
         application = web.Application(client_max_size=_LARGEST_REQUEST)
         application.router.add_get("/v1/models", self._list_models)
         application.router.add_post("/v1/chat/completions", self._complete)
+        application.router.add_post("/v1/embeddings", self._embed)
         return application
 
     async def _list_models(self, http: web.Request) -> web.StreamResponse:
         return web.Response(body=models_body(self._models), content_type="application/json")
+
+    async def _embed(self, http: web.Request) -> web.StreamResponse:
+        try:
+            model, texts = texts_in(await http.read())
+        except BadRequest as error:
+            return refusal(_BAD_REQUEST, str(error), parameter=error.parameter)
+        self._embedded += texts
+        return web.Response(body=embeddings_body(model, texts), content_type="application/json")
 
     async def _complete(self, http: web.Request) -> web.StreamResponse:
         arrived = time.monotonic()

@@ -20,7 +20,7 @@ from replan import (
     Usage,
 )
 from replan.events import types
-from replan.events.types import BaseEvent, CallEvent, Event, Said, StepEvent, ToolEvent
+from replan.events.types import BaseEvent, CallEvent, Event, FactEvent, Said, StepEvent, ToolEvent
 from replan.plan import Rerun
 from replan.plan.markdown.overlooked import Overlooked
 from replan.state.knowledge import Source
@@ -69,9 +69,13 @@ FIELDS = {
         "mode": "stuff",
         "sources": (Source(source="a.md", line=1),),
         "left_out": ("b.md is left out: it is no text.",),
+        "unused": ("c.md:1 is not used: nothing in it helps.",),
+        "failed": ("d.md:1 is left out: ValueError: no.",),
     },
     "tool_invoked": {**STEP_CALL, **TOOL, "approval": "edited"},
     "tool_completed": {**STEP_CALL, **TOOL, "status": "failed", "result": "Error: no"},
+    "fact_remembered": {"fact_id": "a1", "text": "Eva drinks tea.", "node": "direct_answer"},
+    "fact_forgotten": {"fact_id": "a1", "text": "Tea.", "node": "specialist", "step_id": 1},
     "feedback_generated": {"feedback": FEEDBACK},
     "limit_reached": {"limit": "max_rounds", "value": 10},
     "answer_token": {"text": "Par"},
@@ -112,7 +116,7 @@ def test_the_union_holds_every_kind_of_event_that_there_is():
         kind
         for kind in vars(types).values()
         if isinstance(kind, type) and issubclass(kind, BaseEvent)
-    } - {BaseEvent, StepEvent, CallEvent, ToolEvent}
+    } - {BaseEvent, StepEvent, CallEvent, ToolEvent, FactEvent}
     assert written == set(KINDS.values())
     assert set(FIELDS) == set(KINDS)
 

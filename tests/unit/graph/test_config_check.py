@@ -164,6 +164,7 @@ def test_the_settings_of_a_run_are_those_of_the_configuration():
         "memory": MemoryOptions(),
         "rag": RAGOptions(),
         "tenant": "",
+        "user": "",
         "limits": limits,
         "round_scope": "step",
         "on_failure": "halt",

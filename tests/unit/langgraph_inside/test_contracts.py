@@ -212,6 +212,21 @@ async def test_inputs_interrupts_and_answers_are_writes_under_known_names():
     assert checkpoints.INPUT == "__input__"
 
 
+async def test_a_task_knows_the_answers_that_it_goes_on_with_by_the_ids_of_its_interrupts():
+    known = []
+
+    def node(state: Numbers, config: RunnableConfig):
+        known.append(tasks.answers_to_interrupts(config))
+        return {"seen": interrupt("?")}
+
+    config = {"configurable": {"thread_id": "t"}}
+    graph = graph_of(node, InMemorySaver())
+    asked = await graph.ainvoke({"numbers": []}, config)
+    (question,) = asked["__interrupt__"]
+    await graph.ainvoke(Command(resume={question.id: "yes"}), config)
+    assert known == [{}, {question.id: "yes"}]
+
+
 def test_the_saver_for_postgresql_lists_the_changes_of_its_tables():
     aio = pytest.importorskip("langgraph.checkpoint.postgres.aio")
     assert checkpoints.known_migrations(aio.AsyncPostgresSaver) > 0

@@ -80,6 +80,7 @@ def events():
         status=ExecutionStatus.FAILED,
         result=AIMessage(LONG),
         error="No ink.",
+        cut="reply_length",
         duration=0.12345,
     )
     feedback = FeedbackResult(feedback="Go on.", should_continue=True, final_answer=AIMessage(LONG))
@@ -88,7 +89,10 @@ def events():
     return [
         ThinkingCompleted(**NAMES, thinking=thinking),
         PlanCreated(**NAMES, plan=plan, markdown=plan.content),
-        ApprovalRequested(**NAMES, approval=Approval(approve=plan.content, reason="It is new.")),
+        ApprovalRequested(
+            **NAMES,
+            approval=Approval(approve=plan.content, reason="It is new.", problem="No other."),
+        ),
         StepsReopened(**NAMES, reruns=(Rerun(step=1, why="edited"),)),
         InputRequested(**NAMES, **step, question=question),
         SpecialistCompleted(**NAMES, **step, result=result),
@@ -113,7 +117,7 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
             "title": "",
             "outline": [{"id": 1, "description": "Go"}],
         },
-        {"type": "approval_requested", "reason": "It is new."},
+        {"type": "approval_requested", "reason": "It is new.", "problem": "No other."},
         {"type": "steps_reopened", "reruns": ["1 (edited)"]},
         {"type": "input_requested", **step, "key": "1/writer/1", "question": "Who?"},
         {
@@ -122,6 +126,7 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
             "status": "failed",
             "seconds": 0.123,
             "error": "No ink.",
+            "cut": "reply_length",
             "step_seconds": None,
         },
         {

@@ -128,7 +128,6 @@ async def test_a_result_reaches_all_who_wait_for_its_seat_and_who_asks_later():
         board.publish("1/a", RESULT)
     assert await asyncio.gather(*waiting) == [RESULT, RESULT]
     assert await board.outcome("1/a") == RESULT
-    assert board.published() == [RESULT]
 
 
 async def test_a_seat_that_is_left_without_a_word_lets_nobody_hang():
@@ -152,7 +151,6 @@ async def test_the_first_word_on_a_seat_counts():
         board.publish("1/a", "skipped")
         board.publish("1/a", RESULT)
     assert await board.outcome("1/a") == "skipped"
-    assert board.published() == []
 
 
 async def test_nothing_comes_of_a_seat_that_nobody_took():

@@ -2,7 +2,17 @@
 
 import pytest
 
-from replan import Fallback, Host, Specialist, Team, TeamError, TeamFileError
+from replan import (
+    Fallback,
+    Host,
+    MemoryOptions,
+    RunSettings,
+    Specialist,
+    Team,
+    TeamError,
+    TeamFileError,
+)
+from replan.assembly import services_of
 from replan.cli.preview import team_of
 from replan.team.team_file import read_team_file
 
@@ -53,6 +63,36 @@ def test_the_price_of_each_is_asked_for_where_money_is_bound(tmp_path):
     with pytest.raises(TeamFileError) as error:
         read(tmp_path, text)
     assert any("cheap" in str(each.value) for each in error.value.mistakes)
+
+
+SUMMARISED = f"""\
+{FILE.replace("host: main", "host: {model: cheap, memory: {summary_model_id: main}}")}
+memory: {{mode: summary}}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [SUMMARISED, FILE.replace("host: main", "host: offline")],
+    ids=["in the file", "in the settings"],
+)
+def test_a_fallback_counts_for_the_model_of_summaries_too(tmp_path, text):
+    team = read(tmp_path, text).with_model(base_url="http://127.0.0.1:9/v1")
+    services = services_of(team.config, team.models)
+    names = [one.names[0] for one in services.model_of("main").chain]
+    assert names == ["main", "cheap", "offline", "openai:c"]
+    asked = RunSettings(memory=MemoryOptions(mode="summary", summary_model_id="main"))
+    known = team_of(team.config, asked, retries=team.models.retries)
+    assert known.per_reply == (2 + 1) + (2 + 0) + 2 + (2 + 2)
+
+
+def test_the_price_of_a_fallback_of_summaries_is_asked_for(tmp_path):
+    text = SUMMARISED.replace("model: cheap,", "model: offline,").replace("chat_model: cheap", "")
+    text = text.replace("Works., }", "Works., run: 'builtins:print'}")
+    prices = '{"openai:a": {input: 1, output: 1}, "openai:b": {input: 1, output: 1}}'
+    with pytest.raises(TeamFileError) as error:
+        read(tmp_path, f"{text}limits: {{max_cost: 1}}\nprices: {prices}\n")
+    assert ["openai:c" in str(each.value) for each in error.value.mistakes] == [True]
 
 
 @pytest.mark.parametrize("given", [Fallback("openai:a"), Fallback("openai:a", 3)])

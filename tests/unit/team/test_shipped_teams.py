@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from langgraph.store.memory import InMemoryStore
 
 from replan.assembly import build_graph
 from replan.runtime import run
@@ -34,7 +35,7 @@ def test_there_are_examples():
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_an_example_is_read_fits_the_schema_and_makes_a_graph(path):
     team = read_team_file(path, ENVIRONMENT)
-    graph = build_graph(team.config, models=team.models)
+    graph = build_graph(team.config, models=team.models, store=InMemoryStore())
 
     assert {f"specialist_{each.name}" for each in team.config.specialists} <= graph.nodes.keys()
     content = yaml.safe_load(path.read_text())

@@ -18,6 +18,8 @@ GOOD = [
     "limits: {max_tokens: 5, max_cost: 0.5, max_seconds: 9, per_step: {max_cost: 1}}\n",
     "prices: {offline: {input: 0, output: 0.5}}\n",
     "specialists: [{use: 'replan_local:writer', limits: {max_seconds: 0.5, max_model_calls: 3}}]\n",
+    "knowledge: .",
+    "knowledge: {folder: ., embeddings: 'openai:x'}",
 ]
 BAD = [
     "naem: x\n",
@@ -45,6 +47,9 @@ BAD = [
     "specialists: [{name: a, chat_model: offline}]\n",
     "specialists: [{use: 'replan_local:writer', run: 'json:dumps'}]\n",
     "specialists: [{name: a, intended_use: A., run: dumps}]\n",
+    "knowledge: {embeddings: 'openai:x'}",
+    "knowledge: {folder: ., embedding: 'openai:x'}",
+    "knowledge: {folder: ., embeddings: 3}",
 ]
 BASE = {
     "host": {"model": "offline"},

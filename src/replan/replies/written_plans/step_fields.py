@@ -30,7 +30,6 @@ AFTER = _folded(
 )
 KEYS = WHO | AFTER
 TASK = _folded(words.FIELDS["task"])
-ID = _folded(words.FIELDS["id"])
 
 
 def is_field(line: str) -> bool:

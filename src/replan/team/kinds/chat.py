@@ -28,6 +28,8 @@ class Chat(Answering):
             an answer after the last round, the step fails.
         approve: The names of tools that a person must approve, call by call. Tools of servers may
             be named by a pattern: files/write_file, git/*.
+        remembers: Whether its chat_model has the tools remember, recall and forget, for facts that
+            outlive a conversation. Each run names their user in its settings.
     """
 
     marks: ClassVar[tuple[str, ...]] = ("chat_model",)
@@ -36,11 +38,12 @@ class Chat(Answering):
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
     approve: Row[str] = ()
+    remembers: bool = False
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """Approval is about tools."""
-        if given.get("approve") and not given.get("tools"):
+        if given.get("approve") and not (given.get("tools") or given.get("remembers")):
             fix = "Name tools of the field tools."
             yield broken(("approve",), given["approve"], "no_tools", "It has no tools.", fix)
         yield from super().broken_rules(given)
@@ -71,10 +74,11 @@ class Chat(Answering):
             max_rounds=self.max_tool_rounds,
             effects=self.effects or "unsafe",
             approve=self.approve,
+            remembers=self.remembers,
         ).reply
         return PromptedSpecialist(
             # What its tools do is told of each of them, and kept on record call by call.
-            card=self.card if self.tools else self.card_with("pure"),
+            card=self.card if self.tools or self.remembers else self.card_with("pure"),
             answer=answer,
             can_answer_again=True,
             **self.answering,
