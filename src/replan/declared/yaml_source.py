@@ -28,9 +28,9 @@ _MENDS = (
     ("a tab character", "Indent with spaces."),
     ("cannot start any token", "Put text that begins with a special character in quotes."),
     ("The alias", "Put text that begins with '*' in quotes, or define the anchor above."),
-    ("another document", "Keep one team in one file, without a second '---'."),
-    ("nested", "Write the team flat, as the examples do."),
-    ("more than", "Repeat less with aliases; a team needs far fewer."),
+    ("another document", "Keep one document in a file, without a second '---'."),
+    ("nested", "Write it flat, as the examples do."),
+    ("more than", "Repeat less with aliases; far fewer are needed."),
 )
 _MEND = "Check the indentation and the quotes here and in the line above."
 
@@ -194,7 +194,7 @@ class _Reading:
         return value
 
     def _tagged(self, node: yaml.Node, where: Where) -> None:
-        reason = f"A team file cannot have the tag '{without_secrets(node.tag)[:60]}'."
+        reason = f"This file cannot have the tag '{without_secrets(node.tag)[:60]}'."
         self._tell(node, where, "unknown_tag", reason, "Write the value without a tag.")
 
     def _tell(self, node: yaml.Node, where: Where, code: str, reason: str, fix: str) -> None:
