@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from replan.declared.fields import meant
 from replan.declared.keys import FIX
-from replan.declared.yaml_source import Where, field_path
+from replan.declared.paths import Where, field_path
 from replan.errors import ConfigurationError
 from replan.secrets.known import MASK
 from replan.secrets.shapes import holds_key

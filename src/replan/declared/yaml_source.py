@@ -9,13 +9,11 @@ from typing import Any, cast
 import yaml
 from yaml.constructor import SafeConstructor
 
+from replan.declared.paths import Where, field_path
 from replan.errors import FieldMistake
 from replan.secrets.masking import without_secrets
 from replan.texts.bounds import TEAM
 from replan.texts.yaml_events import LOADER, YamlBoundError, check_bounds
-
-Where = tuple[str | int, ...]
-"""The keys and numbers that lead to a value."""
 
 _STANDARD = "tag:yaml.org,2002:"
 _MERGE, _NULL = f"{_STANDARD}merge", f"{_STANDARD}null"
@@ -111,12 +109,6 @@ def read_yaml(text: str) -> YamlSource:
         values=reading.values,
         mistakes=tuple(reading.mistakes),
     )
-
-
-def field_path(where: Where) -> str:
-    """Write a path as people do, as in `specialists[1].name`."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
-    return "".join(parts).removeprefix(".")
 
 
 class _Reading:
