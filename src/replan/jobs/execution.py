@@ -16,7 +16,8 @@ from replan.jobs.planning import idempotency_key
 from replan.jobs.sayings import say
 from replan.jobs.slot import said_in
 from replan.jobs.spec import Command
-from replan.jobs.turn import heard
+from replan.jobs.turn import Turn, heard
+from replan.texts.storable import storable_text
 
 ANSWER = "answer"
 """What an action asks for that asks the user."""
@@ -63,12 +64,14 @@ class ExecutionHandler:
             return ProcessOutput(job=job, next_phase=job.phase)
         if spec.confirm and spec.effects_of(command) == "unsafe" and job.confirmed != plan.id:
             if took.confirmed is not True:
-                return self._confirmation(job, command, plan, is_refused=took.confirmed is False)
+                return self._confirmation(
+                    job, command, given.turn, is_refused=took.confirmed is False
+                )
             job = job.replace(confirmed=plan.id)
         return await self._done(job, command, plan)
 
     def _confirmation(
-        self, job: Job, command: Command, plan: JobPlan, *, is_refused: bool
+        self, job: Job, command: Command, turn: Turn, *, is_refused: bool
     ) -> ProcessOutput:
         """Show all values, and ask whether they are right."""
         language, spec = job.language, self._engine.spec
@@ -90,7 +93,7 @@ class ExecutionHandler:
         told = [say("doubt", language, problem=each.error_msg) for each in failed[-1:]]
         remarks = self._engine.collector.generate_collection_prompt((), language, job.remarks)
         text = "\n".join(part for part in (remarks, *told, text) if part)
-        return ask(self._engine, job.replace(remarks=()), (CONFIRMATION,), text, progressed=False)
+        return ask(self._engine, job.replace(remarks=()), turn, (CONFIRMATION,), text)
 
     async def _done(self, job: Job, command: Command, plan: JobPlan) -> ProcessOutput:
         """Do the action for each item that is not done yet."""
@@ -177,11 +180,11 @@ class ExecutionHandler:
         """Ask the question of the command; the next message is the answer."""
         said = given.turn.said
         if job.asked.names == (ANSWER,) and said and not given.turn.is_taken:
-            outcome = Outcome(success=True, result=said)
+            outcome = Outcome(success=True, result=storable_text(said))
             job = self._recorded(job, command, 1, idempotency_key(job, plan, 1), outcome)
             return self._completed(job, command, plan)
         question = parameters_of(command, plan.items[0], 1)
         text = str(question.get("question", ""))
         if expected := question.get("expected_format"):
             text = f"{text} ({expected})"
-        return ask(self._engine, job, (ANSWER,), text, progressed=False)
+        return ask(self._engine, job, given.turn, (ANSWER,), text)

@@ -72,7 +72,7 @@ class IntentRecognitionHandler(_Handler):
         if not job.command:
             found = (await given.turn.extracted(job)).command
             if spec.command(found) is None:
-                return ask(engine, job, (COMMAND,), self._question(job), progressed=False)
+                return ask(engine, job, given.turn, (COMMAND,), self._question(job))
             job = switch(spec, job, found)
         return go_on(job, self.next_phase)
 
@@ -101,7 +101,7 @@ class InformationCollectionHandler(_Handler):
             return go_on(job, self.next_phase)
         issues = (*job.remarks, *job.validation_errors)
         prompt = engine.collector.generate_collection_prompt(names, job.language, issues)
-        return ask(engine, job.replace(remarks=()), names, prompt, progressed=took.progressed)
+        return ask(engine, job.replace(remarks=()), given.turn, names, prompt)
 
     def _askable(self, job: Job) -> tuple[str, ...]:
         return self._engine.spec.in_order(job.missing)

@@ -72,10 +72,9 @@ def go_on(job: Job, phase: JobPhase) -> ProcessOutput:
     return ProcessOutput(job=job, next_phase=phase)
 
 
-def ask(
-    engine: Engine, job: Job, names: tuple[str, ...], text: str, *, progressed: bool
-) -> ProcessOutput:
+def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str) -> ProcessOutput:
     """Ask the user; the job fails if the same was asked too often without progress."""
+    progressed = turn.progressed
     if names == job.asked.names and not progressed and engine.tracker.detect_loop(job):
         called = listed([_called(engine.spec, name, job) for name in names], job.language)
         count = engine.tracker.max_asks

@@ -75,12 +75,12 @@ class JobProcessor:
         """
         self.spec = spec
         self._clock, self._new_id = clock, new_id
-        self._collector = InformationCollector(spec, extractor)
+        self.collector = InformationCollector(spec, extractor)
         self._tracker = ProgressTracker(spec.max_asks)
         self._corrector = corrector or PhaseCorrector()
         self._engine = Engine(
             spec=spec,
-            collector=self._collector,
+            collector=self.collector,
             tracker=self._tracker,
             planner=planner or ItemPlanner(),
             executor=executor,
@@ -122,6 +122,14 @@ class JobProcessor:
         )
         return read_job(job, self.spec).noted("started", command)
 
+    def read(self, job: Job | Mapping[str, Any]) -> Job:
+        """Read a job of this spec that comes from outside.
+
+        Raises:
+            JobError: It cannot be used; the error names every field.
+        """
+        return read_job(job, self.spec)
+
     async def process(
         self, job: Job | Mapping[str, Any], messages: Sequence[Said] = ()
     ) -> ProcessResult:
@@ -140,7 +148,7 @@ class JobProcessor:
             JobError: The job is not one of this spec.
         """
         job = read_job(job, self.spec)
-        turn = Turn(self._collector, messages_of(messages), self._clock().date())
+        turn = Turn(self.collector, messages_of(messages), self._clock().date())
         if job.is_over and not turn.said:
             return _result(ProcessOutput(job=job, next_phase=job.phase, user_prompt=job.error))
         job = self._opened(job, turn.said)

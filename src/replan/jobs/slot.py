@@ -22,6 +22,7 @@ from replan.declared.surroundings import Surroundings, refused
 from replan.failures import describe
 from replan.jobs.sayings import LANGUAGES, Language, bare, listed, problem, say
 from replan.jobs.slot_values import OF_TYPE, SlotType
+from replan.texts.storable import storable_text
 from replan.values import Value
 
 LONGEST_VALUE = 10_000
@@ -219,7 +220,9 @@ class Slot(Part):
         if told is None or told is True:
             return None
         issue = self.issue_of("check_failed", value, language)
-        return issue.replace(message=told) if isinstance(told, str) and told else issue
+        return (
+            issue.replace(message=storable_text(told)) if isinstance(told, str) and told else issue
+        )
 
     def issue_of(
         self, code: str, value: object, language: Language, **facts: object
@@ -227,7 +230,7 @@ class Slot(Part):
         """Say what is wrong with a value."""
         choices = listed(cast("Mapping[str, Any]", self.choices), language)
         message = problem(code, language, choices=choices, **facts)
-        kept = "" if self.secret else str(value)[:60]
+        kept = "" if self.secret else storable_text(str(value))[:60]
         return ValidationIssue(field=self.name, message=message, code=code, value=kept)
 
     def _choice(self, said: str) -> str | None:

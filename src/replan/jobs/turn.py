@@ -12,6 +12,7 @@ from replan.jobs.sayings import listed, say
 from replan.jobs.slot import ValidationIssue
 from replan.jobs.spec import JobSpec
 from replan.jobs.tracker import ProgressTracker
+from replan.texts.storable import storable_text
 
 
 class Turn:
@@ -24,6 +25,7 @@ class Turn:
         self._collector, self._messages, self._today = collector, messages, today
         self._found: Extracted | None = None
         self.is_taken = False
+        self.progressed = False  # whether something that it says got the job anywhere
 
     async def extracted(self, job: Job) -> Extracted:
         """What was found in it."""
@@ -62,10 +64,9 @@ def newest(messages: Sequence[JobMessage]) -> str:
 
 @dataclass(frozen=True)
 class Heard:
-    """A job after what was said, and whether that got it anywhere."""
+    """A job after what was said, and whether the user said yes or no to it."""
 
     job: Job
-    progressed: bool
     confirmed: bool | None = None
 
 
@@ -79,7 +80,7 @@ async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -
     given = {name: each for name, each in found.values.items() if name in names}
     dropped = (*found.dropped, *(name for name in found.values if name not in names))
     merge = merged(spec, names, job.collected_info, given, job.language)
-    progressed = switched or tracker.has_progressed(job, merge.values)
+    turn.progressed |= switched or tracker.has_progressed(job, merge.values)
     is_changed = switched or merge.values != before.collected_info
     job = job.replace(
         collected_info=merge.values,
@@ -92,7 +93,7 @@ async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -
     )
     if given or dropped or switched or found.trouble:
         job = job.noted("heard", found.trouble, slots=tuple(given), dropped=_short(dropped))
-    return Heard(job, progressed, None if is_changed or merge.issues else found.confirmed)
+    return Heard(job, None if is_changed or merge.issues else found.confirmed)
 
 
 def switch(spec: JobSpec, job: Job, command: str) -> Job:
@@ -118,4 +119,4 @@ def _reopened(
 
 
 def _short(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name[:60] for name in names[:20])
+    return tuple(storable_text(name)[:60] for name in names[:20])

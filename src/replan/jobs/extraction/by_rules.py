@@ -18,7 +18,10 @@ from replan.jobs.slot_values import text as as_text
 
 _IS = r"\s*(?:[:：=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
 _CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"
-_END = re.compile(r"[\n;；]|[,，、.。!\uff01](?=\s|$)")
+_LINE_END = re.compile(r"[\n;；]")
+_SENTENCE_END = re.compile(r"[\n;；。\uff01]|[.!](?=\s|$)")
+_AND = re.compile(r"\s+(?:and|but)$")
+_AROUND = " ,，、\t.。!\uff01"
 _QUESTION = re.compile(r"[?\uff1f]\s*$")
 _WORD = re.compile(r"\w")
 _LONGEST_SAID = 20_000
@@ -111,9 +114,8 @@ def _named(said: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
     for place, (name, start, end) in enumerate(marks):
         rest.append(said[at:start])
         until = marks[place + 1][1] if place + 1 < len(marks) else len(said)
-        piece = said[end:until]
-        slot = wanted.spec.slot(name)
-        value, length = _piece(slot, piece, wanted)
+        is_line = start == 0 or said[start - 1] == "\n"
+        value, length = _piece(wanted.spec.slot(name), said[end:until], wanted, is_line=is_line)
         if value is not None:
             values[name] = value
         at = end + length
@@ -121,19 +123,14 @@ def _named(said: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
     return values, " ".join(part.strip() for part in rest if part.strip(" ,;\n\t，；、。."))
 
 
-def _piece(slot: Slot, piece: str, wanted: Wanted) -> tuple[JsonValue, int]:
+def _piece(slot: Slot, piece: str, wanted: Wanted, *, is_line: bool) -> tuple[JsonValue, int]:
     """The value at the beginning of a text, and how much of the text it is."""
-    end = None if slot.type == "list" else _END.search(piece)
-    if slot.type == "list":
-        end = re.search(r"[\n;；]", piece)
+    # A line that begins with the name is all value; in a sentence, the value ends with it.
+    end = (_LINE_END if is_line or slot.type == "list" else _SENTENCE_END).search(piece)
     length = end.start() if end else len(piece)
-    text = piece[:length].strip(" ,，、\t")
-    text = re.sub(r"\s+(?:and|but)$", "", text)
-    if slot.type in ("date", "number", "integer"):
-        # A comma may be inside.
-        found = _loose(slot, piece.split("\n", maxsplit=1)[0], wanted)
-        return (text or None) if found is None else found, length
-    return text or None, length
+    text = _AND.sub("", piece[:length].strip(_AROUND))
+    found = _loose(slot, piece[:length], wanted) if slot.type in _FINDERS else None
+    return (text or None) if found is None else found, length
 
 
 def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
@@ -175,10 +172,10 @@ def _unnamed(
     elif asked is not None and not has_command and not _is_told(asked):
         # A free text may hold anything.
         return values
-    for kind in ("choice", "date", "number"):
+    for kind in ("told", "date", "number"):
         takers = [each for each in open_ if _kind_of(each) == kind and each.name not in values]
         is_asked = asked is not None and _kind_of(asked) == kind
-        rivals = takers if kind != "choice" else [t for t in takers if _loose(t, said, wanted)]
+        rivals = takers if kind != "told" else [t for t in takers if _loose(t, said, wanted)]
         if len(rivals) == 1 and not is_asked:
             value = _loose(rivals[0], said, wanted)
             if value is not None:
@@ -191,8 +188,8 @@ def _is_told(slot: Slot) -> bool:
 
 
 def _kind_of(slot: Slot) -> str:
-    if slot.choices:
-        return "choice"
+    if slot.choices or slot.pattern:
+        return "told"
     return "number" if slot.type in ("number", "integer") else slot.type
 
 
