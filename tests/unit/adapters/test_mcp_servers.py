@@ -11,9 +11,10 @@ from replan import ConfigurationError, Specialist, Team, TeamError, ToolServer
 from replan.adapters.mcp.server import McpServer
 from replan.adapters.mcp.ways import Program
 from replan.errors import ToolCallLostError, ToolServerError
-from replan.ports.ask_user import Asker, Waiting
+from replan.ports.ask_user import Waiting
 from replan.ports.tool_provider import server_in
 from replan.specialists.granted_tools import GrantedTools, shown_name
+from replan.steps.step_record import Asker
 
 # A server of a protocol before 2026, which asks in a message of its own.
 OLD = """
