@@ -134,7 +134,7 @@ def _spoken(message: AnyMessage) -> str:
     blocks = message.content if isinstance(message.content, list) else []
     others = (each.get("type") for each in blocks if isinstance(each, dict))
     parts = (
-        _SPEAKER.sub(" ", message.text),
+        _SPEAKER.sub("  ", message.text),
         *(f"[{kind}]" for kind in others if kind in _NO_TEXT),
         *(f"[calls {each['name']}: {written_arguments(each)}]" for each in calls_of(message)),
     )
