@@ -6,12 +6,15 @@ ReplanError
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
 │   │   ├── TeamError            a team has mistakes; lists all of them, by field
 │   │   ├── ContextError         a session's context cannot be used; lists all its mistakes
+│   │   ├── JobSpecError         a job spec has mistakes; lists all of them, by field
+│   │   ├── JobError             a job from outside cannot be used; lists all its mistakes
 │   │   └── UnpricedModelError   max_cost is set, and a model has no price
 │   ├── InputError               the input of a run is wrong
 │   ├── ThreadBusyError          another run works on the thread
 │   ├── QuestionError            a question cannot be asked here, or not any more
 │   ├── PlanDocumentError        a plan document has mistakes; lists all of them, with positions
-│   └── TeamFileError            a team file has mistakes; lists all of them, with positions
+│   ├── TeamFileError            a team file has mistakes; lists all of them, with positions
+│   └── JobFileError             a job file has mistakes; lists all of them, with positions
 ├── PlanError                    the plan algebra refuses an operation
 │   ├── UnknownStepError         no step has this id
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
@@ -115,6 +118,29 @@ class ContextError(_ListedError):
     most = 50
 
 
+class JobSpecError(_ListedError):
+    """A job spec cannot be used. The message lists all its mistakes.
+
+    Attributes:
+        mistakes: Every mistake, in the order of the spec.
+    """
+
+    whole = "job spec"
+
+
+class JobError(_ListedError):
+    """A job that came from outside cannot be used. Nothing of it was used.
+
+    The message lists 50 mistakes at most.
+
+    Attributes:
+        mistakes: Every mistake, in the order of the job.
+    """
+
+    whole = "job"
+    most = 50
+
+
 class UnpricedModelError(ConfigurationError):
     """`max_cost` is set and a model has no price, so the model is not called."""
 
@@ -193,7 +219,26 @@ class FieldMistake(Mistake):
         return f"{field}{self.reason}{got} {self.fix}"
 
 
-class TeamFileError(UsageError):
+class DeclaredFileError(UsageError):
+    """A file that declares something cannot be used. The message lists all its mistakes.
+
+    Attributes:
+        path: The file.
+        mistakes: Every mistake, in the order of the file.
+    """
+
+    kind = "file"
+
+    def __init__(self, path: Path, mistakes: Sequence[FieldMistake]) -> None:
+        self.path = path
+        self.mistakes = tuple(mistakes)
+        count = len(self.mistakes)
+        head = f"{'1 mistake' if count == 1 else f'{count} mistakes'} in the {self.kind}"
+        lines = [f"  {path}:{each.line}:{each.column}: {each}" for each in self.mistakes]
+        super().__init__("\n".join([f"{head}:", *lines]))
+
+
+class TeamFileError(DeclaredFileError):
     """A team file cannot be used. The message lists all its mistakes.
 
     Attributes:
@@ -201,13 +246,18 @@ class TeamFileError(UsageError):
         mistakes: Every mistake, in the order of the file.
     """
 
-    def __init__(self, path: Path, mistakes: Sequence[FieldMistake]) -> None:
-        self.path = path
-        self.mistakes = tuple(mistakes)
-        count = len(self.mistakes)
-        head = f"{'1 mistake' if count == 1 else f'{count} mistakes'} in the team file"
-        lines = [f"  {path}:{each.line}:{each.column}: {each}" for each in self.mistakes]
-        super().__init__("\n".join([f"{head}:", *lines]))
+    kind = "team file"
+
+
+class JobFileError(DeclaredFileError):
+    """The file of a job spec cannot be used. The message lists all its mistakes.
+
+    Attributes:
+        path: The file.
+        mistakes: Every mistake, in the order of the file.
+    """
+
+    kind = "job file"
 
 
 class PlanError(ReplanError, ValueError):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import InitErrorDetails
 
+from replan.declared.part import broken
 from replan.team.chats import Chats
 from replan.team.kinds.chat import Chat
 from replan.team.kinds.function import Function
 from replan.team.kinds.member import Member
 from replan.team.kinds.ready import Ready
 from replan.team.kinds.runnable import Runnable
-from replan.team.part import broken
 from replan.values import described
 
 if TYPE_CHECKING:

@@ -1,12 +1,12 @@
-"""Find keys that stand in a team file, and show values without them."""
+"""Find keys that stand in a file, and show values without them."""
 
 from collections.abc import Iterator
 from typing import Any, cast
 
+from replan.declared.paths import Where
 from replan.secrets.known import MASK
 from replan.secrets.masking import without_secrets
 from replan.secrets.shapes import holds_key
-from replan.team.yaml_source import Where
 
 FIX = (
     "Put the key in an environment variable and name that one: api_key_env: OPENAI_API_KEY. "

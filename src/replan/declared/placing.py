@@ -1,16 +1,16 @@
-"""Where in a team file the mistakes of a team stand."""
+"""Where in a file the mistakes stand."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from replan.declared.keys import shown
+from replan.declared.mistakes import Found, path_of
+from replan.declared.surroundings import as_sentence
+from replan.declared.yaml_source import YamlSource
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError
 from replan.secrets.known import MASK
-from replan.team.keys import shown
-from replan.team.mistakes import Found, path_of
-from replan.team.surroundings import as_sentence
-from replan.team.yaml_source import YamlSource
 
 
 def placed(found: Found, source: YamlSource) -> FieldMistake:

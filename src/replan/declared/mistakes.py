@@ -1,4 +1,4 @@
-"""What is wrong with a team, in words: the field, the value, the reason and the fix of each."""
+"""What is wrong with what is declared: the field, the value, the reason and the fix of each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from replan.declared.fields import meant
+from replan.declared.keys import FIX
+from replan.declared.paths import Where, field_path
 from replan.errors import ConfigurationError
 from replan.secrets.known import MASK
 from replan.secrets.shapes import holds_key
 from replan.secrets.sources import holds_secret
-from replan.team.fields import meant
-from replan.team.keys import FIX
-from replan.team.yaml_source import Where, field_path
 from replan.values import texts_of
 
 # Fields that a team had once, and what to write instead.
@@ -98,7 +98,7 @@ def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
 def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
     name = str(where[-1])
     if holds_secret(name):
-        reason = "A team must not contain a key."
+        reason = "A file must not contain a key."
         return Found(where, "literal_secret", reason, FIX, MASK, in_name=True)
     known = list(_model_at(where[:-1], kind).model_fields)
     fix = _FORMER.get(name) or meant(name.casefold(), known, f"The fields are: {', '.join(known)}.")

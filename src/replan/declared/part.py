@@ -1,4 +1,4 @@
-"""What all parts of a team have in common: their mistakes are collected, and told at once."""
+"""What all declared parts have in common: their mistakes are collected, and told at once."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -15,16 +15,16 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails
 
-from replan.team.surroundings import Surroundings, refused
+from replan.declared.surroundings import Surroundings, refused
 from replan.values import Value
 
 _said: set[str] = set()
 
 
 class Part(Value):
-    """A part of a team.
+    """A part of a team or a job.
 
-    A part that is made with mistakes keeps them: the team that it goes into tells them, with all
+    A part that is made with mistakes keeps them: the whole that it goes into tells them, with all
     others.
     """
 

@@ -1,4 +1,4 @@
-"""Import what `module:function` names, from installed packages or the team file's own folder."""
+"""Import what `module:function` names, from installed packages or the file's own folder."""
 
 import importlib
 import sys
@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
+from replan.declared.surroundings import refused
 from replan.failures import describe
-from replan.team.surroundings import refused
 
 _FORM = "Write module:function, as in team_tools:search."
 

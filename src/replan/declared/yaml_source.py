@@ -9,13 +9,11 @@ from typing import Any, cast
 import yaml
 from yaml.constructor import SafeConstructor
 
+from replan.declared.paths import Where, field_path
 from replan.errors import FieldMistake
 from replan.secrets.masking import without_secrets
 from replan.texts.bounds import TEAM
 from replan.texts.yaml_events import LOADER, YamlBoundError, check_bounds
-
-Where = tuple[str | int, ...]
-"""The keys and numbers that lead to a value."""
 
 _STANDARD = "tag:yaml.org,2002:"
 _MERGE, _NULL = f"{_STANDARD}merge", f"{_STANDARD}null"
@@ -28,9 +26,9 @@ _MENDS = (
     ("a tab character", "Indent with spaces."),
     ("cannot start any token", "Put text that begins with a special character in quotes."),
     ("The alias", "Put text that begins with '*' in quotes, or define the anchor above."),
-    ("another document", "Keep one team in one file, without a second '---'."),
-    ("nested", "Write the team flat, as the examples do."),
-    ("more than", "Repeat less with aliases; a team needs far fewer."),
+    ("another document", "Keep one document in a file, without a second '---'."),
+    ("nested", "Write it flat, as the examples do."),
+    ("more than", "Repeat less with aliases; far fewer are needed."),
 )
 _MEND = "Check the indentation and the quotes here and in the line above."
 
@@ -113,12 +111,6 @@ def read_yaml(text: str) -> YamlSource:
     )
 
 
-def field_path(where: Where) -> str:
-    """Write a path as people do, as in `specialists[1].name`."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
-    return "".join(parts).removeprefix(".")
-
-
 class _Reading:
     """One pass over the nodes of a text; an alias is read again wherever it stands."""
 
@@ -194,7 +186,7 @@ class _Reading:
         return value
 
     def _tagged(self, node: yaml.Node, where: Where) -> None:
-        reason = f"A team file cannot have the tag '{without_secrets(node.tag)[:60]}'."
+        reason = f"This file cannot have the tag '{without_secrets(node.tag)[:60]}'."
         self._tell(node, where, "unknown_tag", reason, "Write the value without a tag.")
 
     def _tell(self, node: yaml.Node, where: Where, code: str, reason: str, fix: str) -> None:
