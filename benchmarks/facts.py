@@ -21,7 +21,7 @@ from knowledge import sources
 from langgraph.store.base import PutOp
 
 from replan import open_storage
-from replan.adapters.storage.store.full_text import indexed, ranked
+from replan.adapters.storage.store.full_text import ranked, words_in
 
 _FACTS, _ASKED, _WORDS, _OTHERS = 10_000, 100, 4, 10
 _BATCH = 1_000
@@ -73,7 +73,7 @@ async def searches(where: str, key: str | None, others: int) -> dict[str, float]
 async def ranking() -> float:
     """The CPU time of ranking alone, of all facts in memory."""
     said = facts()
-    texts = [indexed(text) for text in said]
+    texts = [words_in(text) for text in said]
 
     async def rank(query: str) -> None:
         ranked(query, texts)

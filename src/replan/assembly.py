@@ -29,7 +29,7 @@ from replan.adapters.storage.stored_values.serializer import (
 from replan.calling import TeamGraph
 from replan.errors import ConfigurationError
 from replan.events.callbacks import Hook
-from replan.events.hooks import Hooks
+from replan.events.emitter import Hooks
 from replan.events.trace import Tracing
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph

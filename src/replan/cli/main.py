@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from replan.cli.chat import chat
 from replan.cli.check import check
 from replan.cli.completion import completion
 from replan.cli.export import export
@@ -32,6 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=RunCommand)(run)
+app.command(cls=RunCommand)(chat)
 _runs = (resume, retry, skip, stop, runs, show, export, rm)
 for _command in (*_runs, check, graph, init, schema, completion):
     app.command()(_command)

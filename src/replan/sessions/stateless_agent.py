@@ -16,6 +16,7 @@ from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.journal import Journal
 from replan.runs.portable import PortableRun
 from replan.runs.stopping import put_an_end_to
+from replan.sessions.beginnings import Beginnings
 from replan.sessions.carried import carried_in
 from replan.sessions.request import Said, read_input
 from replan.sessions.turn import SUMMARY, Turn
@@ -46,6 +47,7 @@ class StatelessAgent:
     def __init__(self, workplace: Workplace) -> None:
         """Prepare; `build_agent` does it."""
         self._workplace = workplace
+        self._beginnings = Beginnings()
 
     async def __aenter__(self) -> Self:
         return self
@@ -127,6 +129,7 @@ class StatelessAgent:
     ) -> AgentResult:
         place = self._workplace
         thread = place.new_thread()
+        await self._beginnings.turn()
         try:
             # A context is checked where it is made, and nothing here changes what is in it.
             is_read = isinstance(context, AgentContext)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.tables import schema
-from replan.texts.terms import TOKENIZER, any_of, divided, terms_of, with_parts
+from replan.texts.terms import TOKENIZER, any_of, indexed, terms_of, with_parts
 
 Parameters = dict[str, Any]
 
@@ -58,9 +58,9 @@ def has_full_text() -> bool:
         return True
 
 
-def indexed(said: str) -> str:
+def words_in(said: str) -> str:
     """Write a text as the index takes its words."""
-    return divided(with_parts(said).casefold())
+    return indexed(with_parts(said).casefold())
 
 
 def asked(query: str) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def ranked(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
 
     Args:
         query: What is looked for.
-        texts: Each as `indexed` writes it.
+        texts: Each as `words_in` writes it.
     """
     terms = asked(query)
     if not terms or not texts:
@@ -94,7 +94,7 @@ def ranked(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
 
 def _counted(terms: Sequence[str], texts: Sequence[str]) -> list[tuple[int, float]]:
     """Rate texts by the share of the terms that they have, for a SQLite that cannot."""
-    looked_for = [divided(term).strip() for term in terms]
+    looked_for = [indexed(term).strip() for term in terms]
     shares = (sum(term in text for term in looked_for) / len(terms) for text in texts)
     found = [(number, share) for number, share in enumerate(shares) if share]
     return sorted(found, key=lambda each: -each[1])
