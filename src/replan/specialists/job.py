@@ -22,7 +22,7 @@ from replan.jobs.views import shown_job, view_of
 from replan.models.chat import Chat
 from replan.models.transcript import transcript_at_work
 from replan.ports.ask_user import ask
-from replan.specialists.threads import in_thread
+from replan.specialists.function import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 
