@@ -59,9 +59,11 @@ def language_of(text: str, spoken: Iterable[Language], before: Language) -> Lang
     """The language of a message among those that a job speaks; without a sign the one before."""
     known: list[Language] = [*spoken]
     found: Language | None = None
-    if _CHINESE.search(text):
+    signs, letters = len(_CHINESE.findall(text)), len(_LETTER.findall(text))
+    # A sign is about as much as a short word.
+    if signs and signs * _LETTERS_OF_SIGN >= letters:
         found = "zh"
-    elif len(_LETTER.findall(text)) > _FEW:
+    elif letters > _FEW:
         found = "en"
     if found in known:
         return found
@@ -70,6 +72,7 @@ def language_of(text: str, spoken: Iterable[Language], before: Language) -> Lang
 
 # So many letters may be a code or a name.
 _FEW = 8
+_LETTERS_OF_SIGN = 3
 
 
 @cache
