@@ -118,13 +118,19 @@ def _greet(conversation: Conversation) -> None:
     said = context.dialogue_history
     how = counted(len(said), "message") if said else "new"
     help_ = " /help lists what can be asked for; Ctrl-D leaves." if conversation.is_person else ""
-    site.complain(
-        *map(harmless, conversation.talk.opened.notices),
-        f"session {conversation.session_id}, {how}.{help_}",
-    )
-    if conversation.is_person and said:
+    lines = [*conversation.talk.opened.notices, f"Session {conversation.session_id}, {how}.{help_}"]
+    for line in lines:
+        if conversation.is_person:
+            conversation.tell(line)
+        else:
+            site.complain(harmless(line))
+    if not conversation.is_person:
+        return
+    if conversation.asks or conversation.is_stopped:
+        conversation.show_work()
+    elif said:
         conversation.show(told_messages(said[-_SHOWN:]))
-    if conversation.is_stopped and conversation.is_person:
+    if conversation.is_stopped:
         conversation.tell(conversation.stopped)
 
 
