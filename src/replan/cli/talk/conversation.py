@@ -248,8 +248,9 @@ class Conversation:
     def _tell_asks(self, result: AgentResult) -> None:
         if not self.is_person:
             self.tell(result.response)
-            if [ask.kind for ask in self.asks] != ["question"]:
-                self.tell(how_to_answer(self.asks))
+            how = how_to_answer(self.asks)
+            if [ask.kind for ask in self.asks] != ["question"] and how not in result.response:
+                self.tell(how)
             return
         if problem := result.metadata.get("problem"):
             self.tell(str(problem))
