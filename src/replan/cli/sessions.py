@@ -15,7 +15,7 @@ import typer
 from replan.cli.options import StorageOption, UserOption
 from replan.cli.process import end_with, place
 from replan.cli.views.cells import counted, cut, one_line, padded
-from replan.errors import InputError
+from replan.errors import InputError, SessionConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -147,7 +147,13 @@ def import_(
         if is_foreign and not yes and not _trusted(context):
             typer.echo("Nothing was imported.")
             return 0
-        version = await client.adopt(context)
+        try:
+            version = await client.adopt(context)
+        except SessionConflictError as error:
+            raise InputError(
+                f"The session '{context.session_id}' is here already, and not older: version "
+                f"{error.found} here, version {error.expected} in the file."
+            ) from error
         typer.echo(f"session {one_line(context.session_id)} is here, version {version}")
         return 0
 

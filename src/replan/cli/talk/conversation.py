@@ -21,10 +21,11 @@ from replan.cli.views.teller import Teller, seconds
 from replan.errors import InputError, ReplanError
 from replan.events.types import PlanCreated
 from replan.plan.model import TaskPlan
+from replan.ports.session_store import VERSION
 from replan.runs.asks import PLAN, Ask
 from replan.sessions.asked import asked_in
 from replan.sessions.carried import carried_in
-from replan.sessions.kept_turn import digest_of
+from replan.sessions.kept_turn import digest_of, title_of
 from replan.sessions.request import how_to_answer
 from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
@@ -193,12 +194,13 @@ class Conversation:
             raise Interrupted(turn.code)
 
     def _parts(self, given: Any, turn: Turn) -> Any:
-        version = self.context.session_metadata.get("version", 0)
+        version = self.context.session_metadata.get(VERSION, 0)
+        named = title_of(given) if isinstance(given, str) else given
         return self.talk.opened.client.stream(
             self.session_id,
             given,
             # The same message again, after a kill, goes on with the same turn.
-            turn_id=digest_of([version, given]),
+            turn_id=digest_of([version, named]),
             settings=self.talk.settings,
             stop=turn.asked_to_stop,
             # What was stopped is given up for something new.
@@ -226,7 +228,8 @@ class Conversation:
         if plan is None:
             self._course = Course(started=seconds())
         elif not self._course.rows:
-            self._course = _course_of(plan, self.asks)
+            self._course = _course_of(plan)
+        self._course = _asking(self._course, self.asks)
 
     def _tell(self, turn: Turn) -> None:
         """Tell what no event has told."""
@@ -294,10 +297,14 @@ def _left_open(asks: Sequence[Ask]) -> str:
     return f"{what}. Press Enter to be asked again; /undo goes one step back."
 
 
-def _course_of(plan: TaskPlan, asks: Sequence[Ask]) -> Course:
+def _course_of(plan: TaskPlan) -> Course:
     """The course of a run that another process has begun."""
     created = PlanCreated(run_id="", plan=plan, markdown=plan.content)
-    course = after(Course(started=seconds()), created, seconds())
+    return after(Course(started=seconds()), created, seconds())
+
+
+def _asking(course: Course, asks: Sequence[Ask]) -> Course:
+    """The course with the steps that ask marked."""
     asking = {
         ask.step_id: replace(
             course.rows[ask.step_id], asks=True, note=f"asks: {one_line(ask.text)}"

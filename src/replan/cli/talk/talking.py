@@ -24,6 +24,10 @@ from replan.cli.views.teller import POOR_TERMINALS, Teller, seconds, teller
 from replan.errors import ReplanError
 
 _SHOWN = 2
+_KILLED = (
+    "The newest message was not answered: its process was ended. Send it again, and what was done "
+    "of it is not done twice."
+)
 _LEAVE = "Press Ctrl-C once more, or Ctrl-D, to leave."
 
 
@@ -46,11 +50,12 @@ async def talked(
 ) -> int:
     """Have a conversation to its end, and give the exit code."""
     async with opened_talk(order, user, site) as opened:
-        session_id = await session_of(session, opened.client)
+        session_id = await session_of(session, opened)
         conversation = Conversation(_talk(opened, order, site, resume), session_id)
         try:
             await conversation.look_again()
             _greet(conversation)
+            await _recall(conversation)
             await conversation.answer()
             while (line := await _next(conversation)) is not None:
                 if not await _goes_on(line, conversation):
@@ -132,6 +137,15 @@ def _greet(conversation: Conversation) -> None:
         conversation.show(told_messages(said[-_SHOWN:]))
     if conversation.is_stopped:
         conversation.tell(conversation.stopped)
+
+
+async def _recall(conversation: Conversation) -> None:
+    """Have the message typed again whose turn was killed, so that its work goes on."""
+    killed = await conversation.talk.opened.killed_turn(conversation.session_id)
+    if killed is None or conversation.asks or not conversation.is_person:
+        return
+    conversation.tell(_KILLED)
+    conversation.draft = killed.title
 
 
 async def _next(conversation: Conversation) -> str | None:
