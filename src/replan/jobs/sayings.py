@@ -38,6 +38,18 @@ def means(text: str, what: Literal["yes", "no", "cancel"]) -> bool:
     return bare(text) in _heard(what)
 
 
+def says_yes(text: str) -> bool:
+    """Whether a message has a yes in it, and no no."""
+    return _has_word(text, "yes") and not _has_word(text, "no")
+
+
+def _has_word(text: str, what: str) -> bool:
+    wanted = bare(text)
+    words = (re.escape(word) for word in _heard(what))
+    pattern = "|".join(rf"(?<!\w){word}(?!\w)" if word[0].isascii() else word for word in words)
+    return re.search(pattern, wanted) is not None
+
+
 def bare(text: str) -> str:
     """A message without case and without the marks around it."""
     return " ".join(text.strip(_AROUND).casefold().split())

@@ -29,6 +29,7 @@ Node = Literal[
     "final_answer",
     "memory_summary",
     "knowledge",
+    "extract",
 ]
 """Who calls a model."""
 

@@ -35,10 +35,12 @@ class Reading:
     Attributes:
         found: What was found.
         is_sure: Whether all of the message is understood, so that nobody else need be asked.
+        guessed: The slots that were given a whole message, since they were asked for.
     """
 
     found: Extracted
     is_sure: bool
+    guessed: frozenset[str] = frozenset()
 
 
 class RuleExtractor:
@@ -64,15 +66,17 @@ def read_by_rules(wanted: Wanted) -> Reading:
     is_sure = is_sure or bare(rest) == bare(command) != ""
     if rest.strip():
         values = _unnamed(rest, wanted, values, has_command=bool(command)) | values
+    guessed: set[str] = set()
     if asked is not None and asked.name not in values and not command:
         answer = _answer(rest, asked)
         if answer is not None:
             values[asked.name] = answer
+            guessed.add(asked.name)
             is_sure = len(rest.split()) < _FEW or bool(asked.pattern or asked.choices)
     elif asked is not None and asked.name in values and len(rest.split()) < _FEW:
         is_sure = True
     found = Extracted(command=command, values=values)
-    return Reading(found, is_sure)
+    return Reading(found, is_sure, frozenset(guessed))
 
 
 def _command(said: str, wanted: Wanted) -> str:
