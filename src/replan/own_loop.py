@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeVar
 
-from replan.specialists.threads import MOMENT, Threads, still_at_work
+from replan.specialists.abandonable_threads import MOMENT, Threads, still_at_work
 
 T = TypeVar("T")
 

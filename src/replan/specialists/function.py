@@ -11,8 +11,8 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
 from replan.replies.shape import Shape
+from replan.specialists.abandonable_threads import in_thread
 from replan.specialists.answers import result_of, shaped_result
-from replan.specialists.threads import in_thread
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 

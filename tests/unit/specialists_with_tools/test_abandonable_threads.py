@@ -10,7 +10,7 @@ import pytest
 import warm
 from replan import Host, Specialist, Team, build_graph, run, stream
 from replan.own_loop import completed
-from replan.specialists.threads import Threads, in_thread
+from replan.specialists.abandonable_threads import Threads, in_thread
 from replan.testing import ScriptedModel, always
 
 PROGRAM = """
@@ -105,7 +105,7 @@ def test_a_loop_ends_although_its_default_executor_has_work_that_was_given_up():
 def test_what_was_given_up_has_a_moment_to_end_before_the_process_does():
     program = textwrap.dedent("""
         import asyncio, atexit, threading
-        from replan.specialists.threads import in_thread
+        from replan.specialists.abandonable_threads import in_thread
 
         ending = threading.Event()
         begun = threading.Event()
