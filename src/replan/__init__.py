@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         QuestionError,
         ReplanError,
         RetrievalError,
+        SessionBusyError,
+        SessionConflictError,
         StorageError,
         TeamError,
         TeamFileError,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from replan.ports.agent import Agent
     from replan.ports.ask_user import ask_user
     from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
+    from replan.ports.session_store import HistoryPage, SessionRecord, SessionStore
     from replan.ports.storage import Storage
     from replan.ports.tool_provider import ToolDefinition, ToolProvider
     from replan.runs.asks import Ask
@@ -56,6 +59,8 @@ if TYPE_CHECKING:
     from replan.runs.service import Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
+    from replan.sessions.client import ClientAgentAdapter
+    from replan.sessions.kept_turn import TakenBack
     from replan.state.context import AgentContext, AgentResult, Message, ToolExecution
     from replan.state.enhanced import EnhancedState
     from replan.state.knowledge import Chunk, RAGOptions, Source
@@ -101,6 +106,8 @@ _PLACES = {
         "QuestionError",
         "ReplanError",
         "RetrievalError",
+        "SessionBusyError",
+        "SessionConflictError",
         "StorageError",
         "TeamError",
         "TeamFileError",
@@ -116,6 +123,7 @@ _PLACES = {
     "replan.events.callbacks": ("MultiAgentCallback",),
     "replan.plan.markdown.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
+    "replan.ports.session_store": ("HistoryPage", "SessionRecord", "SessionStore"),
     "replan.ports.storage": ("Storage",),
     "replan.ports.ask_user": ("ask_user",),
     "replan.ports.tool_provider": ("ToolDefinition", "ToolProvider"),
@@ -128,6 +136,8 @@ _PLACES = {
     "replan.runs.run": ("Run",),
     "replan.runs.service": ("Runtime",),
     "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
+    "replan.sessions.client": ("ClientAgentAdapter",),
+    "replan.sessions.kept_turn": ("TakenBack",),
     "replan.state.context": ("AgentContext", "AgentResult", "Message", "ToolExecution"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.adapters.knowledge.folder": ("FolderRetriever",),
@@ -174,6 +184,7 @@ __all__ = [
     "Ask",
     "Budget",
     "Chunk",
+    "ClientAgentAdapter",
     "CollectedResults",
     "ConfigurationError",
     "ContextError",
@@ -186,6 +197,7 @@ __all__ = [
     "Fallback",
     "FeedbackResult",
     "FolderRetriever",
+    "HistoryPage",
     "Host",
     "InputError",
     "LangChainRetriever",
@@ -219,6 +231,10 @@ __all__ = [
     "Runtime",
     "SearchRequest",
     "SearchResponse",
+    "SessionBusyError",
+    "SessionConflictError",
+    "SessionRecord",
+    "SessionStore",
     "Source",
     "Specialist",
     "SpecialistResult",
@@ -227,6 +243,7 @@ __all__ = [
     "StorageError",
     "Summary",
     "SyncRuntime",
+    "TakenBack",
     "TaskComplexity",
     "TaskPlan",
     "Team",

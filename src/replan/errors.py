@@ -9,6 +9,8 @@ ReplanError
 │   │   └── UnpricedModelError   max_cost is set, and a model has no price
 │   ├── InputError               the input of a run is wrong
 │   ├── ThreadBusyError          another run works on the thread
+│   ├── SessionBusyError         another client takes a turn of the session
+│   ├── SessionConflictError     the session has changed meanwhile; the turn can be repeated
 │   ├── QuestionError            a question cannot be asked here, or not any more
 │   ├── PlanDocumentError        a plan document has mistakes; lists all of them, with positions
 │   └── TeamFileError            a team file has mistakes; lists all of them, with positions
@@ -142,6 +144,40 @@ class ThreadBusyError(UsageError):
         self.thread_id = thread_id
         super().__init__(
             f"Another run works on the thread '{thread_id}'. Wait until it ends, or stop it."
+        )
+
+
+class SessionBusyError(UsageError):
+    """Another client takes a turn of the session. No model was called.
+
+    Attributes:
+        session_id: The session.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(
+            f"Another client takes a turn of the session '{session_id}'. Wait until it has ended, "
+            "and send the turn again."
+        )
+
+
+class SessionConflictError(UsageError):
+    """The session stands at another version than the turn was taken at. Nothing was kept of it.
+
+    Attributes:
+        session_id: The session.
+        expected: The version that the turn was taken at.
+        found: The version at which the session stands.
+    """
+
+    def __init__(self, session_id: str, expected: int, found: int) -> None:
+        self.session_id = session_id
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"The session '{session_id}' stands at version {found}, and this is from version "
+            f"{expected}. Load the session, and send the turn again."
         )
 
 

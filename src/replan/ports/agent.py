@@ -18,6 +18,7 @@ class TurnOptions(TypedDict, total=False):
     new_request: bool  # whether the input begins anew, and what waits is given up
     run_id: str | None  # the name of a new run; by default a new one
     settings: RunSettings | None  # the settings of the run, of whoever operates the agent
+    labels: Mapping[str, str]  # what a run is found by that is kept in a storage
     stop: asyncio.Event | None  # stops the work: a later call goes on with it
 
 

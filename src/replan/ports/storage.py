@@ -9,6 +9,7 @@ from langgraph.store.base import BaseStore
 from replan.ports.journal import Journal
 from replan.ports.ownership import Holds
 from replan.ports.run_book import RunBook
+from replan.ports.session_store import SessionStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,7 @@ class Storage:
         checkpointer: A LangGraph saver with a strict serializer.
         journal: What must be known about a run even if a node never returns.
         runs: The list of runs, and their events.
+        sessions: The sessions of clients, turn by turn.
         store: A LangGraph store, for what outlives runs and threads. It is handed to the graph.
         keep_days: Days for which prompts, replies and long texts of events are kept; None means
             as long as their runs.
@@ -27,6 +29,7 @@ class Storage:
     checkpointer: BaseCheckpointSaver[Any]
     journal: Journal
     runs: RunBook
+    sessions: SessionStore
     store: BaseStore
     keep_days: float | None = None
 

@@ -16,6 +16,7 @@ from sqlalchemy.schema import CreateTable
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
+from replan.adapters.memory_sessions import MemorySessions
 from replan.adapters.storage.checkpoints.savers import MemorySaver, SqliteSaver
 from replan.adapters.storage.checkpoints.sealed_sqlite import SealedSqliteSaver, show_places
 from replan.adapters.storage.database import Database, Patience
@@ -36,6 +37,7 @@ from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.adapters.storage.tables import schema
 from replan.adapters.storage.tables.sql_journal import SqlJournal
 from replan.adapters.storage.tables.sql_run_book import SqlRunBook
+from replan.adapters.storage.tables.sql_sessions import SqlSessions
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
 from replan.ports.storage import Storage
@@ -127,7 +129,9 @@ async def _memory_storage(saver: MemorySaver) -> AsyncGenerator[Storage]:
     engine, insisting = _sqlite_engine(":memory:", schema.items), Patience(":memory:", 0.0)
     store = SqlStore(Database(engine, insisting, _begin, asyncio.Lock()), Seal())
     try:
-        yield Storage(checkpointer=saver, journal=journal, runs=runs, store=store)
+        yield Storage(
+            checkpointer=saver, journal=journal, runs=runs, sessions=MemorySessions(), store=store
+        )
     finally:
         await insisting.end()
         await engine.dispose()
@@ -208,7 +212,13 @@ async def _postgres_storage(
 def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
     runs = SqlRunBook(database, seal, saver.holds, saver.adelete_thread)
     journal, store = SqlJournal(database, seal), SqlStore(database, seal)
-    return Storage(checkpointer=saver, journal=journal, runs=runs, store=store)
+    return Storage(
+        checkpointer=saver,
+        journal=journal,
+        runs=runs,
+        sessions=SqlSessions(database, seal),
+        store=store,
+    )
 
 
 def _sqlite_engine(path: Path | str, *missing: Table) -> AsyncEngine:

@@ -4,6 +4,7 @@ What an encrypted value says stands here for good: a place that is told in anoth
 that was stored there unreadable, so it is a change of the storage format.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -45,6 +46,24 @@ def of_request(run_id: str, name: str) -> Place:
 def of_item(namespace: str, key: str) -> Place:
     """An item of the store."""
     return ("replan_items", namespace, key, "value")
+
+
+def of_session(key: Sequence[str], column: str) -> Place:
+    return ("replan_sessions", *key, column)
+
+
+def of_turn(key: Sequence[str], number: int) -> Place:
+    return ("replan_turns", *key, number, "result")
+
+
+def of_message(key: Sequence[str], history: str, turn: int, place: int) -> Place:
+    """What a turn appended to a history, by its number among what the turn appended."""
+    return ("replan_messages", *key, history, turn, place, "value")
+
+
+def of_part(key: Sequence[str], name: str, turn: int) -> Place:
+    """A part of a context, with its name as it stands in its row."""
+    return ("replan_parts", *key, name, turn, "value")
 
 
 def of_checkpoint(thread_id: str, namespace: str, checkpoint_id: str, parent: str | None) -> Place:

@@ -99,6 +99,40 @@ def _keep_items(connection: Connection) -> None:
     connection.execute(text(f"CREATE TABLE replan_items ({columns})"))
 
 
+def _keep_sessions(connection: Connection) -> None:
+    """Make room for the sessions of clients: their turns, what was said, and what else changed."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    binary = f"{'BLOB' if is_sqlite else 'BYTEA'} NOT NULL"
+    number = "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT" if is_sqlite else "BIGSERIAL PRIMARY KEY"
+    key, at = "tenant, user_id, session_id", "VARCHAR(32) NOT NULL"
+    own = "tenant TEXT NOT NULL, user_id TEXT NOT NULL, session_id TEXT NOT NULL"
+    tables = {
+        "replan_sessions": (
+            f"{own}, version BIGINT NOT NULL, created_at {at}, updated_at {at}, title {binary}, "
+            f"stage {binary}, PRIMARY KEY ({key})"
+        ),
+        "replan_turns": (
+            f"{own}, number BIGINT NOT NULL, turn_id TEXT NOT NULL, at {at}, "
+            "given VARCHAR(64) NOT NULL, run_id TEXT NOT NULL, takes_back BIGINT, "
+            f"result {binary}, PRIMARY KEY ({key}, number), UNIQUE ({key}, turn_id)"
+        ),
+        "replan_messages": (
+            f"id {number}, {own}, history VARCHAR(32) NOT NULL, turn BIGINT NOT NULL, "
+            f"place INTEGER NOT NULL, value {binary}, UNIQUE ({key}, history, turn, place)"
+        ),
+        "replan_parts": (
+            f"{own}, name TEXT NOT NULL, turn BIGINT NOT NULL, value {binary}, "
+            f"PRIMARY KEY ({key}, name, turn)"
+        ),
+    }
+    for name, columns in tables.items():
+        connection.execute(text(f"CREATE TABLE {name} ({columns})"))
+    by_use = "replan_sessions_by_use ON replan_sessions (tenant, user_id, updated_at)"
+    by_time = "replan_sessions_by_time ON replan_sessions (updated_at)"
+    for index in (by_use, by_time):
+        connection.execute(text(f"CREATE INDEX {index}"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _name_the_release,
     _tell_keys_apart,
@@ -106,5 +140,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     _number_events_and_take_requests,
     _keep_texts_and_labels,
     _keep_items,
+    _keep_sessions,
 )
 """From format 1 to 2, and so on."""

@@ -199,5 +199,65 @@ items = Table(
 )
 """What `Storage.store` keeps, of no run; each label of a namespace ends with a point."""
 
+sessions = Table(
+    "replan_sessions",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("user_id", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("title", LargeBinary, nullable=False),
+    Column("stage", LargeBinary, nullable=False),
+    Index("replan_sessions_by_use", "tenant", "user_id", "updated_at"),
+    Index("replan_sessions_by_time", "updated_at"),
+)
+"""The sessions of clients, each with the number of its newest turn."""
+
+_OF_A_SESSION = ("tenant", "user_id", "session_id")
+
+turns = Table(
+    "replan_turns",
+    metadata,
+    *(Column(name, Text, primary_key=True) for name in _OF_A_SESSION),
+    Column("number", BigInteger, primary_key=True),
+    Column("turn_id", Text, nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("given", String(64), nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("takes_back", BigInteger),
+    Column("result", LargeBinary, nullable=False),
+    UniqueConstraint(*_OF_A_SESSION, "turn_id"),
+)
+"""The turns of sessions; a turn that takes back another one says which."""
+
+messages = Table(
+    "replan_messages",
+    metadata,
+    Column("id", _NUMBER, primary_key=True, autoincrement=True),
+    *(Column(name, Text, nullable=False) for name in _OF_A_SESSION),
+    Column("history", String(32), nullable=False),
+    Column("turn", BigInteger, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    UniqueConstraint(*_OF_A_SESSION, "history", "turn", "place"),
+    sqlite_autoincrement=True,
+)
+"""What each turn appended to the histories of its session: messages, and calls of tools."""
+
+parts = Table(
+    "replan_parts",
+    metadata,
+    *(Column(name, Text, primary_key=True) for name in _OF_A_SESSION),
+    Column("name", Text, primary_key=True),
+    Column("turn", BigInteger, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
+"""What else of a context each turn changed; of each part, the newest row counts."""
+
+OF_A_SESSION = (parts, messages, turns, sessions)
+"""Every table with rows of a session."""
+
 OF_A_RUN = (requests, texts, labels, events, spending, reservations, attempts, results, notes, runs)
 """Every table with rows of a run."""

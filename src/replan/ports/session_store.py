@@ -1,0 +1,168 @@
+"""Where sessions are kept: turn by turn, each with what it changed, and never in part."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from pydantic import Field, JsonValue
+
+from replan.state.context import AgentContext, Message
+from replan.values import Value
+
+VERSION = "version"
+"""The entry of a context's `session_metadata` with the number of the session's newest turn."""
+
+
+class SessionKey(NamedTuple):
+    """Which session it is: an id means nothing to another tenant or user.
+
+    Attributes:
+        tenant: The tenant; empty where there is one only.
+        user: The user; empty where there is one only.
+        session_id: The session.
+    """
+
+    tenant: str
+    user: str
+    session_id: str
+
+
+class SessionTurn(Value):
+    """One turn of a session, as it is kept.
+
+    Attributes:
+        turn_id: What tells it apart from all other turns of the session.
+        at: When it ended.
+        given: The digest of the input, by which a repeated delivery is known; empty where nobody
+            said anything: what was taken over, or only took back a turn.
+        title: What it is about, for lists; that of the first turn names the session.
+        stage: How the session stands after it.
+        run_id: The run that did the work; empty where none did.
+        updates: What it changed of the context, for `AgentContext.apply`.
+        result: The result that was given, without the updates.
+        takes_back: The number of the turn that this one takes back; None for most.
+    """
+
+    turn_id: str
+    at: datetime
+    given: str = ""
+    title: str = ""
+    stage: str = "new"
+    run_id: str = ""
+    updates: dict[str, JsonValue] = Field(default_factory=dict)
+    result: dict[str, JsonValue] = Field(default_factory=dict)
+    takes_back: int | None = None
+
+    def newest(self, number: int, before: int) -> int:
+        """The newest turn that can be taken back, after this one with its number.
+
+        Args:
+            number: The number of this turn.
+            before: What can be taken back of the session that this turn is made of.
+        """
+        if self.given:
+            return number
+        return 0 if self.takes_back is None else before
+
+
+class KeptSession(NamedTuple):
+    """A session as it stands.
+
+    Attributes:
+        context: All that is known of it.
+        version: The number of its newest turn; a turn is appended to this version only.
+        newest: The number of the newest turn that can be taken back; 0 if there is none.
+    """
+
+    context: AgentContext
+    version: int
+    newest: int
+
+
+class SessionRecord(Value):
+    """One session, for lists.
+
+    Attributes:
+        session_id: The session.
+        title: What it is about.
+        stage: How it stands.
+        version: How many turns were kept.
+        created_at: When it began.
+        updated_at: When its newest turn ended.
+    """
+
+    session_id: str
+    title: str = ""
+    stage: str = "new"
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class HistoryPage(NamedTuple):
+    """A part of what was said in a session.
+
+    Attributes:
+        messages: The messages, the oldest first.
+        before: What `before` is for the page with the messages before these; None on the first.
+    """
+
+    messages: tuple[Message, ...]
+    before: int | None
+
+
+class SessionStore(Protocol):
+    """Sessions by tenant, user and id. Turns are appended, and nothing that is kept changes."""
+
+    async def load(self, key: SessionKey, version: int | None = None) -> KeptSession | None:
+        """The session as it stands, or as it stood at a version; None if there is none."""
+        ...
+
+    async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
+        """Keep a turn, and begin the session with version 0.
+
+        Args:
+            key: The session.
+            turn: The turn.
+            version: The version that the turn was taken at.
+
+        Raises:
+            SessionConflictError: The session stands at another version; nothing was kept.
+        """
+        ...
+
+    async def turn(self, key: SessionKey, turn_id: str) -> SessionTurn | None:
+        """A turn that was kept, also one that was taken back; without its updates."""
+        ...
+
+    async def history(self, key: SessionKey, before: int | None, limit: int) -> HistoryPage:
+        """The newest messages, or those before a number; empty if there is no such session."""
+        ...
+
+    async def recent(self, tenant: str, user: str, limit: int) -> Sequence[SessionRecord]:
+        """The sessions of a user, the one that was used last first."""
+        ...
+
+    async def unused_since(self, at: datetime) -> Sequence[SessionKey]:
+        """The sessions of everybody whose newest turn ended before a time."""
+        ...
+
+    async def remove(self, key: SessionKey) -> None:
+        """Remove a session with all its turns."""
+        ...
+
+
+class ContextStore(Protocol):
+    """A store of one's own, with two methods, which may be asynchronous or not.
+
+    It needs to know nothing of turns: the client keeps the version and the newest turn in the
+    session's metadata.
+    """
+
+    def load_session_context(self, session_id: str) -> object:
+        """Return the context, or its dictionary; None for a session that is not there."""
+        ...
+
+    def update_session_context(self, session_id: str, updates: dict[str, JsonValue]) -> object:
+        """Apply updates to a session, as `AgentContext.apply` does; begin one that is not there."""
+        ...

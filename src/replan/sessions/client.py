@@ -1,0 +1,377 @@
+"""The client of an agent: it keeps the sessions, and takes each turn of a session once."""
+
+import secrets
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Self, Unpack, cast
+
+from replan.adapters.context_sessions import ContextSessions
+from replan.errors import InputError, SessionBusyError, SessionConflictError, ThreadBusyError
+from replan.events.types import Event
+from replan.ports.agent import Agent, TurnOptions, UserInput
+from replan.ports.ownership import Owner, as_owner
+from replan.ports.session_store import (
+    ContextStore,
+    HistoryPage,
+    KeptSession,
+    SessionKey,
+    SessionRecord,
+    SessionStore,
+    SessionTurn,
+)
+from replan.ports.storage import Storage
+from replan.sessions.kept_turn import (
+    KeptTurn,
+    TakenBack,
+    given_digest,
+    recorded_result,
+    taken_back,
+    title_of,
+    title_of_history,
+    version_in,
+    with_version,
+)
+from replan.sessions.session_runs import forget_run, labels_of, remove_runs, thread_of
+from replan.state.context import AgentContext, AgentResult
+from replan.state.limits import RunSettings
+
+
+class ClientAgentAdapter:
+    """Keeps the sessions of a user in a store, and lets an agent take their turns.
+
+    The name is that of GTPlanner's stateless refactoring, from which the design comes.
+    """
+
+    def __init__(
+        self,
+        store: Storage | SessionStore | ContextStore,
+        agent: Agent,
+        *,
+        tenant: str = "",
+        user: str = "",
+        clock: Callable[[], datetime] | None = None,
+        new_id: Callable[[], str] | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            store: A storage from `open_storage`: it holds a session during a turn, and has the
+                runs of the turns, so that a killed turn continues. Or a `SessionStore`, or any
+                object with the two methods of `ContextStore`, asynchronous or not.
+            agent: Takes the turns, such as one from `build_agent`.
+            tenant: The tenant whose sessions these are.
+            user: The user whose sessions these are; other users do not find them.
+            clock: Returns the time of turns, with a time zone.
+            new_id: Returns a new id for a turn.
+        """
+        self._storage = store if isinstance(store, Storage) else None
+        self._store = _sessions_of(store)
+        kept_in = None if self._storage is None else getattr(agent, "kept_in", None)
+        self._is_kept = kept_in is not None
+        self._agent: Agent = agent if kept_in is None else kept_in(self._storage)
+        self._tenant = tenant
+        self._user = user
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._new_id = new_id or (lambda: secrets.token_hex(16))
+
+    def as_user(self, user: str, tenant: str = "") -> Self:
+        """Return a client of another user with the same store and the same agent."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._tenant, other._user = tenant, user
+        return other
+
+    async def process(
+        self,
+        session_id: str,
+        user_input: UserInput,
+        *,
+        turn_id: str | None = None,
+        edit: bool = False,
+        **options: Unpack[TurnOptions],
+    ) -> AgentResult:
+        """Take one turn of a session, and keep it. A session that is not there begins.
+
+        Args:
+            session_id: The session.
+            user_input: What the user says, as for the agent.
+            turn_id: What tells the turn apart, such as the id of a message in a queue. The same
+                turn once more returns the recorded result; a killed one continues.
+            edit: Whether the turn takes the place of the newest one; see `undo`.
+            options: As for the agent.
+
+        Returns:
+            The agent's result. Its `metadata` names `session_id`, `turn_id` and the `version` of
+            the session.
+
+        Raises:
+            SessionBusyError: Another client takes a turn of the session. No model was called.
+            SessionConflictError: The session has changed meanwhile; send the turn again.
+            InputError: The turn was taken before with another input.
+            ContextError: What the store has of the session cannot be used.
+            StorageError: The turn cannot be kept.
+        """
+        async with self._held(self._key(session_id)) as owner:
+            with _at_work(owner):
+                turn = await self._turn(session_id, user_input, turn_id, options, edit=edit)
+                if isinstance(turn, AgentResult):
+                    return turn
+                told = self._options(turn, options)
+                result = await self._agent.process(user_input, turn.context, **told)
+                return await turn.kept(result, self._store, self._clock())
+
+    async def stream(
+        self,
+        session_id: str,
+        user_input: UserInput,
+        *,
+        turn_id: str | None = None,
+        edit: bool = False,
+        **options: Unpack[TurnOptions],
+    ) -> AsyncGenerator[Event | AgentResult]:
+        """Take one turn as `process` does; yields its events as they happen, the result last.
+
+        Whoever closes the iterator before its end cancels the turn. Arguments and errors are those
+        of `process`.
+        """
+        async with self._held(self._key(session_id)) as owner:
+            with _at_work(owner):
+                turn = await self._turn(session_id, user_input, turn_id, options, edit=edit)
+            if isinstance(turn, AgentResult):
+                yield turn
+                return
+            told = self._options(turn, options)
+            parts = as_owner(owner, self._agent.stream(user_input, turn.context, **told))
+            async with aclosing(parts) as given:
+                async for part in given:
+                    if not isinstance(part, AgentResult):
+                        yield part
+                        continue
+                    with _at_work(owner):
+                        result = await turn.kept(part, self._store, self._clock())
+                    yield result
+
+    async def export(self, session_id: str) -> AgentContext:
+        """Return a session as a value; `to_dict` makes JSON of it.
+
+        Raises:
+            InputError: There is no such session.
+        """
+        return (await self._found(self._key(session_id))).context
+
+    async def adopt(self, context: AgentContext | Mapping[str, Any]) -> int:
+        """Take over a session that was exported, or bring it to its newer version; return this.
+
+        Args:
+            context: The session, or a dictionary that `AgentContext.from_dict` reads.
+
+        Raises:
+            ContextError: It cannot be used; names every bad field.
+            SessionConflictError: The session is here, and not older than what was exported.
+            SessionBusyError: Another client takes a turn of the session.
+        """
+        new = context if isinstance(context, AgentContext) else AgentContext.from_dict(context)
+        key = self._key(new.session_id)
+        async with self._held(key) as owner:
+            with _at_work(owner):
+                now = await self._store.load(key) or _begun(key)
+                if now.version and version_in(new) <= now.version:
+                    raise SessionConflictError(key.session_id, version_in(new), now.version)
+                await self._forget_run(now.context)
+                turn = SessionTurn(
+                    turn_id=self._new_id(),
+                    at=self._clock(),
+                    title=title_of_history(new),
+                    stage=new.current_stage,
+                    updates=with_version(now.context.updates_to(new), now.version + 1),
+                )
+                await self._store.append(key, turn, now.version)
+                return now.version + 1
+
+    async def history(
+        self, session_id: str, *, before: int | None = None, limit: int = 50
+    ) -> HistoryPage:
+        """Return a page of what was said, the newest first; `page.before` leads to the next page.
+
+        Args:
+            session_id: The session.
+            before: `before` of the page that was read last; None for the newest messages.
+            limit: How many messages at most.
+
+        Raises:
+            InputError: There is no such session.
+        """
+        key = self._key(session_id)
+        await self._found(key)
+        return await self._store.history(key, before, limit)
+
+    async def sessions(self, limit: int = 20) -> list[SessionRecord]:
+        """Return the user's sessions, the one that was used last first."""
+        return list(await self._store.recent(self._tenant, self._user, limit))
+
+    async def undo(self, session_id: str) -> TakenBack:
+        """Take back the newest turn: the session is as it was before. Effects outside stay.
+
+        Returns:
+            What was taken back: the messages, and the calls of tools whose effects stay.
+
+        Raises:
+            InputError: There is no such session, or no turn.
+            SessionBusyError: Another client takes a turn of the session.
+        """
+        key = self._key(session_id)
+        async with self._held(key) as owner:
+            with _at_work(owner):
+                now = await self._found(key)
+                before = await self._before(key, now)
+                await self._forget_run(before.context)
+                turn = SessionTurn(
+                    turn_id=self._new_id(),
+                    at=self._clock(),
+                    stage=before.context.current_stage,
+                    takes_back=now.newest,
+                    updates=with_version({}, now.version + 1),
+                )
+                await self._store.append(key, turn, now.version)
+                return taken_back(now, before.context)
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session with all that belongs to it: its turns, their runs, events and texts.
+
+        Raises:
+            InputError: There is no such session.
+            SessionBusyError: Another client takes a turn of the session.
+        """
+        key = self._key(session_id)
+        await self._found(key)
+        await self._removed(key)
+
+    async def expire(self, before: datetime, *, everybody: bool = False) -> int:
+        """Delete the sessions whose newest turn ended before a time; return how many there were.
+
+        A session of which a turn is being taken stays.
+
+        Args:
+            before: The time, with a time zone.
+            everybody: Whether the sessions of all tenants and users are meant.
+        """
+        removed = 0
+        for key in await self._store.unused_since(before):
+            if everybody or key[:2] == (self._tenant, self._user):
+                with suppress(SessionBusyError):
+                    removed += await self._removed(key, before)
+        return removed
+
+    def _key(self, session_id: str) -> SessionKey:
+        return SessionKey(self._tenant, self._user, session_id)
+
+    async def _found(self, key: SessionKey) -> KeptSession:
+        found = await self._store.load(key)
+        if found is None:
+            raise InputError(f"There is no session '{key.session_id}' here.")
+        return found
+
+    @asynccontextmanager
+    async def _held(self, key: SessionKey) -> AsyncGenerator[Owner | None]:
+        """Hold a session, where the store can: nobody pays for an answer that cannot be kept."""
+        if self._storage is None:
+            yield None
+            return
+        async with AsyncExitStack() as stack:
+            try:
+                held = self._storage.holds.holding(thread_of(key))
+                owner = await stack.enter_async_context(held)
+            except ThreadBusyError as error:
+                raise SessionBusyError(key.session_id) from error
+            yield owner
+
+    async def _turn(
+        self,
+        session_id: str,
+        user_input: UserInput,
+        turn_id: str | None,
+        options: TurnOptions,
+        *,
+        edit: bool,
+    ) -> KeptTurn | AgentResult:
+        """The turn that is to be taken; its result, if it was taken before."""
+        key = self._key(session_id)
+        given = given_digest(user_input, is_new=bool(options.get("new_request")), is_edit=edit)
+        known = None if turn_id is None else await self._store.turn(key, turn_id)
+        if known is not None:
+            return recorded_result(known, given)
+        now = await self._store.load(key) or _begun(key)
+        turn = KeptTurn(
+            key=key,
+            turn_id=turn_id or self._new_id(),
+            given=given,
+            title=title_of(user_input),
+            context=now.context,
+            version=now.version,
+        )
+        if not edit:
+            return turn
+        before = await self._before(key, now)
+        await self._forget_run(before.context, turn.name)
+        return replace(turn, context=before.context, takes_back=now.newest)
+
+    async def _before(self, key: SessionKey, now: KeptSession) -> KeptSession:
+        """The session before its newest turn."""
+        before = await self._store.load(key, now.newest - 1) if now.newest else None
+        if before is None:
+            raise InputError(f"The session '{key.session_id}' has no turn to take back.")
+        return before
+
+    def _options(self, turn: KeptTurn, options: TurnOptions) -> TurnOptions:
+        """The options of the agent: whose the run is, and its name."""
+        told: TurnOptions = {**options, "run_id": options.get("run_id") or turn.name}
+        if self._tenant or self._user:
+            settings = options.get("settings") or RunSettings()
+            told["settings"] = settings.replace(tenant=self._tenant, user=self._user)
+        if self._is_kept:
+            told["labels"] = labels_of(turn.key)
+        return told
+
+    async def _forget_run(self, context: AgentContext, turn: str = "") -> None:
+        """Let a run begin anew from what a session has of it."""
+        if self._storage is not None:
+            await forget_run(self._storage, context, turn)
+
+    async def _removed(self, key: SessionKey, before: datetime | None = None) -> bool:
+        """Remove a session; not if it has been used since a time."""
+        async with self._held(key) as owner:
+            with _at_work(owner):
+                if before and key not in await self._store.unused_since(before):
+                    return False
+                if self._storage is not None:
+                    await remove_runs(self._storage, key)
+                # The session goes last: what is killed between can be removed again.
+                await self._store.remove(key)
+                if self._storage is not None:
+                    await self._storage.checkpointer.adelete_thread(thread_of(key))
+        return True
+
+
+def _begun(key: SessionKey) -> KeptSession:
+    return KeptSession(AgentContext(session_id=key.session_id), 0, 0)
+
+
+def _at_work(owner: Owner | None) -> AbstractContextManager[None]:
+    return owner.at_work() if owner else nullcontext()
+
+
+def _sessions_of(store: Storage | SessionStore | ContextStore) -> SessionStore:
+    if isinstance(store, Storage):
+        return store.sessions
+    if hasattr(store, "load_session_context"):
+        return ContextSessions(cast("ContextStore", store))
+    return cast("SessionStore", store)

@@ -1,0 +1,166 @@
+"""One turn of a session that a client keeps: what it began with, and what is kept of it."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.errors import InputError
+from replan.ports.agent import UserInput
+from replan.ports.session_store import (
+    VERSION,
+    KeptSession,
+    SessionKey,
+    SessionStore,
+    SessionTurn,
+)
+from replan.state.context import AgentContext, AgentResult, Message, ToolExecution
+from replan.values import Value
+
+_TITLE = 200
+_DIGITS = 32
+
+
+class TakenBack(Value):
+    """A turn that was taken back.
+
+    Attributes:
+        messages: What was said in it.
+        effects: The calls of tools in it; what they did outside of the session stays.
+        note: Both in one sentence, for the user.
+    """
+
+    messages: tuple[Message, ...] = ()
+    effects: tuple[ToolExecution, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """What happened to the session, and what stays."""
+        names = ", ".join(dict.fromkeys(each.tool_name for each in self.effects if each.success))
+        stays = f" What its tools did outside stays: {names}." if names else ""
+        return f"The newest turn is taken back. What its steps did outside stays.{stays}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptTurn:
+    """A turn that is being taken, at a session that stands still meanwhile."""
+
+    key: SessionKey
+    turn_id: str
+    given: str  # the digest of the input
+    title: str
+    context: AgentContext  # the session before the turn
+    version: int  # of the session
+    takes_back: int | None = None  # the turn whose place this one takes
+
+    @property
+    def name(self) -> str:
+        """The run of this turn, and what this turn asks of a run that waits."""
+        return digest_of([*self.key, self.turn_id])
+
+    async def kept(self, result: AgentResult, store: SessionStore, at: datetime) -> AgentResult:
+        """Keep the turn, if it changed anything, and give its result.
+
+        Raises:
+            SessionConflictError: The session stands at another version.
+        """
+        if not result.context_updates:
+            return result
+        result = self._told(result)
+        turn = SessionTurn(
+            turn_id=self.turn_id,
+            at=at,
+            given=self.given,
+            title=self.title,
+            stage=stage_after(self.context, result.context_updates),
+            run_id=str(result.metadata.get("run_id") or ""),
+            updates=result.context_updates,
+            result=result.replace(context_updates={}).to_dict(),
+            takes_back=self.takes_back,
+        )
+        await store.append(self.key, turn, self.version)
+        return result
+
+    def _told(self, result: AgentResult) -> AgentResult:
+        """The result with what only the client knows."""
+        told: dict[str, JsonValue] = {
+            "session_id": self.key.session_id,
+            "turn_id": self.turn_id,
+            VERSION: self.version + 1,
+        }
+        return result.replace(
+            metadata={**result.metadata, **told},
+            context_updates=with_version(result.context_updates, self.version + 1),
+        )
+
+
+def with_version(updates: Mapping[str, JsonValue], version: int) -> dict[str, JsonValue]:
+    """Updates that say which version they make."""
+    metadata = cast("dict[str, JsonValue]", updates.get("session_metadata", {}))
+    return {**updates, "session_metadata": {**metadata, VERSION: {"set": version}}}
+
+
+def stage_after(context: AgentContext, updates: Mapping[str, JsonValue]) -> str:
+    """How a session stands after updates."""
+    order = updates.get("current_stage")
+    return str(order.get("set")) if isinstance(order, dict) else context.current_stage
+
+
+def version_in(context: AgentContext) -> int:
+    """The version of a session that was exported; 0 if it never had one."""
+    number = context.session_metadata.get(VERSION)
+    return number if isinstance(number, int) and not isinstance(number, bool) else 0
+
+
+def recorded_result(turn: SessionTurn, given: str) -> AgentResult:
+    """The result of a turn that was taken before.
+
+    Raises:
+        InputError: It was taken with another input.
+    """
+    if turn.given != given:
+        raise InputError(
+            f"The turn '{turn.turn_id}' was taken with another input. Give each turn its own id."
+        )
+    return AgentResult.model_validate(turn.result)
+
+
+def taken_back(now: KeptSession, before: AgentContext) -> TakenBack:
+    """What goes with the newest turn."""
+    return TakenBack(
+        messages=_behind(now.context.dialogue_history, before.dialogue_history),
+        effects=_behind(now.context.tool_execution_history, before.tool_execution_history),
+    )
+
+
+def given_digest(user_input: UserInput, *, is_new: bool, is_edit: bool) -> str:
+    """What tells an input from another one."""
+    written = json.dumps(user_input, sort_keys=True, default=repr)
+    return digest_of([written, is_new, is_edit])
+
+
+def title_of(user_input: UserInput) -> str:
+    """What a turn is about: the beginning of its text."""
+    blocks = cast("Any", user_input if isinstance(user_input, list | tuple) else ())
+    told = [str(cast("Any", each).get("text", "")) for each in blocks if isinstance(each, dict)]
+    text = user_input if isinstance(user_input, str) else " ".join(told)
+    return " ".join(text.split())[:_TITLE]
+
+
+def title_of_history(context: AgentContext) -> str:
+    """What a session is about, from the first thing that its user said."""
+    said = (each.content for each in context.dialogue_history if each.role == "user")
+    return title_of(next(said, None))
+
+
+def digest_of(parts: Sequence[object]) -> str:
+    """A name of fixed length for whatever names something."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+
+
+def _behind(now: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:
+    return now[len(before) :]
