@@ -44,6 +44,7 @@ from replan.ports.storage import Storage
 from replan.prompts.host import HostPrompts
 from replan.secrets.sources import learn_environment, learn_values
 from replan.services import HOST, HostModels, Services
+from replan.sessions.run_place import call_places
 from replan.sessions.stateless_agent import StatelessAgent, Workplace
 from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
@@ -157,13 +158,19 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
     return StatelessAgent(
         Workplace(
             graph=graph,
-            journals=own_journal,
+            places=call_places(graph, own_journal, partial(token_hex, 16)),
             clock=services.clock,
             new_id=services.new_id,
-            new_thread=partial(token_hex, 16),
             key=key,
+            kept_in=partial(_kept_in, team, replace(services, accounts=bound.accounts), store),
         )
     )
+
+
+def _kept_in(team: Team, services: Services, store: BaseStore | None, storage: Storage) -> Graph:
+    """The graph of an agent's team in a storage."""
+    kept = replace(services, journal=storage.journal)
+    return _compiled(team, kept, storage.checkpointer, store or storage.store)
 
 
 def _key_of(given: str | bytes | None) -> bytes | None:

@@ -406,7 +406,12 @@ class Runtime:
         return await export_of(run_id, self._bench)
 
     async def adopt(
-        self, run: PortableRun, *, thread_id: str | None = None, order: JsonValue = None
+        self,
+        run: PortableRun,
+        *,
+        thread_id: str | None = None,
+        order: JsonValue = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         """Take over a run that another runtime exported: `resume` or `answer` goes on with it.
 
@@ -414,12 +419,13 @@ class Runtime:
             run: The run.
             thread_id: A new conversation for it; by default named as the run.
             order: The data that is needed to build the same graph again; see `start`.
+            labels: Labels for finding the run; see `start`.
 
         Raises:
             InputError: The run is here already, or the thread is not new.
             StorageError: It cannot be kept.
         """
-        await adopt_into(self._bench, run, thread_id or run.run_id, order)
+        await adopt_into(self._bench, run, thread_id or run.run_id, order, labels)
 
     async def handed_out(self, run_id: str) -> None:
         """Forget a run whose result was handed out, where nothing is kept."""

@@ -21,7 +21,7 @@ HELP = """\
 /plan           the plan of the work that is under way, or of the newest one
 /job            where the job of this session stands
 /memory         what is remembered: the summary of this session, and facts about you
-/undo           takes the newest message back, with its answer
+/undo           takes back the newest message or answer, and what came of it
 /new            begins another session; this one is kept
 /export [FILE]  writes this session into a new file
 /help           this list

@@ -25,6 +25,10 @@ from replan.cli.views.teller import POOR_TERMINALS, Teller, seconds, teller
 from replan.errors import ReplanError
 
 _SHOWN = 2
+_KILLED = (
+    "The newest message was not answered: its process was ended. Send it again, and what was done "
+    "of it is not done twice."
+)
 _LEAVE = "Press Ctrl-C once more, or Ctrl-D, to leave."
 
 
@@ -53,11 +57,12 @@ async def talked(
     """Have a conversation to its end, and give the exit code."""
     opening = opened_talk(order, user, site) if job is None else opened_job(job, order, user, site)
     async with opening as opened:
-        session_id = await session_of(session, opened.client)
+        session_id = await session_of(session, opened)
         conversation = Conversation(_talk(opened, order, site, resume), session_id)
         try:
             await conversation.look_again()
             _greet(conversation)
+            await _recall(conversation)
             await conversation.answer()
             while (line := await _next(conversation)) is not None:
                 if not await _goes_on(line, conversation):
@@ -125,14 +130,29 @@ def _greet(conversation: Conversation) -> None:
     said = context.dialogue_history
     how = counted(len(said), "message") if said else "new"
     help_ = " /help lists what can be asked for; Ctrl-D leaves." if conversation.is_person else ""
-    site.complain(
-        *map(harmless, conversation.talk.opened.notices),
-        f"session {conversation.session_id}, {how}.{help_}",
-    )
-    if conversation.is_person and said:
+    lines = [*conversation.talk.opened.notices, f"Session {conversation.session_id}, {how}.{help_}"]
+    for line in lines:
+        if conversation.is_person:
+            conversation.tell(line)
+        else:
+            site.complain(harmless(line))
+    if not conversation.is_person:
+        return
+    if conversation.asks or conversation.is_stopped:
+        conversation.show_work()
+    elif said:
         conversation.show(told_messages(said[-_SHOWN:]))
-    if conversation.is_stopped and conversation.is_person:
+    if conversation.is_stopped:
         conversation.tell(conversation.stopped)
+
+
+async def _recall(conversation: Conversation) -> None:
+    """Have the message typed again whose turn was killed, so that its work goes on."""
+    killed = await conversation.talk.opened.killed_turn(conversation.session_id)
+    if killed is None or conversation.asks or not conversation.is_person:
+        return
+    conversation.tell(_KILLED)
+    conversation.draft = killed.title
 
 
 async def _next(conversation: Conversation) -> str | None:

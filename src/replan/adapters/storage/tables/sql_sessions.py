@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 from sqlalchemy import (
@@ -49,6 +49,7 @@ _STAGE = "current_stage"
 _SAID, _CALLED = HISTORIES
 _KINDS: dict[str, Any] = {_SAID: tuple[Message, ...], _CALLED: tuple[ToolExecution, ...]}
 
+_Path = tuple[str, *tuple[str, ...]]
 _Part = tuple[int, dict[str, Any]]  # the turn that wrote it, and what it wrote
 
 
@@ -199,7 +200,7 @@ class SqlSessions:
             ],
         }
 
-    def _part(self, key: SessionKey, name: str, turn: int, part: JsonValue) -> bytes:
+    def _part(self, key: SessionKey, name: str, turn: int, part: Any) -> bytes:
         return self._seal.close(part, *of_part(key, name, turn))
 
     def _name(self, *path: str) -> str:
@@ -208,7 +209,7 @@ class SqlSessions:
 
     async def _parts(
         self, connection: AsyncConnection, key: SessionKey, way: _Way, name: str | None = None
-    ) -> dict[tuple[str, ...], _Part]:
+    ) -> dict[_Path, _Part]:
         """The newest row of each part, or of one of them."""
         table = schema.parts
         newest = select(table.c.name, func.max(table.c.turn).label("turn")).where(
@@ -220,10 +221,10 @@ class SqlSessions:
         query = select(table).where(_is(table, key))
         same = and_(table.c.name == last.c.name, table.c.turn == last.c.turn)
         rows = await connection.execute(query.join(last, same))
-        found: dict[tuple[str, ...], _Part] = {}
+        found: dict[_Path, _Part] = {}
         for row in rows:
             part = self._seal.open(row.value, *of_part(key, row.name, row.turn))
-            found[tuple(part["path"])] = row.turn, part
+            found[cast("_Path", tuple(part["path"]))] = row.turn, part
         return found
 
     async def _history(
@@ -232,7 +233,7 @@ class SqlSessions:
         key: SessionKey,
         name: str,
         way: _Way,
-        parts: Mapping[tuple[str, ...], _Part],
+        parts: Mapping[_Path, _Part],
     ) -> tuple[Any, ...]:
         query = _appended(key, name, way, _first(parts, name)).order_by(schema.messages.c.id)
         return self._opened(key, name, (await connection.execute(query)).all())
@@ -325,18 +326,18 @@ def _appended(key: SessionKey, history: str, way: _Way, first: int) -> Select[An
     )
 
 
-def _first(parts: Mapping[tuple[str, ...], _Part], history: str) -> int:
+def _first(parts: Mapping[_Path, _Part], history: str) -> int:
     """The turn with which a history begins: it may have been replaced as a whole."""
     return parts[(history,)][0] if (history,) in parts else 0
 
 
 def _added(updates: Mapping[str, Any], history: str) -> list[JsonValue]:
     """What updates put into a history, behind what is there or in its place."""
-    order = updates.get(history) or {}
+    order: dict[str, list[JsonValue]] = updates.get(history) or {}
     return order.get("append") or order.get("set") or []
 
 
-def _changes(updates: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, JsonValue]]]:
+def _changes(updates: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
     """The parts that updates change, each by its path, and what becomes of it."""
     for name, change in updates.items():
         if name in MAPPINGS:
@@ -348,12 +349,12 @@ def _changes(updates: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, 
             yield [name], {}
 
 
-def _fields(parts: Mapping[tuple[str, ...], _Part]) -> dict[str, Any]:
+def _fields(parts: Mapping[_Path, _Part]) -> dict[str, Any]:
     """The fields of a context, from its parts; a part without a value was removed."""
     fields: dict[str, Any] = {name: {} for name in MAPPINGS}
-    for path, (_, part) in parts.items():
-        if "set" in part and len(path) > 1:
-            fields[path[0]][path[1]] = part["set"]
+    for (field, *entry), (_, part) in parts.items():
+        if "set" in part and entry:
+            fields[field][entry[0]] = part["set"]
         elif "set" in part:
-            fields[path[0]] = part["set"]
+            fields[field] = part["set"]
     return fields
