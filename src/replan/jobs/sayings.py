@@ -33,8 +33,8 @@ def listed(names: Iterable[str], language: Language) -> str:
     return say("separator", language).join(names)
 
 
-def means(text: str, what: Literal["yes", "no", "cancel"]) -> bool:
-    """Whether a whole message says yes, no or cancel, in any of the languages."""
+def means(text: str, what: Literal["yes", "no", "cancel", "nothing"]) -> bool:
+    """Whether a whole message says yes, no, cancel or nothing, in any of the languages."""
     return bare(text) in _heard(what)
 
 
@@ -48,6 +48,14 @@ def _has_word(text: str, what: str) -> bool:
     words = (re.escape(word) for word in _heard(what))
     pattern = "|".join(rf"(?<!\w){word}(?!\w)" if word[0].isascii() else word for word in words)
     return re.search(pattern, wanted) is not None
+
+
+def is_question(text: str) -> bool:
+    """Whether a message asks something itself."""
+    said = bare(text)
+    return text.rstrip().endswith(("?", "\uff1f")) or any(
+        re.search(each["heard"]["question"], said) for each in _words().values()
+    )
 
 
 def bare(text: str) -> str:

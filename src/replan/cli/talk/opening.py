@@ -88,9 +88,9 @@ async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGe
     spec = read_job_file(path)
     # What needs no key reads no messages either: the rules do.
     model = None if order.model in built_in_models() else order.model
-    agent = job_agent(spec, model=model, base_url=order.base_url)
     offers = ", ".join(each.called("en") for each in spec.commands)
     async with opened(site.place) as storage:
+        agent = job_agent(spec, model=model, base_url=order.base_url, journal=storage.journal)
         yield Opened(
             storage=storage,
             user=user,
