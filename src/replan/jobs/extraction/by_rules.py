@@ -63,7 +63,8 @@ def read_by_rules(wanted: Wanted) -> Reading:
     is_sure = bool(values) and not _WORD.search(rest)
     command = _command(rest, wanted)
     is_sure = is_sure or bare(rest) == bare(command) != ""
-    if rest.strip():
+    # What stands in a question may be about anything.
+    if rest.strip() and not is_question(rest):
         values = _unnamed(rest, wanted, values, has_command=bool(command)) | values
     guessed: set[str] = set()
     if asked is not None and asked.name not in values and not command:
