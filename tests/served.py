@@ -56,7 +56,7 @@ def _is_of(path, template):
 
 
 @asynccontextmanager
-async def served(teams, where=":memory:", tokens=None, **options):
+async def served(teams, where=":memory:", tokens=None, head_seconds=15.0, **options):
     """A server, and a client of its owner."""
     async with AsyncExitStack() as stack:
         storage = await stack.enter_async_context(open_storage(where))
@@ -65,7 +65,8 @@ async def served(teams, where=":memory:", tokens=None, **options):
         house = await stack.enter_async_context(open_house(teams, storage, tokens, **options))
         listener = bound("127.0.0.1", 0)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        await stack.enter_async_context(listening(application(house), listener, house.close))
+        app = application(house)
+        await stack.enter_async_context(listening(app, listener, house.close, head_seconds))
         client = httpx.AsyncClient(
             base_url=address,
             headers={"Authorization": f"Bearer {OWNER}"},

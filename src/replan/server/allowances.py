@@ -16,7 +16,10 @@ from replan.ports.storage import Storage
 from replan.server.answers import TOKEN
 from replan.server.identity import Allowance, Identity
 from replan.server.problems import RefusedError
-from replan.state.limits import Limits
+from replan.state.limits import LEAST_CLOSING_REPLY, LEAST_CLOSING_REQUEST, Limits
+
+LEAST = LEAST_CLOSING_REQUEST + LEAST_CLOSING_REPLY
+"""Tokens with which a run can do anything at all; with less left, none begins."""
 
 _LOOKED_AT = 1_000
 """Runs of a token at most that are looked at for what was spent today."""
@@ -93,7 +96,7 @@ class Allowances:
                 tokens=_tokens(who.limits, ledger, others, shares, limits.max_tokens),
                 money=_money(who.limits, ledger, others, shares, limits.max_cost),
             )
-            _check_left(who, lease, self._clock())
+            _check_left(who, lease, limits.max_tokens, self._clock())
             ledger.leases[run_id] = lease
             return lease
 
@@ -142,7 +145,7 @@ def _tokens(
     if limits.tokens_a_day is None:
         return None
     left = limits.tokens_a_day - ledger.tokens - sum(each.tokens or 0 for each in others)
-    return min(left, wanted) if wanted is not None else -(-left // shares)
+    return min(left, wanted or max(left // shares, LEAST))
 
 
 def _money(
@@ -151,7 +154,7 @@ def _money(
     if limits.money_a_day is None:
         return None
     left = limits.money_a_day - ledger.money - sum(each.money or 0 for each in others)
-    return min(left, wanted) if wanted is not None else left / shares
+    return min(left, wanted or left / shares)
 
 
 def _check_number(who: Identity, at_work: int) -> None:
@@ -161,13 +164,13 @@ def _check_number(who: Identity, at_work: int) -> None:
         raise RefusedError(429, "too_many_runs", f"{told} Wait for one to end, or stop one.", [], 2)
 
 
-def _check_left(who: Identity, lease: Lease, now: datetime) -> None:
-    is_out = (lease.tokens is not None and lease.tokens < 1) or (
-        lease.money is not None and lease.money <= 0
-    )
-    if is_out:
+def _check_left(who: Identity, lease: Lease, wanted: int | None, now: datetime) -> None:
+    least = min(LEAST, wanted or LEAST)
+    no_tokens = lease.tokens is not None and lease.tokens < least
+    if no_tokens or (lease.money is not None and lease.money <= 0):
         tomorrow = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-        what = "tokens" if lease.tokens is not None and lease.tokens < 1 else "money"
-        told = f"Nothing is left of the {what} that the token '{who.name}' may take today."
+        what = f"tokens ({max(0, lease.tokens or 0)} are left)" if no_tokens else "money"
+        told = f"The token '{who.name}' has too little left of the {what} that it may take today."
         seconds = int((tomorrow - now).total_seconds()) + 1
-        raise RefusedError(429, "used_up", f"{told} Wait until midnight (UTC).", [], seconds)
+        fix = "Wait for its other runs to end, or until midnight (UTC)."
+        raise RefusedError(429, "used_up", f"{told} {fix}", [], seconds)

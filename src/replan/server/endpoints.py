@@ -84,7 +84,7 @@ async def answered(endpoint: Endpoint, house: "House", request: Request) -> Resp
             who=who,
             path=request.path_params,
             query=query_of(request, endpoint.asks),
-            body=await body_of(request, endpoint.takes) if takes_body else None,
+            body=await body_of(request, endpoint.takes, house.body_seconds) if takes_body else None,
             request=request,
         )
         given = await endpoint.does(call)

@@ -20,6 +20,7 @@ from replan.server.allowances import Allowances, Lease
 from replan.server.answers import TEAM, TENANT, TOKEN
 from replan.server.identity import Identity
 from replan.server.problems import RefusedError, bad_field
+from replan.server.reading import BODY_SECONDS
 from replan.server.tokens import Tokens
 from replan.services import Services
 from replan.spending.scopes import check_prices
@@ -38,6 +39,7 @@ class House:
     allowances: Allowances
     clock: Callable[[], datetime]
     beat: float  # seconds between two signs of life of a silent stream
+    body_seconds: float  # seconds in which the body of a request has to arrive
     # What settles the account of a run when it rests.
     settling: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
@@ -119,12 +121,13 @@ def team_services(runtime: Runtime) -> Services:
 
 
 @asynccontextmanager
-async def open_house(
+async def open_house(  # noqa: PLR0913 - what its server leaves open
     teams: Sequence[tuple[str, AnyTeam]],
     storage: Storage,
     tokens: Tokens,
     *,
     beat: float = 15.0,
+    body_seconds: float = BODY_SECONDS,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     grace: float = 10.0,
 ) -> AsyncGenerator[House]:
@@ -135,6 +138,7 @@ async def open_house(
         storage: Where their runs are kept.
         tokens: Who may call.
         beat: Seconds between two signs of life of a silent stream.
+        body_seconds: Seconds in which the body of a request has to arrive.
         clock: Returns the time, with a time zone.
         grace: Seconds that running steps have to end when a run is stopped.
 
@@ -161,4 +165,5 @@ async def open_house(
             allowances=allowances,
             clock=clock,
             beat=beat,
+            body_seconds=body_seconds,
         )

@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -23,11 +24,14 @@ _BACKLOG = 1024
 class _PatientProtocol(H11Protocol):
     """HTTP/1.1, for clients that do not stand there with half of a request."""
 
-    _timer: asyncio.TimerHandle | None = None
+    def __init__(self, *args: Any, seconds: float, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._seconds = seconds
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._timer = self.loop.call_later(HEADER_SECONDS, self._end_if_silent)
+        self._timer = self.loop.call_later(self._seconds, self._end_if_silent)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -75,7 +79,10 @@ def bound(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def listening(
-    app: ASGIApp, listener: socket.socket, before_end: Callable[[], Awaitable[None]]
+    app: ASGIApp,
+    listener: socket.socket,
+    before_end: Callable[[], Awaitable[None]],
+    head_seconds: float = HEADER_SECONDS,
 ) -> AsyncGenerator[asyncio.Task[None]]:
     """Serve an application on a socket until the block is left.
 
@@ -83,8 +90,14 @@ async def listening(
         app: The application.
         listener: The socket.
         before_end: Is awaited before the connections are closed.
+        head_seconds: Seconds in which the head of a first request has to arrive.
     """
-    options: Any = {"http": _PatientProtocol, "ws": "none", "lifespan": "off", "loop": "none"}
+    options: Any = {
+        "http": partial(_PatientProtocol, seconds=head_seconds),
+        "ws": "none",
+        "lifespan": "off",
+        "loop": "none",
+    }
     config = uvicorn.Config(
         app,
         log_config=None,

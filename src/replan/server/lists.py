@@ -80,17 +80,13 @@ def _after(call: Call) -> int:
 
 def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
     """The labels that the listed runs have."""
-    labels = dict[str, str]()
+    labels = {} if query.team is None else {TEAM: query.team}
+    labels |= {TENANT: who.tenant} if who.tenant else {}
     for text in query.label:
         name, sign, value = text.partition(":")
-        if not sign or labels.get(name, value) != value:
-            problem = "it is no label, or another value of it is asked for, too"
+        if not sign or labels.setdefault(name, value) != value:
+            problem = "it is no label, or no run that you see can have it, too"
             raise bad_field("label", text, problem, "Write NAME:VALUE, each name once.")
-        labels[name] = value
-    if query.team is not None:
-        labels[TEAM] = query.team
-    if who.tenant:
-        labels[TENANT] = who.tenant
     return checked_labels(labels)
 
 

@@ -36,7 +36,7 @@ _WORDS = {
 }
 
 
-async def body_of(request: Request, kind: type[V], seconds: float = BODY_SECONDS) -> V:
+async def body_of(request: Request, kind: type[V], seconds: float) -> V:
     """Read the body of a request.
 
     Raises:
