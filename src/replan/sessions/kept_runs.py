@@ -26,6 +26,7 @@ from replan.runs.stopping import GRACE
 from replan.runs.work import Bench, Following
 from replan.sessions.run_place import Followed, RunPlace, RunPlaces, State, put_before
 from replan.sessions.session_runs import TURN
+from replan.sessions.tool_calls import calls_on_record
 from replan.state.limits import RunSettings
 
 
@@ -61,7 +62,9 @@ class KeptRuns:
     ) -> State:
         record = await self.storage.runs.get(run_id)
         self._thread_id = record.thread_id if record else self._thread_id or run_id
-        if seen is not None and record is None:
+        if record is not None:
+            await self._hear_again(run_id, None)
+        elif seen is not None:
             await put_before(seen, self.graph, self._thread_id)
         run = await self.runtime.start(
             given,
@@ -74,12 +77,14 @@ class KeptRuns:
         return _state(await self._ended(run))
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
-        known = (await self.journal.notes(run.run_id, TURN + self.turn)).get(TURN + self.turn)
+        run_id, key = run.run_id, TURN + self.turn
+        known: Any = (await self.journal.notes(run_id, key)).get(key)
         if known is not None:
-            return await self._asked(run.run_id, cast("Any", known), None), True
+            await self._hear_again(run_id, datetime.fromisoformat(known["at"]))
+            return await self._asked(run_id, known["answers"], None), True
         if not run.waits:
-            await self.journal.note(run.run_id, TURN + self.turn, {})
-        return await self._resumed(run.run_id, None if run.waits else settings), False
+            await self._note(run_id, {})
+        return await self._resumed(run_id, None if run.waits else settings), False
 
     async def answer(
         self,
@@ -88,11 +93,11 @@ class KeptRuns:
         answers: Mapping[str, JsonValue],
         settings: RunSettings | None,
     ) -> State:
-        rows: JsonValue = {
+        rows: dict[str, JsonValue] = {
             ask.key: answer_row(ask, answers[ask.key]) for ask in asks if ask.key in answers
         }
-        await self.journal.note(run_id, TURN + self.turn, rows)
-        return await self._asked(run_id, cast("Any", rows), settings)
+        await self._note(run_id, rows)
+        return await self._asked(run_id, rows, settings)
 
     async def snapshot(self) -> StateSnapshot:
         return await cast("Any", self.graph).aget_state(config_of(self._thread_id))
@@ -101,6 +106,15 @@ class KeptRuns:
     def _followed(self) -> Following:
         each = self.following
         return {"tokens": each.tokens, "heard": each.hear, "stop": each.stop}
+
+    async def _note(self, run_id: str, rows: dict[str, JsonValue]) -> None:
+        """Have on record what this turn asks of a run, and since when."""
+        told: JsonValue = {"answers": rows, "at": self.clock().isoformat(timespec="milliseconds")}
+        await self.journal.note(run_id, TURN + self.turn, told)
+
+    async def _hear_again(self, run_id: str, since: datetime | None) -> None:
+        for event in await calls_on_record(self.storage.runs, run_id, since):
+            self.following.hear_again(event)
 
     async def _asked(
         self, run_id: str, rows: dict[str, JsonValue], settings: RunSettings | None

@@ -33,6 +33,7 @@ class Followed:
     """How the run of a turn is followed and stopped."""
 
     hear: Callable[[Event], None]
+    hear_again: Callable[[Event], None]  # hears what was told before the worker was killed
     tokens: bool  # whether texts are told piece by piece
     stop: asyncio.Event
     labels: Mapping[str, str] = field(default_factory=dict[str, str])

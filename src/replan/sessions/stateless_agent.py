@@ -165,6 +165,7 @@ class StatelessAgent:
             )
             following = Followed(
                 hear=turn.hear,
+                hear_again=turn.hear_again,
                 tokens=tokens,
                 stop=options.get("stop") or asyncio.Event(),
                 labels=options.get("labels") or {},

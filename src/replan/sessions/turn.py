@@ -57,6 +57,10 @@ class Turn:
     def __post_init__(self) -> None:
         self._tools = ToolCalls(self.clock)
 
+    def hear_again(self, event: Event) -> None:
+        """Take an event of the run that was told before."""
+        self._tools.take(event)
+
     def hear(self, event: Event) -> None:
         """Take an event of the run."""
         self._tools.take(event)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count
-from typing import Any, NamedTuple, Unpack, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 from sqlalchemy import (
@@ -49,7 +49,7 @@ _STAGE = "current_stage"
 _SAID, _CALLED = HISTORIES
 _KINDS: dict[str, Any] = {_SAID: tuple[Message, ...], _CALLED: tuple[ToolExecution, ...]}
 
-_Path = tuple[str, Unpack[tuple[str, ...]]]
+_Path = tuple[str, *tuple[str, ...]]
 _Part = tuple[int, dict[str, Any]]  # the turn that wrote it, and what it wrote
 
 
@@ -200,7 +200,7 @@ class SqlSessions:
             ],
         }
 
-    def _part(self, key: SessionKey, name: str, turn: int, part: JsonValue) -> bytes:
+    def _part(self, key: SessionKey, name: str, turn: int, part: Any) -> bytes:
         return self._seal.close(part, *of_part(key, name, turn))
 
     def _name(self, *path: str) -> str:
