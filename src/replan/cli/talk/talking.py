@@ -68,7 +68,8 @@ async def talked(
 
 def _talk(opened: Opened, order: Order, site: Site, resume: Callable[[str], str]) -> Talk:
     lines = _lines_of(site)
-    keyboard = Keyboard(site.input.fileno())
+    # A program is not asked, and what it writes may be no file.
+    keyboard = Keyboard(site.input.fileno() if site.asks else -1)
     with_signals = partial(_with_signals, [])
     return Talk(
         opened=opened,
