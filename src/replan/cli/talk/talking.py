@@ -24,6 +24,9 @@ from replan.cli.views.teller import POOR_TERMINALS, Teller, seconds, teller
 from replan.errors import ReplanError
 
 _SHOWN = 2
+_WHOLE = 200
+"""A title that is shorter is the whole message."""
+
 _KILLED = (
     "The newest message was not answered: its process was ended. Send it again, and what was done "
     "of it is not done twice."
@@ -146,7 +149,8 @@ async def _recall(conversation: Conversation) -> None:
     if killed is None or conversation.asks or not conversation.is_person:
         return
     conversation.tell(_KILLED)
-    conversation.draft = killed.title
+    if len(killed.title) < _WHOLE:
+        conversation.draft = killed.title
 
 
 async def _next(conversation: Conversation) -> str | None:
