@@ -15,6 +15,7 @@ from replan import (
     ExecutionContext,
     Host,
     InputError,
+    MemoryOptions,
     SessionBusyError,
     SessionConflictError,
     Specialist,
@@ -272,6 +273,37 @@ async def test_a_turn_is_streamed_and_who_leaves_it_can_go_on_with_it(storage):
         assert len(await texts_of(client)) == 2
         assert (await client.process("s", "Blue.", turn_id="2")).response == "Painted."
         assert (await client.process("s", "The capital?")).response == "Paris."
+
+
+async def test_the_summary_is_written_when_the_answer_is_out_and_kept(storage):
+    is_asked, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def summary(_: Any) -> str:
+        is_asked.set()
+        await goes_on.wait()
+        return "They greeted each other."
+
+    replies = {"think": always(f"{SIMPLE}Hello."), "memory_summary": always(summary)}
+    memory = MemoryOptions(mode="summary", history_limit=2, summary_trigger_messages=2)
+    with ScriptedModel(replies) as model:
+        painter = Specialist(name="painter", intended_use="Paints.", run=Painter())
+        team = Team(host=Host(model=model), specialists=[painter], memory=memory)
+        async with ClientAgentAdapter(storage, build_agent(team)) as client:
+            while not is_asked.is_set():
+                result = await client.process("s", "Hello.")
+                assert result.success
+                if result.metadata["summary_due"]:
+                    await is_asked.wait()
+            kept = await client.export("s")
+            assert "memory_summary" not in kept.project_state
+            goes_on.set()
+        summed = await client.export("s")
+        written: Any = summed.project_state["memory_summary"]
+        assert written["text"] == "They greeted each other."
+        assert summed.dialogue_history == kept.dialogue_history
+        taken = await client.undo("s")
+        assert [each.content for each in taken.messages] == ["Hello."] * 2
+        assert "memory_summary" not in (await client.export("s")).project_state
 
 
 async def test_the_runs_of_a_session_are_seen_by_everybody_who_looks(storage):

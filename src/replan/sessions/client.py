@@ -1,5 +1,7 @@
 """The client of an agent: it keeps the sessions, and takes each turn of a session once."""
 
+import asyncio
+import logging
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import (
@@ -15,7 +17,13 @@ from datetime import UTC, datetime
 from typing import Any, Self, Unpack, cast
 
 from replan.adapters.context_sessions import ContextSessions
-from replan.errors import InputError, SessionBusyError, SessionConflictError, ThreadBusyError
+from replan.errors import (
+    InputError,
+    ReplanError,
+    SessionBusyError,
+    SessionConflictError,
+    ThreadBusyError,
+)
 from replan.events.types import Event
 from replan.ports.agent import Agent, TurnOptions, UserInput
 from replan.ports.ownership import Owner, as_owner
@@ -41,8 +49,11 @@ from replan.sessions.kept_turn import (
     with_version,
 )
 from replan.sessions.session_runs import forget_run, labels_of, remove_runs, thread_of
+from replan.sessions.stateless_agent import KeptAgent
 from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
+
+logger = logging.getLogger(__name__)
 
 
 class ClientAgentAdapter:
@@ -81,7 +92,19 @@ class ClientAgentAdapter:
         self._tenant = tenant
         self._user = user
         self._clock = clock or (lambda: datetime.now(UTC))
+        self._behind = set[asyncio.Task[None]]()  # summaries that are being written
         self._new_id = new_id or (lambda: secrets.token_hex(16))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Wait for the summaries that are being written behind answers."""
+        while self._behind:
+            await asyncio.wait(set(self._behind))
 
     def as_user(self, user: str, tenant: str = "") -> Self:
         """Return a client of another user with the same store and the same agent."""
@@ -127,7 +150,7 @@ class ClientAgentAdapter:
                     return turn
                 told = self._options(turn, options)
                 result = await self._agent.process(user_input, turn.context, **told)
-                return await turn.kept(result, self._store, self._clock())
+                return await self._kept(turn, result)
 
     async def stream(
         self,
@@ -157,7 +180,7 @@ class ClientAgentAdapter:
                         yield part
                         continue
                     with _at_work(owner):
-                        result = await turn.kept(part, self._store, self._clock())
+                        result = await self._kept(turn, part)
                     yield result
 
     async def export(self, session_id: str) -> AgentContext:
@@ -187,12 +210,14 @@ class ClientAgentAdapter:
                 if now.version and version_in(new) <= now.version:
                     raise SessionConflictError(key.session_id, version_in(new), now.version)
                 await self._forget_run(now.context)
+                before = AgentContext(session_id=key.session_id)
                 turn = SessionTurn(
                     turn_id=self._new_id(),
                     at=self._clock(),
                     title=title_of_history(new),
                     stage=new.current_stage,
-                    updates=with_version(now.context.updates_to(new), now.version + 1),
+                    updates=with_version(before.updates_to(new), now.version + 1),
+                    takes_back=1 if now.version else None,
                 )
                 await self._store.append(key, turn, now.version)
                 return now.version + 1
@@ -330,6 +355,34 @@ class ClientAgentAdapter:
         if before is None:
             raise InputError(f"The session '{key.session_id}' has no turn to take back.")
         return before
+
+    async def _kept(self, turn: KeptTurn, result: AgentResult) -> AgentResult:
+        """Keep a turn; the summary of the session is written behind it."""
+        kept = await turn.kept(result, self._store, self._clock())
+        if kept.metadata.get("summary_due") and isinstance(self._agent, KeptAgent):
+            writing = asyncio.ensure_future(self._summed_up(turn, self._agent, kept))
+            self._behind.add(writing)
+            writing.add_done_callback(self._behind.discard)
+        return kept
+
+    async def _summed_up(self, turn: KeptTurn, agent: KeptAgent, result: AgentResult) -> None:
+        """Write the summary of a session, unless its next turn comes first."""
+        run_id, version = str(result.metadata["run_id"]), turn.version + 1
+        try:
+            updates = await agent.sum_up(run_id, turn.context)
+            summary = SessionTurn(
+                turn_id=self._new_id(),
+                at=self._clock(),
+                stage=str(result.metadata["stage"]),
+                run_id=run_id,
+                updates=with_version(updates, version + 1),
+            )
+            async with self._held(turn.key) as owner:
+                with _at_work(owner):
+                    await self._store.append(turn.key, summary, version)
+        except ReplanError as error:
+            # The next one covers what this one would have.
+            logger.info("summary not kept", extra={"run_id": run_id, "error": str(error)})
 
     def _options(self, turn: KeptTurn, options: TurnOptions) -> TurnOptions:
         """The options of the agent: whose the run is, and its name."""

@@ -22,8 +22,7 @@ from replan.runs.requests import answer_row
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime
-from replan.runs.stopping import GRACE
-from replan.runs.work import Bench, Following
+from replan.runs.work import Following
 from replan.sessions.run_place import Followed, RunPlace, RunPlaces, State, put_before
 from replan.sessions.session_runs import TURN
 from replan.sessions.tool_calls import calls_on_record
@@ -147,20 +146,8 @@ class KeptRuns:
             raise
 
 
-def kept_runs(
-    storage: Storage, graph: Graph, clock: Callable[[], datetime], new_id: Callable[[], str]
-) -> RunPlaces:
+def kept_runs(runtime: Runtime, storage: Storage, clock: Callable[[], datetime]) -> RunPlaces:
     """Have the runs of turns in a storage."""
-    runtime = Runtime(
-        Bench(
-            graph=graph,
-            storage=storage,
-            book=storage.runs,
-            clock=clock,
-            new_id=new_id,
-            grace=GRACE,
-        )
-    )
 
     @asynccontextmanager
     async def opened(turn: str, following: Followed) -> AsyncGenerator[RunPlace]:

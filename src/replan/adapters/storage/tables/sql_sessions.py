@@ -293,7 +293,7 @@ async def _way(connection: AsyncConnection, key: SessionKey, version: int) -> _W
     newest = version
     while newest in found and not found[newest].given:
         back = found[newest].takes_back
-        newest = 0 if back is None else back - 1
+        newest = (newest if back is None else back) - 1
     return _Way(version, newest, frozenset(dead))
 
 
