@@ -12,6 +12,7 @@ from replan import (
     AgentContext,
     AgentResult,
     ClientAgentAdapter,
+    ContextError,
     ExecutionContext,
     Host,
     InputError,
@@ -210,6 +211,22 @@ async def test_a_session_moves_to_another_storage_with_the_run_that_waits(storag
         await client.undo("s")
 
 
+async def test_the_run_of_another_session_is_none_to_go_on_with():
+    async with open_storage(":memory:") as storage:
+        with ScriptedModel({"think": ONE}) as model:
+            agent = build_agent(agent_team(model))
+            anna = ClientAgentAdapter(storage, agent, user="anna")
+            await anna.process("s", "Paint.")
+            stolen = await anna.export("s")
+            eve = anna.as_user("eve")
+            await eve.adopt(stolen)
+            refused = await eve.process("s", "Blue.")
+            with pytest.raises(InputError, match="another session's"):
+                await eve.adopt(stolen.replace(session_metadata={"version": 9}))
+        assert "another session's" in str(refused.error)
+        assert len(await storage.runs.recent(9)) == 1
+
+
 class Own:
     """A store of one's own, as its owner wrote it: it knows nothing of turns."""
 
@@ -358,6 +375,11 @@ async def test_what_cannot_be_done_is_told_and_the_session_stays(storage):
             assert "says nothing" in str(refused.error)
         with pytest.raises(InputError, match="no session 's' here"):
             await client.export("s")
+        for bad in ("", "\0", "\ud800"):
+            with pytest.raises(ContextError, match="session_id"):
+                await client.process(bad, "Paint.")
+        with pytest.raises(InputError, match="turn_id cannot be kept"):
+            await client.process("s", "Paint.", turn_id="\0")
         await client.process("s", "Paint.")
         before = await client.export("s")
         wrong = await client.process("s", {"7": "Blue."})
