@@ -45,6 +45,12 @@ async def storage(request, tmp_path):
         yield storage
 
 
+@pytest.fixture
+async def memory():
+    async with open_storage(":memory:") as storage:
+        yield storage
+
+
 class Painter:
     """A specialist who asks for the colour first, and knows what it painted."""
 
@@ -92,10 +98,10 @@ async def test_a_turn_that_is_delivered_again_gives_the_recorded_result(storage)
     ]  # fmt: skip
 
 
-async def test_a_session_that_another_client_holds_costs_nobody_a_model_call(storage):
+async def test_a_session_that_another_client_holds_costs_nobody_a_model_call(memory):
     with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
-        client = client_of(storage, model)
-        async with storage.holds.holding(thread_of(SessionKey("", "", "s"))):
+        client = client_of(memory, model)
+        async with memory.holds.holding(thread_of(SessionKey("", "", "s"))):
             with pytest.raises(SessionBusyError, match="'s'"):
                 await client.process("s", "The capital?")
         # Another session, and this one later.
@@ -106,13 +112,13 @@ async def test_of_two_clients_who_race_none_loses_a_turn_or_pays_for_one_in_vain
     with ScriptedModel({"think": always(f"{SIMPLE}Paris.")}) as model:
         clients = [client_of(storage, model) for _ in range(2)]
         results = list[Any]()
-        for number in range(8):
+        for number in range(5):
             both = (each.process("s", f"{number}/{n}") for n, each in enumerate(clients))
             results += await asyncio.gather(*both, return_exceptions=True)
         taken = [each for each in results if isinstance(each, AgentResult)]
         # Who waited for more than a second was refused, and sends the turn again.
         assert all(isinstance(each, AgentResult | SessionBusyError) for each in results)
-        assert len(taken) >= 8
+        assert len(taken) >= 5
         assert len(model.calls) == len(taken)
     kept = await clients[0].export("s")
     assert len(kept.dialogue_history) == 2 * len(taken)
@@ -192,9 +198,9 @@ async def test_a_session_is_unknown_to_others_and_goes_with_all_that_belongs_to_
         assert await storage.runs.recent(9) == []
 
 
-async def test_a_session_moves_to_another_storage_with_the_run_that_waits(storage):
+async def test_a_session_moves_to_another_storage_with_the_run_that_waits(memory):
     with ScriptedModel({"think": ONE, "feedback": COMPLETE}) as model:
-        client = client_of(storage, model)
+        client = client_of(memory, model)
         await client.process("s", "Paint.")
         sent = json.loads(json.dumps((await client.export("s")).to_dict()))
         async with open_storage(":memory:") as elsewhere:
@@ -323,11 +329,11 @@ async def test_the_summary_is_written_when_the_answer_is_out_and_kept(storage):
         assert "memory_summary" not in (await client.export("s")).project_state
 
 
-async def test_the_runs_of_a_session_are_seen_by_everybody_who_looks(storage):
+async def test_the_runs_of_a_session_are_seen_by_everybody_who_looks(memory):
     with ScriptedModel({"think": ONE}) as model:
-        client = client_of(storage, model, user="anna")
+        client = client_of(memory, model, user="anna")
         result = await client.process("s", "Paint.")
-        async with open_runtime(agent_team(model), storage=storage) as runtime:
+        async with open_runtime(agent_team(model), storage=memory) as runtime:
             (view,) = await runtime.runs(labels={"session": "s", "user": "anna"})
             assert (view.run_id, view.outcome) == (result.metadata["run_id"], "waiting")
             assert [ask.key for ask in view.waiting] == ["1/painter/1"]
@@ -340,7 +346,7 @@ def agent_team(model: Any) -> Team:
     return Team(host=Host(model=model), specialists=[paint])
 
 
-async def test_a_team_that_lost_a_specialist_refuses_the_turn_and_the_session_stays(storage):
+async def test_a_team_that_lost_a_specialist_refuses_the_turn_and_the_session_stays(memory):
     is_slow = asyncio.Event()
 
     async def slow(_: ExecutionContext) -> str:
@@ -352,23 +358,23 @@ async def test_a_team_that_lost_a_specialist_refuses_the_turn_and_the_session_st
     with ScriptedModel({"think": ONE, "feedback": COMPLETE}) as model:
         paint = Specialist(name="painter", intended_use="Paints.", run=slow, effects="pure")
         team = Team(host=Host(model=model), specialists=[paint])
-        client = ClientAgentAdapter(storage, build_agent(team))
+        client = ClientAgentAdapter(memory, build_agent(team))
         turn = asyncio.ensure_future(client.process("s", "Paint.", turn_id="1"))
         await is_slow.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
-        lost = ClientAgentAdapter(storage, agent_of(model, name="plumber"))
+        lost = ClientAgentAdapter(memory, agent_of(model, name="plumber"))
         refused = await lost.process("s", "Paint.", turn_id="1")
         assert not refused.success
         assert "@painter" in str(refused.error)
         assert (await client.process("s", "Paint.", turn_id="1")).response == "Painted."
 
 
-async def test_what_cannot_be_done_is_told_and_the_session_stays(storage):
+async def test_what_cannot_be_done_is_told_and_the_session_stays(memory):
     picture = [{"type": "text", "text": "What is this?"}, {"type": "image", "url": "data:x"}]
     with ScriptedModel({"think": [ONE, f"{SIMPLE}A cat."], "feedback": COMPLETE}) as model:
-        client = client_of(storage, model)
+        client = client_of(memory, model)
         for nothing in ("", "  ", [], {}):
             refused = await client.process("s", nothing)
             assert (refused.success, refused.context_updates) == (False, {})
