@@ -22,7 +22,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from reporting import Row, options, publish
 
@@ -189,7 +189,7 @@ class Supervisor:
 
     def _supervise(self, sessions: "queue.Queue[list[str]]", seed: int) -> None:
         draw = random.Random(f"{self.args.seed}/{seed}")  # noqa: S311 - no secret
-        kills, worker, process = 0, None, None
+        kills, worker, process = 0, None, cast("Any", None)
         while True:
             try:
                 turns = sessions.get_nowait()
