@@ -35,7 +35,7 @@ def many(side: str, kind: str, count: int, base_url: str) -> dict[str, float]:
 
 
 async def _together(begin: Begin, count: int) -> dict[str, float]:
-    before = _begin_anew()
+    before = begin_anew()
     cpu, began = time.process_time(), time.perf_counter()
     ran = await asyncio.gather(*(begin() for _ in range(count)))
     took = time.perf_counter() - began
@@ -43,7 +43,7 @@ async def _together(begin: Begin, count: int) -> dict[str, float]:
         "calls": sum(one.calls for one in ran) / (count * WORKLOADS["fan-out"].calls),
         "runs a second": count / took,
         "cpu of a run": (time.process_time() - cpu) / count,
-        "kB of a run": (_kilobytes("VmHWM") - before) / count,
+        "kB of a run": (kilobytes("VmHWM") - before) / count,
     }
 
 
@@ -51,9 +51,9 @@ async def _finished(begin: Begin, count: int) -> dict[str, float]:
     # What the first fifth leaves is mostly what is loaded and allocated once.
     first = count // 5
     await _a_few_at_a_time(begin, first)
-    before = _kilobytes("VmRSS")
+    before = kilobytes("VmRSS")
     await _a_few_at_a_time(begin, count - first)
-    return {"kB of a run": (_kilobytes("VmRSS") - before) / (count - first)}
+    return {"kB of a run": (kilobytes("VmRSS") - before) / (count - first)}
 
 
 async def _a_few_at_a_time(begin: Begin, count: int) -> None:
@@ -64,23 +64,23 @@ async def _a_few_at_a_time(begin: Begin, count: int) -> None:
             await begin()
 
     await asyncio.gather(*(one() for _ in range(count)))
-    _settle()
+    settle()
 
 
-def _begin_anew() -> int:
+def begin_anew() -> int:
     """Forget the peak of memory, and give what is in use."""
-    _settle()
+    settle()
     _CLEAR.write_text(_CLEAR_PEAK)
-    return _kilobytes("VmRSS")
+    return kilobytes("VmRSS")
 
 
-def _settle() -> None:
+def settle() -> None:
     """Give back all memory that is free."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
 
 
-def _kilobytes(field: str) -> int:
+def kilobytes(field: str) -> int:
     lines = _STATUS.read_text().splitlines()
     values: Mapping[str, Any] = dict(line.split(":", 1) for line in lines)
     return int(values[field].split()[0])

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from http_workloads import AT_ONCE, WORKLOADS, Model
+from http_workloads import AT_ONCE, SIMPLE, TURN, WORKLOADS, Model
 
 from replan.testing import OpenAIServer
 
@@ -29,6 +29,7 @@ def serving() -> Generator[str]:
 
 def _serve() -> None:
     models = tuple(name + end for name in WORKLOADS for end in ("", AT_ONCE))
+    models += (SIMPLE, TURN.model)
     with OpenAIServer(Model(), models=models) as server:
         print(server.base_url, flush=True)
         sys.stdin.read()

@@ -96,10 +96,15 @@ def replan_graph(
     traces: Traces | None = None,
 ) -> Any:
     """The graph of a team for a workload."""
-    model = f"openai:{_model_name(workload, at_once=at_once)}"
-    worker = Specialist(name="worker", intended_use="Looks into parts.", chat_model=model)
-    config = Team(host=Host(model=model), specialists=[worker], traces=traces)
-    return build_graph(config, base_url=base_url, storage=storage)
+    team = worker_team(_model_name(workload, at_once=at_once), traces)
+    return build_graph(team, base_url=base_url, storage=storage)
+
+
+def worker_team(model: str, traces: Traces | None = None) -> Team:
+    """The team whose host and whose only specialist are a model."""
+    name = f"openai:{model}"
+    worker = Specialist(name="worker", intended_use="Looks into parts.", chat_model=name)
+    return Team(host=Host(model=name), specialists=[worker], traces=traces)
 
 
 def bare_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool = False) -> Begin:

@@ -114,6 +114,21 @@ WORKLOADS = {
 }
 
 
+SIMPLE = "simple"
+"""The model that answers every request without a plan."""
+
+TURN = Workload("turn of a session", "turn", Shape({1: (), 2: (), 3: (1, 2)}))
+"""What a session asks for that needs a plan."""
+
+_ANSWERED = """\
+---
+complexity: simple
+reasoning: It can be said at once.
+next_action: direct_answer
+---
+"""
+
+
 class Model:
     """Answers the calls of all workloads, of either side; the model's name says of which."""
 
@@ -128,12 +143,14 @@ class Model:
         """
         if request.call is None:
             raise ValueError("Who calls does not stand in the prompt.")
-        workload = WORKLOADS[request.model.removesuffix(AT_ONCE)]
+        if request.model == SIMPLE:
+            text = _ANSWERED + _prose("They grew:", random.Random(0))  # noqa: S311 - as below
+            return Reply(text, usage=(_read(request), len(text.split())), latency=LATENCY)
+        workload = {**WORKLOADS, TURN.model: TURN}[request.model.removesuffix(AT_ONCE)]
         text = self._text(workload, request.call, request.messages[-1].text)
         is_at_once = request.model.endswith(AT_ONCE)
         latency = 0.0 if is_at_once else workload.seconds_of(request.call.step)
-        read = sum(len(message.text) for message in request.messages) // 4
-        return Reply(text, usage=(read, len(text.split())), latency=latency)
+        return Reply(text, usage=(_read(request), len(text.split())), latency=latency)
 
     def _text(self, workload: Workload, call: Call, prompt: str) -> str:
         match call.node:
@@ -153,6 +170,11 @@ class Model:
                 return COMPLETE + _prose("All parts were looked into.", random.Random(0))  # noqa: S311
             case _:
                 raise ValueError(f"No workload has a call of {call.node}.")
+
+
+def _read(request: ChatRequest) -> int:
+    """The tokens of a prompt, roughly."""
+    return sum(len(message.text) for message in request.messages) // 4
 
 
 def report(step: int) -> str:

@@ -101,7 +101,7 @@ async def _cpu_rows(base_url: str, args: Namespace) -> list[Row]:
                     "tokens heard: LangGraph": bare[0].tokens,
                     "tokens heard: Replan": ours[0].tokens,
                     "function calls": called["Replan", how] / called["LangGraph", how],
-                    **_judged(_over(ours, bare, _cpu_of), most=MOST_CPU.get(workload.model)),
+                    **judged(_over(ours, bare, _cpu_of), most=MOST_CPU.get(workload.model)),
                 }
             )
     return rows
@@ -119,12 +119,12 @@ async def _listening_rows(base_url: str, args: Namespace) -> list[Row]:
         row = {"table": "CPU with every token heard", "workload": workload.name}
         whole = _over(taken["Replan", "heard"], taken["LangGraph", "heard"], _cpu_of)
         what = "a whole run over one in `messages` mode"
-        rows.append({**row, "what": what, **_judged(whole, most=MOST_LISTENING)})
+        rows.append({**row, "what": what, **judged(whole, most=MOST_LISTENING)})
         what = "what listening adds over what `messages` mode adds"
-        rows.append({**row, "what": what, **_judged(added["Replan"] / added["LangGraph"])})
+        rows.append({**row, "what": what, **judged(added["Replan"] / added["LangGraph"])})
         for side in SIDES:
             ratio = _over(taken[side, "heard"], taken[side, "unheard"], _cpu_of)
-            rows.append({**row, "what": f"{side}: heard over unheard", **_judged(ratio)})
+            rows.append({**row, "what": f"{side}: heard over unheard", **judged(ratio)})
     return rows
 
 
@@ -155,7 +155,7 @@ async def _wall_row(workload: Workload, base_url: str, machine: str, args: Names
         "workload": workload.name,
         "critical path, s": workload.critical_path,
         **times,
-        **_judged(ours, name="Replan", most=most),
+        **judged(ours, name="Replan", most=most),
     }
 
 
@@ -170,10 +170,10 @@ def _many(base_url: str, args: Namespace) -> list[Row]:
     )
     row = {"table": f"{args.at_once} runs of the fan-out at once, over LangGraph's"}
     return [
-        {**row, "what": "runs a second", **_judged(rate, least=LEAST_RATE)},
-        {**row, "what": "CPU of a run", **_judged(cpu)},
+        {**row, "what": "runs a second", **judged(rate, least=LEAST_RATE)},
+        {**row, "what": "CPU of a run", **judged(cpu)},
         # Of further tries, only Replan's are known: those of the bare client are its own.
-        {**row, "what": "calls over those of the workload", **_judged(ours[-1]["calls"])},
+        {**row, "what": "calls over those of the workload", **judged(ours[-1]["calls"])},
         *_memory_rows("Memory that each of them takes", taken, MOST_KB_AT_ONCE),
     ]
 
@@ -189,7 +189,7 @@ def _memory_rows(table: str, taken: Mapping[str, list[dict[str, float]]], most: 
         side: statistics.median(one["kB of a run"] for one in runs) for side, runs in taken.items()
     }
     return [
-        {"table": table, "side": side, **_judged(kilobytes[side], name="kB", most=bound)}
+        {"table": table, "side": side, **judged(kilobytes[side], name="kB", most=bound)}
         for side, bound in (("LangGraph", None), ("Replan", most))
     ]
 
@@ -210,7 +210,7 @@ def _runs(_: str, args: Namespace) -> list[Row]:
         {
             "table": "CPU of a command over `import langgraph.graph`",
             "command": name,
-            **_judged(over),
+            **judged(over),
         }
         for name, over in starting(args.repeat).items()
     ]
@@ -273,7 +273,7 @@ def _difference(heard: Sequence[Taken], unheard: Sequence[Taken]) -> float:
     return statistics.median(a.cpu - b.cpu for a, b in zip(heard, unheard, strict=True))
 
 
-def _judged(
+def judged(
     value: float, *, name: str = "ratio", most: float | None = None, least: float | None = None
 ) -> Row:
     """A figure, its target, and whether it is met."""

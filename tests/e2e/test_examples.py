@@ -2,11 +2,14 @@
 
 import ast
 import runpy
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+import warm
 from replan.testing import ChatRequest, OpenAIServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -89,6 +92,17 @@ SHOWN = {
         "**Total revenue by region** (sales.csv, 600 rows)",
         "| North | 60616.9 |",
     ],
+    "stateless_script.py": [
+        "process 1: approval: The request has 2 parts for the team.\n",
+        "process 2: question: - 1/painter/1: Which colour? (Paint the hall)\n- 2/painter/1: ",
+        "process 3: question: Which colour? (Paint the hall)\nprocess 4: done: ",
+        "Paint the hall: done in blue\n",
+        "paint the attic: done in grey\n",
+        "process 5: approval: ",
+        "process 7: done: ",
+        "Paint the cellar: done in white\nprocess 8: done: 3 * 3 = 9\n",
+        "process 10: done: 5 * 5 = 25\n",
+    ],
     "streaming.py": [
         "2 steps\nstep 1 starts: Look up the price of the train\n",
         "step 1 ends: 45 EUR\nstep 2 ends: 30 EUR\n2 of 2 steps are done, by prices.\n",
@@ -119,12 +133,23 @@ def run_program(name: str) -> None:
             raise
 
 
+def forked(words: list[str], *, input: str, text: bool, env: dict[str, str]) -> str:  # noqa: A002
+    """What `subprocess.check_output` does, by a process that need not import anything."""
+    with tempfile.TemporaryFile("w+") as told:
+        told.write(input)
+        told.seek(0)
+        ended = warm.run(*words[1:], stdin=told.fileno(), env=env)
+    assert (ended.returncode, text) == (0, True), ended.stderr
+    return ended.stdout
+
+
 @pytest.fixture(autouse=True)
 def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another folder, no arguments, and none of the settings that somebody may have made."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["example"])
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(subprocess, "check_output", forked)
     for name in ("REPLAN_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 

@@ -121,7 +121,7 @@ async def at_the_terminal(
                 told.say(built_in.notice)
         return Session(run_id, runtime, site, told, plan_file)
 
-    with _traced(site) as (traces, notice):
+    with traced(site) as (traces, notice):
         told_elsewhere.append(notice)
         ready = prepared(order, site.environment, traces, storage=storage)
         async with open_runtime(ready.graph, storage=storage, grace=site.grace) as runtime:
@@ -129,7 +129,7 @@ async def at_the_terminal(
 
 
 @contextmanager
-def _traced(site: Site) -> Generator[tuple[Traces | None, str]]:
+def traced(site: Site) -> Generator[tuple[Traces | None, str]]:
     """Open the traces that OpenTelemetry's variables ask for, and give the line that says so."""
     environment, missed = site.environment, list[str]()
     if not asked_for(environment):

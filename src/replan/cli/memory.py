@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replan.cli.kept.new_file import write_new
 from replan.cli.options import StorageOption, UserOption
 from replan.cli.process import end_with, place
 from replan.cli.views.cells import counted, cut, one_line, padded
@@ -86,7 +86,7 @@ def export(
         if output is None:
             sys.stdout.write(text)
         else:
-            _write_new(output, text)
+            write_new(output, text)
             typer.echo(f"wrote {counted(len(found), 'fact')} to {output}")
         return 0
 
@@ -149,19 +149,6 @@ def _write_table(facts: Sequence[Fact], output: TextIO) -> None:
     for fact in facts:
         line = f"{padded(one_line(fact.id), _ID)}  {when(fact.at):{_DAY}}  {one_line(fact.text)}"
         output.write(f"{line if width is None else cut(line, width)}\n")
-
-
-def _write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet, and that only this user reads."""
-    try:
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        # Half a character of a user's name is written as JSON escapes it.
-        with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise InputError(f"'{path}' is there already. Name another file.") from error
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
 
 
 def _agreed(facts: Sequence[Fact]) -> bool:

@@ -11,6 +11,19 @@ TeamFileOption = Annotated[
         "--team", "-t", dir_okay=False, exists=True, help="A team file; else the default team."
     ),
 ]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        envvar="REPLAN_MODEL",
+        help="The host's model: offline, openai:NAME, provider:NAME; else the team file's.",
+    ),
+]
+BaseUrlOption = Annotated[
+    str | None,
+    typer.Option(envvar="REPLAN_BASE_URL", help="A server that speaks the OpenAI protocol."),
+]
 StorageOption = Annotated[
     str | None,
     typer.Option(

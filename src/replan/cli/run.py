@@ -10,12 +10,14 @@ import typer
 from typer.core import TyperCommand
 
 from replan.cli.options import (
+    BaseUrlOption,
     DirectoryOption,
     GraceOption,
     JsonLinesOption,
     LabelOption,
     LimitOption,
     LogFileOption,
+    ModelOption,
     OutOption,
     PlainOption,
     PlanOutOption,
@@ -37,6 +39,14 @@ class Approve(StrEnum):
     ALWAYS = "always"
 
 
+ApproveOption = Annotated[
+    Approve | None,
+    typer.Option(
+        "--approve", "-a", help="Which plans wait for your word; --approve alone means plan."
+    ),
+]
+
+
 class RunCommand(TyperCommand):
     """`replan run`, whose `--approve` may stand without a value."""
 
@@ -56,19 +66,8 @@ def run(
     task: Annotated[str, typer.Argument(metavar="TASK|PLAN.md", help="What to do, or a plan.")],
     *,
     team: TeamFileOption = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            envvar="REPLAN_MODEL",
-            help="The host's model: offline, openai:NAME, provider:NAME; else the team file's.",
-        ),
-    ] = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option(envvar="REPLAN_BASE_URL", help="A server that speaks the OpenAI protocol."),
-    ] = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
     file: Annotated[
         list[Path] | None,
         typer.Option(
@@ -78,12 +77,7 @@ def run(
     directory: DirectoryOption = None,
     out: OutOption = None,
     plan_out: PlanOutOption = None,
-    approve: Annotated[
-        Approve | None,
-        typer.Option(
-            "--approve", "-a", help="Which plans wait for your word; --approve alone means plan."
-        ),
-    ] = None,
+    approve: ApproveOption = None,
     preview: Annotated[
         bool, typer.Option("--preview", help="Print what it takes at worst, and do nothing.")
     ] = False,
@@ -103,7 +97,7 @@ def run(
     Exit codes: 0 answered or completed, 1 partial, failed or rejected, 2 wrong use,
     3 waiting for an answer, 130 interrupted, 143 terminated.
     """
-    chosen = _chosen_model(context, model, team)
+    chosen = chosen_model(context, model, team)
 
     def ran() -> int:
         from replan.cli.carry_out import carry_out
@@ -142,7 +136,7 @@ def run(
     end_with(ran)
 
 
-def _chosen_model(context: typer.Context, model: str | None, team: Path | None) -> str | None:
+def chosen_model(context: typer.Context, model: str | None, team: Path | None) -> str | None:
     """The host's model: that of the command line, then the team file's, then the environment's."""
     is_set = context.get_parameter_source("model")
     from_shell = is_set is not None and is_set.name == "ENVIRONMENT"

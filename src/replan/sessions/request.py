@@ -71,7 +71,7 @@ def answers_to(said: Said, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     """
     if said.answers is None:
         if len(asks) > 1 or asks[0].kind != "question":
-            raise InputError(_how_to_answer(asks))
+            raise InputError(how_to_answer(asks))
         content = said.content if isinstance(said.content, str) else list(said.content or ())
         return answers_by_key({asks[0].key: content}, asks)
     by_key = {ask.key: ask for ask in asks}
@@ -83,11 +83,12 @@ def answers_to(said: Said, asks: Sequence[Ask]) -> dict[str, JsonValue]:
         ask = by_key[keys[0]]
         given: Any = answer if isinstance(answer, dict) else {}
         if ask.kind != "question" and given.get("fingerprint") != ask.fingerprint:
-            raise InputError(_how_to_answer([ask]))
+            raise InputError(how_to_answer([ask]))
     return answers_by_key(dict(said.answers), asks)
 
 
-def _how_to_answer(asks: Sequence[Ask]) -> str:
+def how_to_answer(asks: Sequence[Ask]) -> str:
+    """Say how answers are given that no text gives: by key, and decisions by fingerprint."""
     forms = [f"{json.dumps({ask.key: _form(ask)})}" for ask in asks]
     told = "Which of these is it? Answer by key" if len(asks) > 1 else "Answer this by its key"
     return f"{told}: {', or '.join(forms)}."

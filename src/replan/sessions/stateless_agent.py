@@ -19,6 +19,7 @@ from replan.runs.portable import PortableRun
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.runs.work import Bench
+from replan.sessions.beginnings import Beginnings
 from replan.sessions.carried import carried_in
 from replan.sessions.history import whole_summary
 from replan.sessions.kept_runs import kept_runs
@@ -52,6 +53,7 @@ class StatelessAgent:
     def __init__(self, workplace: Workplace) -> None:
         """Prepare; `build_agent` does it."""
         self._workplace = workplace
+        self._beginnings = Beginnings()
 
     async def __aenter__(self) -> Self:
         return self
@@ -142,6 +144,7 @@ class StatelessAgent:
         tokens: bool,
     ) -> AgentResult:
         place = self._workplace
+        await self._beginnings.turn()
         try:
             # A context is checked where it is made, and nothing here changes what is in it.
             is_read = isinstance(context, AgentContext)

@@ -1,7 +1,7 @@
 """What a run was asked to do, in a form that can be kept and carried out again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
 from replan.state.limits import Budget, Limits, RunSettings
 from replan.team.file_team import DEFAULT_TEAM
-from replan.team.team_file import read_team_file
+from replan.team.team_file import TeamFile, read_team_file
 from replan.traces.option import Traces
 from replan.values import restored
 
@@ -127,13 +127,22 @@ def prepared(
     order: Order, environment: Mapping[str, str], traces: Traces | None = None, **keeping: Any
 ) -> Prepared:
     """Build the graph of an order; `traces` take the place of those of its team."""
+    team = team_of_order(order, environment, traces)
+    graph = build_graph(team.config, models=team.models, **keeping)
+    workspace = Path(team.config.workspace or Path())
+    return Prepared(graph, workspace, team.config.host.model)
+
+
+def team_of_order(
+    order: Order, environment: Mapping[str, str], traces: Traces | None = None
+) -> TeamFile:
+    """Read the team of an order; `traces` take the place of its own."""
     path = order.team or DEFAULT_TEAM
     team = read_team_file(path, environment, directory=order.folder, out=order.out)
     team = team.with_model(order.model, order.base_url)
-    config = team.config.model_copy(update={"traces": traces}) if traces else team.config
-    graph = build_graph(config, models=team.models, **keeping)
-    workspace = Path(team.config.workspace or Path())
-    return Prepared(graph, workspace, team.config.host.model)
+    if traces is None:
+        return team
+    return replace(team, config=team.config.model_copy(update={"traces": traces}))
 
 
 def settings_of_run(

@@ -31,7 +31,7 @@ _DOES = {
 
 def signed(order: JsonValue, run_id: str) -> JsonValue:
     """Give an order with the signature of this user; without one where no key can be kept."""
-    key = _own_key()
+    key = own_key()
     if key is None or not isinstance(order, dict):
         return order
     return {**order, SIGNATURE: signature_of(key, run_id, order)}
@@ -69,7 +69,7 @@ def _path() -> Path:
     return user_config_path("replan", appauthor=False) / "order.key"
 
 
-def _own_key() -> bytes | None:
+def own_key() -> bytes | None:
     """The key of this user, made where there is none."""
     path = _path()
     with suppress(OSError):

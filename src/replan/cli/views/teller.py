@@ -17,7 +17,7 @@ from replan.runs.asks import Ask
 from replan.state.results import Artifact
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_POOR_TERMINALS = ("dumb", "unknown")
+POOR_TERMINALS = ("dumb", "unknown")
 
 
 class Teller(Protocol):
@@ -75,7 +75,7 @@ def teller(
     """Choose by what was asked for and by where it goes."""
     if manner.as_json:
         return JsonTeller(output)
-    is_rich = output.isatty() and not manner.plain and terminal not in _POOR_TERMINALS
+    is_rich = output.isatty() and not manner.plain and terminal not in POOR_TERMINALS
     if is_rich and not manner.quiet:
         from replan.cli.views.live import LiveTeller  # noqa: PLC0415 - only a terminal needs it
 

@@ -1,0 +1,109 @@
+"""`replan chat`: a conversation at the terminal, in a session that is kept."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replan.cli.options import (
+    BaseUrlOption,
+    DirectoryOption,
+    LimitOption,
+    LogFileOption,
+    ModelOption,
+    OutOption,
+    PlainOption,
+    QuietOption,
+    StorageOption,
+    TeamFileOption,
+    UserOption,
+    VerboseOption,
+)
+from replan.cli.process import end_with, site
+from replan.cli.run import ApproveOption, chosen_model
+
+
+def chat(
+    context: typer.Context,
+    *,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            "-s",
+            metavar="ID|last",
+            help="Go on with a session: its id, its beginning, or `last`; else a new one.",
+        ),
+    ] = None,
+    team: TeamFileOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    directory: DirectoryOption = None,
+    out: OutOption = None,
+    approve: ApproveOption = None,
+    limit: LimitOption = None,
+    user: UserOption = None,
+    storage: StorageOption = None,
+    plain: PlainOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    log_file: LogFileOption = None,
+) -> None:
+    """Talk with a team: each line is a message; /help in the conversation lists more.
+
+    Without a terminal, it reads lines and writes lines. Exit codes: 0 left, 1 the last message got
+    no answer (without a terminal), 2 wrong use, 3 something waits for an answer, 130 interrupted.
+    """
+    chosen = chosen_model(context, model, team)
+    said_again = {
+        "--team": team,
+        "--model": chosen,
+        "--base-url": base_url,
+        "--dir": directory,
+        "--out": out,
+        "--approve": approve,
+        "--user": user,
+    }
+
+    def ran() -> int:
+        from replan.cli.carry_out import attempted
+        from replan.cli.kept.orders import Order, settings_of_run
+        from replan.cli.kept.signature import own_name
+        from replan.cli.talk.talking import talked
+
+        order = Order(
+            task="",
+            team=team,
+            model=chosen,
+            base_url=base_url,
+            directory=directory,
+            out=out,
+            settings=settings_of_run(limit or [], approve),
+        )
+        told = site(
+            storage=storage,
+            grace=10.0,
+            as_json=False,
+            plain=plain,
+            quiet=quiet,
+            verbose=verbose,
+            log_file=log_file,
+        )
+        options = _options(said_again) + told.place.option
+        outlives = told.place.outlives
+
+        def resume(session_id: str) -> str:
+            return f"replan chat --session {session_id}{options}" if outlives else ""
+
+        whose = own_name() if user is None else user
+        return attempted(lambda: talked(order, session, whose, told, resume), told)
+
+    end_with(ran)
+
+
+def _options(said_again: dict[str, str | Path | None]) -> str:
+    """What a command line says again, to go on with the same team."""
+    given = {name: str(value) for name, value in said_again.items() if value is not None}
+    return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items())

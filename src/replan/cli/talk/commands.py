@@ -1,0 +1,108 @@
+"""What a person can ask for in the middle of a conversation, by a word behind a slash."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from replan.cli.kept.new_file import write_new
+from replan.cli.talk.conversation import Conversation
+from replan.cli.views.cells import one_line
+from replan.sessions.turn import PLAN, SUMMARY
+
+Command = Callable[[Conversation, str], Awaitable[None]]
+
+LEAVING = frozenset({"quit", "exit"})
+HELP = """\
+/plan           the plan of the work that is under way, or of the newest one
+/memory         what is remembered: the summary of this session, and facts about you
+/undo           takes back the newest message or answer, and what came of it
+/new            begins another session; this one is kept
+/export [FILE]  writes this session into a new file
+/help           this list
+/quit           leaves, as Ctrl-D does; the session is kept
+
+A line is a message. While a question is open, it is the answer. Enter alone asks again what is
+open, or goes on with what was stopped. Ctrl-C stops the work. A blank before a slash sends it.
+"""
+
+_COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?$")
+
+
+def command_in(line: str) -> tuple[str, str] | None:
+    """The command of a line, and what stands behind it; None for a message."""
+    found = _COMMAND.match(line)
+    return None if found is None else (found[1].casefold(), (found[2] or "").strip())
+
+
+async def obey(name: str, rest: str, conversation: Conversation) -> None:
+    """Do what a command says.
+
+    Raises:
+        ReplanError: It cannot be done.
+    """
+    command = _COMMANDS.get(name)
+    if command is None:
+        known = ", ".join(f"/{each}" for each in _COMMANDS)
+        conversation.tell(f"There is no command /{name}. There are: {known}, /quit.")
+        return
+    await command(conversation, rest)
+
+
+async def _plan(conversation: Conversation, _: str) -> None:
+    document = conversation.plan or str(conversation.context.project_state.get(PLAN, ""))
+    conversation.show(document or "There is no plan in this session yet.")
+
+
+async def _memory(conversation: Conversation, _: str) -> None:
+    summary = conversation.context.project_state.get(SUMMARY)
+    text = summary.get("text") if isinstance(summary, dict) else ""
+    facts = await conversation.talk.opened.facts.all()
+    parts = [f"Summary of this session:\n\n{text}"] if text else []
+    if facts:
+        known = "\n".join(f"- {one_line(fact.text)}" for fact in facts)
+        parts.append(f"Known about you (`replan memory` forgets it):\n\n{known}")
+    said = len(conversation.context.dialogue_history)
+    nothing = f"No summary, and no facts about you. This session has {said} messages."
+    conversation.show("\n\n".join(parts) or nothing)
+
+
+async def _undo(conversation: Conversation, _: str) -> None:
+    client = conversation.talk.opened.client
+    back = await client.undo(conversation.session_id)
+    await conversation.look_again()
+    conversation.tell(back.note)
+    said = [each.content for each in back.messages if each.role == "user"]
+    conversation.draft = said[0] if said and isinstance(said[0], str) else ""
+
+
+async def _new(conversation: Conversation, _: str) -> None:
+    before = conversation.session_id if conversation.context.dialogue_history else ""
+    conversation.renewed()
+    kept = f" The session {before} is kept." if before else ""
+    conversation.tell(f"This is the new session {conversation.session_id}.{kept}")
+
+
+async def _export(conversation: Conversation, rest: str) -> None:
+    context = await conversation.talk.opened.client.export(conversation.session_id)
+    path = _path(rest or f"session-{conversation.session_id}.json")
+    write_new(path, json.dumps(context.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    conversation.tell(f"wrote {one_line(str(path))}")
+
+
+def _path(given: str) -> Path:
+    return Path(given).expanduser()
+
+
+async def _help(conversation: Conversation, _: str) -> None:
+    conversation.tell(HELP)
+
+
+_COMMANDS: dict[str, Command] = {
+    "plan": _plan,
+    "memory": _memory,
+    "undo": _undo,
+    "new": _new,
+    "export": _export,
+    "help": _help,
+}

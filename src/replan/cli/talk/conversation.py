@@ -1,0 +1,315 @@
+"""A conversation at the terminal: each line is a message, an answer or a command."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from shutil import get_terminal_size
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.cli.desk.dialogs import Desk, Quit, answer
+from replan.cli.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
+from replan.cli.site import Site
+from replan.cli.talk.lines import Interrupted, Lines
+from replan.cli.talk.opening import Opened, new_session
+from replan.cli.talk.turn import Turn
+from replan.cli.views.cells import counted, harmless, one_line, wrapped
+from replan.cli.views.course import Course, after, answered
+from replan.cli.views.rendered import console_on, print_markdown
+from replan.cli.views.teller import Teller, seconds
+from replan.errors import InputError, ReplanError
+from replan.events.types import PlanCreated
+from replan.plan.model import TaskPlan
+from replan.ports.session_store import VERSION
+from replan.runs.asks import PLAN, Ask
+from replan.sessions.asked import asked_in
+from replan.sessions.carried import carried_in
+from replan.sessions.kept_turn import digest_of, title_of
+from replan.sessions.request import how_to_answer
+from replan.state.context import AgentContext, AgentResult
+from replan.state.limits import RunSettings
+
+_WIDEST = 10_000
+_OPEN = (
+    "Something waits for your word first. Press Enter to see it; /undo takes back what "
+    "asked for it; /new begins another session."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Talk:
+    """What a conversation is had with."""
+
+    opened: Opened
+    site: Site
+    lines: Lines
+    desk: Desk
+    teller: Callable[[], Teller]  # tells one turn
+    settings: RunSettings | None
+    resume: Callable[[str], str]  # the command that goes on with a session; empty if none does
+
+
+@dataclass
+class Conversation:
+    """A session, while this terminal has the conversation."""
+
+    talk: Talk
+    session_id: str
+    context: AgentContext = field(init=False)  # the session as it is kept
+    asks: tuple[Ask, ...] = ()  # what waits for the person
+    plan: str = ""  # the document of the plan that is under way
+    draft: str = ""  # what the next line begins with
+    _course: Course = field(init=False)
+    _has_failed: bool = False
+
+    def __post_init__(self) -> None:
+        self._begin(self.session_id)
+
+    @property
+    def is_person(self) -> bool:
+        """Whether somebody sits there who can be asked."""
+        return self.talk.site.asks
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether work of this session was stopped, or failed, and can go on."""
+        return self.context.current_stage == "stopped"
+
+    @property
+    def prompt(self) -> str:
+        """What stands before the next line."""
+        if self.asks:
+            return f"({len(self.asks)} open) > "
+        return "(stopped) > " if self.is_stopped else "> "
+
+    def show_work(self) -> None:
+        """Draw the plan that is under way."""
+        if self._course.rows and [ask.kind for ask in self.asks] != [PLAN]:
+            telling = self.talk.teller()
+            telling.follow(self._course)
+            telling.pause(shows_plan=True)
+
+    def renewed(self) -> None:
+        """Begin another session."""
+        self._begin(new_session())
+
+    async def say(self, text: str) -> None:
+        """Send a message; while one question is open, the message is its answer."""
+        if not self.is_person:
+            await self._turn(_by_key(text) if self.asks else text)
+            return
+        if self.asks and [ask.kind for ask in self.asks] != ["question"]:
+            self.tell(_OPEN)
+            return
+        await self._turn(text)
+        await self.answer()
+
+    async def go_on(self) -> None:
+        """Ask again what is open, or go on with what was stopped."""
+        if self.is_stopped:
+            await self._turn(None)
+        await self.answer()
+
+    async def answer(self) -> None:
+        """Ask in place what waits, until nothing does or the person leaves it open."""
+        left: set[str] = set()
+        while self.is_person and (asks := [ask for ask in self.asks if ask.key not in left]):
+            given = await self._asked(asks)
+            left |= {ask.key for ask in asks} - given.keys()
+            for key in given:
+                self._course = answered(self._course, key)
+            if given:
+                await self._turn(given)
+        if self.asks and self.is_person:
+            self.tell(_left_open(self.asks))
+
+    async def look_again(self) -> None:
+        """Read the session as it is kept now."""
+        self._course = Course(started=seconds())
+        await self._look()
+
+    def ended(self) -> int:
+        """Say how to go on, and give the exit code."""
+        resume = self.talk.resume(self.session_id) if self.context.dialogue_history else ""
+        if resume and self.talk.site.tells_all:
+            self.talk.site.complain(f"go on with: {resume}")
+        if self.asks:
+            return WAITING
+        return INCOMPLETE if self._has_failed and not self.is_person else GOOD
+
+    def tell(self, text: str) -> None:
+        """Say something that is no answer."""
+        width = get_terminal_size().columns - 1 if self.talk.site.output.isatty() else _WIDEST
+        self.talk.desk.say("".join(f"{line}\n" for line in wrapped(text.rstrip(), width)))
+
+    def show(self, text: str) -> None:
+        """Show a text in Markdown."""
+        if self.talk.site.output.isatty():
+            print_markdown(console_on(self.talk.site.output), text)
+        else:
+            self.tell(text)
+
+    def _begin(self, session_id: str) -> None:
+        self.session_id, self.asks, self.plan, self.draft = session_id, (), "", ""
+        self.context = AgentContext(session_id=session_id)
+        self._course = Course(started=seconds())
+
+    async def _asked(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+        """Ask the person; what they leave open is not in it."""
+        given: dict[str, JsonValue] = {}
+        for ask in asks:
+            self.talk.lines.clear()
+            try:
+                given[ask.key] = _bound(ask, await answer(ask, self.talk.desk))
+            except Quit:
+                continue
+            except Interrupted as interrupted:
+                if interrupted.code != INTERRUPTED:
+                    raise
+                break
+        return given
+
+    async def _turn(self, given: Any) -> None:
+        """Take a turn, and see what came of it."""
+        telling = self.talk.teller()
+        turn = Turn(
+            telling=telling,
+            course=replace(self._course, started=seconds(), answer=""),
+            is_asked_in_place=self.is_person,
+        )
+        if self._course.rows and self.is_person:
+            telling.follow(turn.course)
+        try:
+            await turn.follow(self._parts(given, turn))
+        except ReplanError as error:
+            self._has_failed = True
+            self.talk.site.complain(f"replan: {harmless(str(error))}")
+        finally:
+            self._close(turn)
+        self._course = turn.course
+        await self._look()
+        self._tell(turn)
+        if turn.code not in (0, INTERRUPTED):
+            raise Interrupted(turn.code)
+
+    def _parts(self, given: Any, turn: Turn) -> Any:
+        version = self.context.session_metadata.get(VERSION, 0)
+        named = title_of(given) if isinstance(given, str) else given
+        return self.talk.opened.client.stream(
+            self.session_id,
+            given,
+            # The same message again, after a kill, goes on with the same turn.
+            turn_id=digest_of([version, named]),
+            settings=self.talk.settings,
+            stop=turn.asked_to_stop,
+            # What was stopped is given up for something new.
+            new_request=self.is_stopped and given is not None,
+        )
+
+    def _close(self, turn: Turn) -> None:
+        stage = turn.result and turn.result.metadata.get("stage")
+        if stage in ("question", "approval") and self.is_person:
+            turn.telling.pause(shows_plan=stage == "question")
+        else:
+            turn.telling.close()
+
+    async def _look(self) -> None:
+        """See how the session stands."""
+        opened = self.talk.opened
+        try:
+            self.context = await opened.client.export(self.session_id)
+        except InputError:
+            return  # its first turn is not kept yet
+        run = carried_in(self.context, opened.key)
+        self.asks = asked_in(run)
+        plan: TaskPlan | None = None if run is None else run.state.get("current_plan")
+        self.plan = "" if plan is None else plan.content
+        if plan is None:
+            self._course = Course(started=seconds())
+        elif not self._course.rows:
+            self._course = _course_of(plan)
+        self._course = _asking(self._course, self.asks)
+
+    def _tell(self, turn: Turn) -> None:
+        """Tell what no event has told."""
+        result = turn.result
+        if result is None:
+            if turn.code:
+                self.tell("stopped at once; this message was not kept. Type it again to go on.")
+            return
+        self._has_failed = not result.success or bool(result.metadata["degraded"])
+        if result.error:
+            self.talk.site.complain(f"replan: {harmless(result.error)}")
+        if self.is_stopped:
+            self.tell(self.stopped)
+        elif self.asks:
+            self._tell_asks(result)
+        elif result.success and not turn.is_told:
+            self.show(result.response)
+
+    def _tell_asks(self, result: AgentResult) -> None:
+        if not self.is_person:
+            self.tell(result.response)
+            how = how_to_answer(self.asks)
+            if [ask.kind for ask in self.asks] != ["question"] and how not in result.response:
+                self.tell(how)
+            return
+        if problem := result.metadata.get("problem"):
+            self.tell(str(problem))
+
+    @property
+    def stopped(self) -> str:
+        """What is said of a session whose work was stopped."""
+        rows = self._course.rows
+        done = sum(row.status.value in ("completed", "skipped") for row in rows.values())
+        how = f"{done} of {counted(len(rows), 'step')} done. " if rows else ""
+        if not self.is_person:
+            return f"stopped: {how}The session is kept."
+        return (
+            f"stopped: {how}The session is kept. Press Enter to go on with it; "
+            "a new message gives it up."
+        )
+
+
+def _bound(ask: Ask, given: JsonValue) -> JsonValue:
+    """An answer to a question as it is; a decision with what it is about."""
+    if ask.kind == "question" or not isinstance(given, dict):
+        return given if ask.kind == "question" else ask.bound(given)
+    return {**given, "fingerprint": ask.fingerprint}
+
+
+def _by_key(text: str) -> str | Mapping[str, Any]:
+    """What a program answers: a text, or answers by key as JSON."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        found: object = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return cast("dict[str, Any]", found) if isinstance(found, dict) and found else text
+
+
+def _left_open(asks: Sequence[Ask]) -> str:
+    if [ask.kind for ask in asks] == ["question"]:
+        return "Left open. Type the answer, or press Enter to be asked again."
+    what = "The plan waits" if asks[0].key == PLAN else counted(len(asks), "thing") + " left open"
+    return f"{what}. Press Enter to be asked again; /undo goes one step back."
+
+
+def _course_of(plan: TaskPlan) -> Course:
+    """The course of a run that another process has begun."""
+    created = PlanCreated(run_id="", plan=plan, markdown=plan.content)
+    return after(Course(started=seconds()), created, seconds())
+
+
+def _asking(course: Course, asks: Sequence[Ask]) -> Course:
+    """The course with the steps that ask marked."""
+    asking = {
+        ask.step_id: replace(
+            course.rows[ask.step_id], asks=True, note=f"asks: {one_line(ask.text)}"
+        )
+        for ask in asks
+        if ask.step_id in course.rows
+    }
+    return replace(course, rows={**course.rows, **asking})

@@ -1,0 +1,100 @@
+"""The lines of a person: edited with a history, typed plainly, or read from a pipe."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Protocol, TextIO, TypeVar
+
+from replan.cli.desk.keyboard import Keyboard
+from replan.cli.desk.signals import Stop, heard
+from replan.runs.stopping import put_an_end_to
+from replan.specialists.function import in_thread
+
+T = TypeVar("T")
+
+
+class Interrupted(Exception):  # noqa: N818 - nothing went wrong
+    """The person pressed Ctrl-C, or the process is to end."""
+
+    def __init__(self, code: int) -> None:
+        """Keep the exit code that stands for the signal."""
+        super().__init__()
+        self.code = code
+
+
+class Lines(Protocol):
+    """Where the lines of a person come from."""
+
+    async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
+        """Give the next line; None at the end of the input.
+
+        Args:
+            prompt: What stands before it.
+            default: What stands there to be edited, where lines can be edited.
+            is_message: Whether it belongs into the history of messages.
+
+        Raises:
+            Interrupted: A signal came instead.
+        """
+        ...
+
+    def clear(self) -> None:
+        """Drop what was typed before anybody could see what is asked next."""
+        ...
+
+
+class TypedLines:
+    """Lines of a terminal, as the terminal itself lets people edit them."""
+
+    def __init__(self, given: TextIO, output: TextIO) -> None:
+        """Prepare; nothing is read before it is asked for."""
+        self._keyboard = Keyboard(given.fileno())
+        self._output = output
+
+    async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
+        """Give the next line."""
+        self._output.write(prompt)
+        self._output.flush()
+        line: str | None = None
+        try:
+            line = await until_interrupted(self._keyboard.line())
+        finally:
+            if line is None:
+                # What comes next does not belong behind the prompt.
+                self._output.write("\n")
+                self._output.flush()
+        return line
+
+    def clear(self) -> None:
+        """Drop what was typed."""
+        self._keyboard.clear()
+
+
+class PipedLines:
+    """Lines of a pipe or a file; what is asked stands in the output, without a prompt."""
+
+    def __init__(self, given: TextIO) -> None:
+        """Prepare."""
+        self._given = given
+
+    async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
+        """Give the next line."""
+        line = await until_interrupted(in_thread(self._given.readline))
+        return line.rstrip("\r\n") if line else None
+
+    def clear(self) -> None:
+        """Nothing: a program writes when it likes."""
+
+
+async def until_interrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Do work until it is done or a signal comes."""
+    stop = Stop(asyncio.Event(), finish=lambda: None)
+    with heard(stop):
+        task = asyncio.ensure_future(work)
+        asked = asyncio.ensure_future(stop.asked.wait())
+        try:
+            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Interrupted(stop.code)
+            return task.result()
+        finally:
+            await put_an_end_to(task, asked)

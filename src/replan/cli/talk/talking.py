@@ -1,0 +1,185 @@
+"""Have a conversation: read lines until the person leaves."""
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from types import FrameType
+
+from platformdirs import user_data_path
+
+from replan.cli.desk.dialogs import Desk, Quit
+from replan.cli.desk.keyboard import Keyboard
+from replan.cli.kept.orders import Order
+from replan.cli.process import INTERRUPTED
+from replan.cli.site import Site
+from replan.cli.talk.commands import LEAVING, command_in, obey
+from replan.cli.talk.conversation import Conversation, Talk
+from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
+from replan.cli.talk.opening import Opened, opened_talk, session_of
+from replan.cli.views.cells import counted, harmless
+from replan.cli.views.messages import told_messages
+from replan.cli.views.teller import POOR_TERMINALS, Teller, seconds, teller
+from replan.errors import ReplanError
+
+_SHOWN = 2
+_KILLED = (
+    "The newest message was not answered: its process was ended. Send it again, and what was done "
+    "of it is not done twice."
+)
+_LEAVE = "Press Ctrl-C once more, or Ctrl-D, to leave."
+
+
+@dataclass(frozen=True)
+class TalkDesk(Desk):
+    """A desk whose answers come from where the messages come from."""
+
+    lines: Lines = field(kw_only=True)
+
+    async def line(self, prompt: str) -> str:
+        """Give the next line of an answer."""
+        line = await self.lines.line(prompt)
+        if line is None:
+            raise Quit
+        return line.strip()
+
+
+async def talked(
+    order: Order, session: str | None, user: str, site: Site, resume: Callable[[str], str]
+) -> int:
+    """Have a conversation to its end, and give the exit code."""
+    async with opened_talk(order, user, site) as opened:
+        session_id = await session_of(session, opened)
+        conversation = Conversation(_talk(opened, order, site, resume), session_id)
+        try:
+            await conversation.look_again()
+            _greet(conversation)
+            await _recall(conversation)
+            await conversation.answer()
+            while (line := await _next(conversation)) is not None:
+                if not await _goes_on(line, conversation):
+                    break
+        except Interrupted as interrupted:
+            conversation.ended()
+            return interrupted.code
+        return conversation.ended()
+
+
+def _talk(opened: Opened, order: Order, site: Site, resume: Callable[[str], str]) -> Talk:
+    lines = _lines_of(site)
+    keyboard = Keyboard(site.input.fileno())
+    with_signals = partial(_with_signals, [])
+    return Talk(
+        opened=opened,
+        site=site,
+        lines=lines,
+        desk=TalkDesk(keyboard, site.output, site.environment, with_signals, lines=lines),
+        teller=partial(_teller, opened, site),
+        settings=order.settings,
+        resume=resume,
+    )
+
+
+def _lines_of(site: Site) -> Lines:
+    if not site.asks:
+        return PipedLines(site.input)
+    is_poor = site.manner.plain or site.environment.get("TERM", "") in POOR_TERMINALS
+    if is_poor or find_spec("prompt_toolkit") is None:
+        return TypedLines(site.input, site.output)
+    from replan.cli.talk.edited_lines import EditedLines  # noqa: PLC0415 - an extra
+
+    kept = user_data_path("replan", appauthor=False) / "messages"
+    return EditedLines(kept if site.place.outlives else None)
+
+
+def _teller(opened: Opened, site: Site) -> Teller:
+    return teller(
+        site.manner,
+        site.output,
+        site.errors,
+        workspace=opened.workspace,
+        terminal=site.environment.get("TERM", ""),
+        clock=seconds,
+    )
+
+
+def _with_signals(before: list[object], has_terminal: bool) -> None:
+    """Leave Ctrl-C to an editor while it has the terminal."""
+    if has_terminal:
+        before.append(signal.signal(signal.SIGINT, _ignore))
+    elif before:
+        signal.signal(signal.SIGINT, before.pop())  # pyright: ignore[reportArgumentType]
+
+
+def _ignore(_: int, __: FrameType | None) -> None:
+    """As nothing; a program that is started does not inherit it, as it would `SIG_IGN`."""
+
+
+def _greet(conversation: Conversation) -> None:
+    site, context = conversation.talk.site, conversation.context
+    if not site.tells_all:
+        return
+    said = context.dialogue_history
+    how = counted(len(said), "message") if said else "new"
+    help_ = " /help lists what can be asked for; Ctrl-D leaves." if conversation.is_person else ""
+    lines = [*conversation.talk.opened.notices, f"Session {conversation.session_id}, {how}.{help_}"]
+    for line in lines:
+        if conversation.is_person:
+            conversation.tell(line)
+        else:
+            site.complain(harmless(line))
+    if not conversation.is_person:
+        return
+    if conversation.asks or conversation.is_stopped:
+        conversation.show_work()
+    elif said:
+        conversation.show(told_messages(said[-_SHOWN:]))
+    if conversation.is_stopped:
+        conversation.tell(conversation.stopped)
+
+
+async def _recall(conversation: Conversation) -> None:
+    """Have the message typed again whose turn was killed, so that its work goes on."""
+    killed = await conversation.talk.opened.killed_turn(conversation.session_id)
+    if killed is None or conversation.asks or not conversation.is_person:
+        return
+    conversation.tell(_KILLED)
+    conversation.draft = killed.title
+
+
+async def _next(conversation: Conversation) -> str | None:
+    """The next line; None at the end."""
+    lines, is_leaving = conversation.talk.lines, False
+    while True:
+        if conversation.asks:
+            # What was typed before is no answer.
+            lines.clear()
+        try:
+            return await lines.line(
+                conversation.prompt, default=conversation.draft, is_message=True
+            )
+        except Interrupted as interrupted:
+            if is_leaving or interrupted.code != INTERRUPTED or not conversation.is_person:
+                raise
+            is_leaving = True
+            conversation.tell(_LEAVE)
+        finally:
+            conversation.draft = ""
+
+
+async def _goes_on(line: str, conversation: Conversation) -> bool:
+    """Do what a line says; tell whether the conversation goes on."""
+    command = command_in(line)
+    if command is not None and command[0] in LEAVING:
+        return False
+    try:
+        if command is not None:
+            await obey(*command, conversation)
+        elif line.strip():
+            await conversation.say(line.strip())
+        elif conversation.is_person:
+            await conversation.go_on()
+    except ReplanError as error:
+        conversation.talk.site.complain(f"replan: {harmless(str(error))}")
+    return True

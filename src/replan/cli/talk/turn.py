@@ -1,0 +1,64 @@
+"""One turn of a session at the terminal: drawn while it works, stopped by signals."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from replan.cli.desk.signals import Stop, heard
+from replan.cli.views.course import Course, after
+from replan.cli.views.teller import Teller, seconds
+from replan.events.types import AnswerGiven, Event, InputRequested, TaskCompleted
+from replan.runs.stopping import GRACE, put_an_end_to
+from replan.state.context import AgentResult
+
+STOPPING = f"stopping: running steps have {GRACE:g} s to end; press Ctrl-C again to stop at once"
+
+
+@dataclass(kw_only=True)
+class Turn:
+    """What is seen of a turn while it is taken."""
+
+    telling: Teller
+    course: Course
+    is_asked_in_place: bool = False  # whether a person is asked what the turn asks
+    result: AgentResult | None = None  # None where it was broken off
+    is_told: bool = False  # whether the answer was told
+    code: int = 0  # the exit code of the signal that stopped it; 0 if none did
+    asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def follow(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
+        """Tell what happens until the turn is over, stopped, or broken off.
+
+        Raises:
+            ReplanError: The turn could not be taken, or not be kept.
+        """
+        task = asyncio.ensure_future(self._heard(parts))
+        stop = Stop(self.asked_to_stop, finish=task.cancel)
+        winding_down = asyncio.ensure_future(self._wind_down())
+        with heard(stop):
+            try:
+                await asyncio.wait({task})
+            finally:
+                await put_an_end_to(winding_down, task)
+        self.code = stop.code
+        if not task.cancelled():
+            task.result()
+
+    async def _heard(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
+        async with aclosing(parts) as given:
+            async for part in given:
+                if isinstance(part, AgentResult):
+                    self.result = part
+                    continue
+                self.course = after(self.course, part, seconds())
+                self.is_told |= isinstance(part, TaskCompleted)
+                if self.is_asked_in_place and isinstance(part, InputRequested | AnswerGiven):
+                    # Who is asked, and answers, need not be told.
+                    self.telling.follow(self.course)
+                else:
+                    self.telling.tell(part, self.course)
+
+    async def _wind_down(self) -> None:
+        await self.asked_to_stop.wait()
+        self.telling.remark(STOPPING)

@@ -1,0 +1,20 @@
+"""What the run that a context carries asks of the person."""
+
+from typing import cast
+
+from langgraph.types import Interrupt
+
+from replan.runs.asks import Ask, ask_of, asks_of
+from replan.runs.portable import PortableRun
+from replan.state.enhanced import EnhancedState
+from replan.state.waiting import open_questions
+
+
+def asked_in(run: PortableRun | None) -> tuple[Ask, ...]:
+    """Read what a run waits for; nothing if it was stopped, or there is none."""
+    if run is None or not run.waits:
+        return ()
+    approval = run.state.get("approval")
+    if run.next == "plan_approval" and approval is not None:
+        return asks_of([Interrupt(value=approval.payload, id="")])
+    return tuple(ask_of(each) for each in open_questions(cast("EnhancedState", run.state)))
