@@ -109,7 +109,6 @@ def generate_rejection(state: EnhancedState) -> str:
 
 
 async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, str]:
-    """Give the answer, and the reply that it was read from."""
     if is_rejected(state):
         return AnswerStream(call.emitter, None).finish(generate_rejection(state)), ""
     shown = AnswerStream(call.emitter, None)
