@@ -42,7 +42,6 @@ async def tell_plan_decided(
 async def tell_answered(
     question: Question, answer: object, emitter: Emitter, journal: Journal
 ) -> None:
-    """Tell of the answer to a question."""
     action, text = _said(question, answer)
     fields = {
         "key": question.key,
