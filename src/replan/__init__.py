@@ -18,6 +18,9 @@ if TYPE_CHECKING:
         ConfigurationError,
         ContextError,
         InputError,
+        JobError,
+        JobFileError,
+        JobSpecError,
         LimitReachedError,
         ModelCallError,
         PlanChangeError,
@@ -41,6 +44,13 @@ if TYPE_CHECKING:
     )
     from replan.events.callbacks import MultiAgentCallback
     from replan.facts.kept import Fact
+    from replan.job_assembly import job_agent, job_processor
+    from replan.jobs.action_spec import ActionSpec, ParameterSpec
+    from replan.jobs.job import Job, JobPhase
+    from replan.jobs.job_file import read_job_file
+    from replan.jobs.processor import JobProcessor, ProcessResult
+    from replan.jobs.slot import Slot
+    from replan.jobs.spec import Command, JobSpec
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.agent import Agent
@@ -98,6 +108,9 @@ _PLACES = {
         "ConfigurationError",
         "ContextError",
         "InputError",
+        "JobError",
+        "JobFileError",
+        "JobSpecError",
         "LimitReachedError",
         "ModelCallError",
         "PlanChangeError",
@@ -121,6 +134,13 @@ _PLACES = {
     ),
     "replan.facts.kept": ("Fact",),
     "replan.events.callbacks": ("MultiAgentCallback",),
+    "replan.job_assembly": ("job_agent", "job_processor"),
+    "replan.jobs.action_spec": ("ActionSpec", "ParameterSpec"),
+    "replan.jobs.job": ("Job", "JobPhase"),
+    "replan.jobs.job_file": ("read_job_file",),
+    "replan.jobs.processor": ("JobProcessor", "ProcessResult"),
+    "replan.jobs.slot": ("Slot",),
+    "replan.jobs.spec": ("Command", "JobSpec"),
     "replan.plan.markdown.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.session_store": ("HistoryPage", "SessionRecord", "SessionStore"),
@@ -175,6 +195,7 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "ActionSpec",
     "ActionType",
     "Agent",
     "AgentContext",
@@ -186,6 +207,7 @@ __all__ = [
     "Chunk",
     "ClientAgentAdapter",
     "CollectedResults",
+    "Command",
     "ConfigurationError",
     "ContextError",
     "Decision",
@@ -200,6 +222,13 @@ __all__ = [
     "HistoryPage",
     "Host",
     "InputError",
+    "Job",
+    "JobError",
+    "JobFileError",
+    "JobPhase",
+    "JobProcessor",
+    "JobSpec",
+    "JobSpecError",
     "LangChainRetriever",
     "LimitReachedError",
     "Limits",
@@ -207,6 +236,7 @@ __all__ = [
     "Message",
     "ModelCallError",
     "MultiAgentCallback",
+    "ParameterSpec",
     "PlanChangeError",
     "PlanDocument",
     "PlanDocumentError",
@@ -217,6 +247,7 @@ __all__ = [
     "PortableRun",
     "PostgresRetriever",
     "Price",
+    "ProcessResult",
     "Question",
     "QuestionError",
     "RAGOptions",
@@ -235,6 +266,7 @@ __all__ = [
     "SessionConflictError",
     "SessionRecord",
     "SessionStore",
+    "Slot",
     "Source",
     "Specialist",
     "SpecialistResult",
@@ -267,11 +299,14 @@ __all__ = [
     "ask_user",
     "build_agent",
     "build_graph",
+    "job_agent",
+    "job_processor",
     "open_runtime",
     "open_storage",
     "open_tools",
     "open_traces",
     "raise_limits",
+    "read_job_file",
     "read_summary",
     "reset_summary",
     "run",
