@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from replan.server import lists, runs, teams
+from replan.server import chat, lists, runs, teams
 from replan.server.answers import EventPage, Health, RunPage, RunTold, TeamList, TeamTold, TextTold
 from replan.server.bodies import (
     AnswerBody,
@@ -20,6 +20,13 @@ from replan.server.bodies import (
     RunsQuery,
     StartBody,
     StopBody,
+)
+from replan.server.chat_wire import (
+    ChatBody,
+    ChatCompletion,
+    ModelList,
+    ModelTold,
+    told_as_openai,
 )
 from replan.server.endpoints import Endpoint, told
 from replan.server.gate import LOOPBACK, Gate
@@ -124,6 +131,33 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="GET",
+        path="/v1/models",
+        does=chat.models,
+        says="List the teams as models",
+        gives={200: ModelList},
+        tells=told_as_openai,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/models/{model}",
+        does=chat.model,
+        says="Describe a team as a model",
+        gives={200: ModelTold},
+        tells=told_as_openai,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/chat/completions",
+        does=chat.complete,
+        says="Answer a conversation",
+        role="run",
+        takes=ChatBody,
+        gives={200: ChatCompletion},
+        streams=True,
+        tells=told_as_openai,
+    ),
+    Endpoint(
+        method="GET",
         path="/health",
         does=teams.health,
         says="Whether the process answers",
@@ -163,8 +197,13 @@ def application(house: House, hosts: Collection[str] = LOOPBACK) -> ASGIApp:
         hosts=hosts,
         tokens=house.tokens,
         is_open=[each.path for each in ENDPOINTS if each.role is None],
-        tell=lambda _, refusal: told(refusal),
+        tell=_told_at,
     )
+
+
+def _told_at(path: str, refusal: RefusedError) -> Response:
+    """Why not, in the form of an address."""
+    return told_as_openai(refusal) if path.startswith("/v1/") else told(refusal)
 
 
 async def _not_found(request: Request, error: HTTPException) -> Response:
@@ -172,6 +211,7 @@ async def _not_found(request: Request, error: HTTPException) -> Response:
     if error.status_code == 405:  # noqa: PLR2004 - its method is wrong
         methods = (error.headers or {}).get("Allow", "")
         detail = f"{request.url.path} takes {methods}, and not {request.method}."
-        return told(RefusedError(405, "wrong_method", detail))
+        return _told_at(request.url.path, RefusedError(405, "wrong_method", detail))
     detail = f"There is nothing at {request.url.path[:200]}. GET /openapi.json lists what there is."
-    return told(RefusedError(error.status_code, "unknown_address", detail))
+    refusal = RefusedError(error.status_code, "unknown_address", detail)
+    return _told_at(request.url.path, refusal)
