@@ -7,7 +7,7 @@ import httpx
 import jsonschema
 
 from replan import open_storage
-from replan.server.app import ENDPOINTS, application
+from replan.server.app import ENDPOINTS, open_application
 from replan.server.house import open_house
 from replan.server.identity import Identity
 from replan.server.listening import bound, listening
@@ -65,7 +65,7 @@ async def served(teams, where=":memory:", tokens=None, head_seconds=15.0, **opti
         house = await stack.enter_async_context(open_house(teams, storage, tokens, **options))
         listener = bound("127.0.0.1", 0)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        app = application(house)
+        app = await stack.enter_async_context(open_application(house))
         await stack.enter_async_context(listening(app, listener, house.close, head_seconds))
         client = httpx.AsyncClient(
             base_url=address,

@@ -1,6 +1,8 @@
 """All addresses of the server behind its gate, as one ASGI application."""
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import AsyncGenerator, Collection
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
@@ -8,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from replan.server import chat, lists, runs, teams
 from replan.server.answers import EventPage, Health, RunPage, RunTold, TeamList, TeamTold, TextTold
@@ -33,6 +35,7 @@ from replan.server.gate import LOOPBACK, Gate
 from replan.server.house import House
 from replan.server.openapi import document
 from replan.server.problems import RefusedError
+from replan.server.reading import too_slow
 
 _RUN = "/runs/{run_id}"
 ENDPOINTS = (
@@ -176,8 +179,11 @@ ENDPOINTS = (
 """What the server answers."""
 
 
-def application(house: House, hosts: Collection[str] = LOOPBACK) -> ASGIApp:
-    """Make the application of a house.
+@asynccontextmanager
+async def open_application(
+    house: House, hosts: Collection[str] = LOOPBACK
+) -> AsyncGenerator[ASGIApp]:
+    """Open the application of a house.
 
     Args:
         house: The teams and their runs.
@@ -190,15 +196,59 @@ def application(house: House, hosts: Collection[str] = LOOPBACK) -> ASGIApp:
 
     routes = [each.route(house) for each in ENDPOINTS]
     handlers: Any = {HTTPException: _not_found}
-    return Gate(
-        app=Starlette(
-            routes=[*routes, Route("/openapi.json", openapi)], exception_handlers=handlers
-        ),
-        hosts=hosts,
-        tokens=house.tokens,
-        is_open=[each.path for each in ENDPOINTS if each.role is None],
-        tell=_told_at,
-    )
+    async with _mcp(house) as more:
+        yield Gate(
+            app=Starlette(
+                routes=[*routes, Route("/openapi.json", openapi), *more],
+                exception_handlers=handlers,
+            ),
+            hosts=hosts,
+            tokens=house.tokens,
+            is_open=[each.path for each in ENDPOINTS if each.role is None],
+            tell=_told_at,
+        )
+
+
+@asynccontextmanager
+async def _mcp(house: House) -> AsyncGenerator[list[Route]]:
+    """The door of MCP, if its package is installed."""
+    try:
+        from replan.server.mcp_door import manager_of  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        yield []
+        return
+    manager = manager_of(house)
+    async with manager.run():
+        yield [Route("/mcp", _Timely(manager.asgi_app, house.body_seconds))]
+
+
+class _Timely:
+    """An application for which the body of a request has to arrive in time."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on."""
+        loop, is_whole = asyncio.get_running_loop(), False
+        until = loop.time() + self._seconds
+
+        async def received() -> Message:
+            nonlocal is_whole
+            if is_whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise too_slow(self._seconds) from None
+            is_whole = not message.get("more_body")
+            return message
+
+        await self._app(scope, received, send)
 
 
 def _told_at(path: str, refusal: RefusedError) -> Response:

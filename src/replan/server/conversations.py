@@ -49,7 +49,7 @@ class Conversations:
 
     async def told(self, body: ChatBody, view: RunView, problem: str = "") -> str:
         """What is said of a run at rest; one that waits is found again by it."""
-        said = _said_of(view, problem)
+        said = said_of(view, problem)
         if view.outcome == "waiting":
             answer = ChatMessage(role="assistant", content=said)
             shown = {ask.key: ask.fingerprint for ask in view.waiting}
@@ -121,7 +121,7 @@ def course_of(event: RunEvent) -> str:
             return ""
 
 
-def _said_of(view: RunView, problem: str) -> str:
+def said_of(view: RunView, problem: str = "") -> str:
     """The answer of a run, what it asks, or why there is none."""
     answer = view.state.get("final_answer")
     if view.outcome != "waiting":

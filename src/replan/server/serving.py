@@ -9,7 +9,7 @@ from replan.adapters.storage.opening import open_storage
 from replan.assembly import Graph, build_graph
 from replan.own_loop import completed
 from replan.ports.storage import Storage
-from replan.server.app import application
+from replan.server.app import open_application
 from replan.server.gate import LOOPBACK
 from replan.server.house import open_house
 from replan.server.listening import bound, listening, until_signalled
@@ -54,13 +54,15 @@ async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
         kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
         async with kept as storage:
             teams = [(_name_of(each), _graph_of(each, storage)) for each in files]
-            async with open_house(teams, storage, tokens, grace=wanted.grace) as house:
-                app = application(house, _hosts(wanted))
-                async with listening(app, listener, house.close) as serving:
-                    say(_introduced(wanted, [*house.runtimes], listener.getsockname()[1], made))
-                    ended = asyncio.ensure_future(until_signalled())
-                    await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
-                    ended.cancel()
+            async with (
+                open_house(teams, storage, tokens, grace=wanted.grace) as house,
+                open_application(house, _hosts(wanted)) as app,
+                listening(app, listener, house.close) as serving,
+            ):
+                say(_introduced(wanted, [*house.runtimes], listener.getsockname()[1], made))
+                ended = asyncio.ensure_future(until_signalled())
+                await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
+                ended.cancel()
 
 
 def _file_of(path: Path, environment: Mapping[str, str]) -> TeamFile:
