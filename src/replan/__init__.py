@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from replan.runs.service import Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
+    from replan.server.serving import open_server
     from replan.state.context import AgentContext, AgentResult, Message, ToolExecution
     from replan.state.enhanced import EnhancedState
     from replan.state.knowledge import Chunk, RAGOptions, Source
@@ -128,6 +129,7 @@ _PLACES = {
     "replan.runs.run": ("Run",),
     "replan.runs.service": ("Runtime",),
     "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
+    "replan.server.serving": ("open_server",),
     "replan.state.context": ("AgentContext", "AgentResult", "Message", "ToolExecution"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.adapters.knowledge.folder": ("FolderRetriever",),
@@ -251,6 +253,7 @@ __all__ = [
     "build_agent",
     "build_graph",
     "open_runtime",
+    "open_server",
     "open_storage",
     "open_tools",
     "open_traces",

@@ -96,6 +96,7 @@ NAMES = [
     "build_agent",
     "build_graph",
     "open_runtime",
+    "open_server",
     "open_storage",
     "open_tools",
     "open_traces",

@@ -46,17 +46,28 @@ async def start(call: Call) -> Reply:
         order={**cast("dict[str, JsonValue]", kept_input(given)), _ASKED: fingerprint},
         tokens=body.tokens,
     )
+    record = await house.storage.runs.get(run_id)
+    if record is not None and not _is_of(record, fingerprint):
+        # Another request came at the same moment.
+        raise _taken(record)
     return Reply(await _told(call, run_id), 201)
+
+
+def _is_of(record: RunRecord, fingerprint: str) -> bool:
+    return isinstance(record.order, dict) and record.order.get(_ASKED) == fingerprint
+
+
+def _taken(record: RunRecord) -> RefusedError:
+    fix = "Send the same request again, or give the new one another run_id."
+    problem = "another request began a run of this name"
+    mistake = FieldProblem(field="run_id", value=record.run_id, problem=problem, fix=fix)
+    return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [mistake])
 
 
 async def _again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
     """What a start that comes once more gets: its run, which goes on if its process was killed."""
-    order = record.order if isinstance(record.order, dict) else {}
-    if order.get(_ASKED) != fingerprint or not call.house.is_seen(record, call.who):
-        fix = "Send the same request again, or give the new one another run_id."
-        problem = "another request began a run of this name"
-        mistake = FieldProblem(field="run_id", value=record.run_id, problem=problem, fix=fix)
-        raise RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [mistake])
+    if not _is_of(record, fingerprint) or not call.house.is_seen(record, call.who):
+        raise _taken(record)
     view = await call.house.runtime_of(record).look(record.run_id)
     if view.is_killed:
         await gone_on(call.house, call.who, record, None)
