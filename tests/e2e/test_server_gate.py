@@ -5,7 +5,7 @@ import json
 
 from langchain_openai import ChatOpenAI
 
-from replan import Host, Specialist, Team, ask_user
+from replan import Host, Specialist, Team, ask_user, open_runtime
 from replan.testing import OpenAIServer, ScriptedModel, always
 from served import OWNER, as_, rested, served, tokens_of
 
@@ -88,6 +88,17 @@ async def test_a_tenant_sees_nothing_of_another():
         assert listed == {"anna": {own["anna"]}, "ben": {own["ben"]}, "root": {*own.values()}}
         stolen = await client.get("/runs", params={"label": "tenant:north"}, headers=as_("ben"))
         assert (stolen.status_code, "north.job" in stolen.text) == (422, False)
+
+
+async def test_a_run_uses_what_is_of_the_person_and_the_tenant_of_its_token(tmp_path):
+    where = tmp_path / "runs.db"
+    tokens = tokens_of(cleo={"tenant": "north", "user": "Cleo"})
+    async with served(house(), where, tokens) as client:
+        began = await client.post("/runs", json={"plan": DIG}, headers=as_("cleo"))
+        run = (await rested(client, began.json()["run_id"], headers=as_("cleo")))["run_id"]
+    async with open_runtime(house(), storage=where) as runtime:
+        settings = (await runtime.look(run)).state["settings"]
+    assert (settings.tenant, settings.user) == ("north", "Cleo")
 
 
 async def test_a_role_bounds_what_a_token_does():

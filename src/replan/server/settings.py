@@ -3,6 +3,7 @@
 from replan.server.house import House, team_services
 from replan.server.identity import Identity
 from replan.server.problems import FieldProblem, bad_request, shown
+from replan.services import Services
 from replan.state.limits import RunSettings
 from replan.state.tightening import tightened
 from replan.values import Value
@@ -24,16 +25,21 @@ def settings_for(
         taken = tightened(services.settings, asked_for, services.open_to_clients)
         if mistakes := mistakes or _loosened(asked_for, taken):
             raise bad_request(mistakes)
-    own = _whose(who, services.settings)
+    own = _whose(who, services)
     if not own:
         return asked_for
     return (asked_for or RunSettings()).replace(**own)
 
 
-def _whose(who: Identity, team: RunSettings) -> dict[str, str]:
+def _whose(who: Identity, services: Services) -> dict[str, str]:
     """Whose facts and knowledge a run uses: those of who calls, else those of the team."""
-    own = {"tenant": who.tenant, "user": who.user}
-    return {name: each for name, each in own.items() if each and each != getattr(team, name)}
+    is_needed = services.remembers and not services.settings.user
+    own = {"tenant": who.tenant, "user": who.person if is_needed else who.user}
+    return {
+        name: each
+        for name, each in own.items()
+        if each and each != getattr(services.settings, name)
+    }
 
 
 def _own_settings(asked_for: RunSettings) -> list[FieldProblem]:
