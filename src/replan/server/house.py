@@ -151,7 +151,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
             options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
             opening = open_runtime(team, grace=grace, **options)
             runtimes[name] = await stack.enter_async_context(opening)
-        if any(each.limits.money_a_day for each in tokens.identities):
+        if tokens.bound_money:
             for runtime in runtimes.values():
                 check_prices(Limits(max_cost=1), team_services(runtime))
         allowances = Allowances(storage, clock)
