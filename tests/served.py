@@ -8,9 +8,9 @@ import jsonschema
 
 from replan import open_server
 from replan.server.app import ENDPOINTS
-from replan.server.identity import Identity
+from replan.server.callers.identity import Identity
+from replan.server.callers.tokens import Tokens, one_token
 from replan.server.openapi import document
-from replan.server.tokens import Tokens, one_token
 
 DESCRIBED = document(ENDPOINTS)
 OWNER = "the-token-of-the-owner"

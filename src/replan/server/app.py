@@ -12,7 +12,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from replan.server import chat, lists, runs, teams
 from replan.server.answers import EventPage, Health, RunPage, RunTold, TeamList, TeamTold, TextTold
 from replan.server.bodies import (
     AnswerBody,
@@ -23,7 +22,8 @@ from replan.server.bodies import (
     StartBody,
     StopBody,
 )
-from replan.server.chat_wire import (
+from replan.server.doors import chat, lists, runs, teams
+from replan.server.doors.chat_wire import (
     ChatBody,
     ChatCompletion,
     ModelList,
@@ -213,7 +213,7 @@ async def open_application(
 async def _mcp(house: House) -> AsyncGenerator[list[Route]]:
     """The door of MCP, if its package is installed."""
     try:
-        from replan.server.mcp_door import manager_of  # noqa: PLC0415 - an extra
+        from replan.server.doors.mcp_door import manager_of  # noqa: PLC0415 - an extra
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise

@@ -9,9 +9,9 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from replan.server.identity import Identity
+from replan.server.callers.identity import Identity
+from replan.server.callers.tokens import Tokens
 from replan.server.problems import RefusedError
-from replan.server.tokens import Tokens
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from replan.own_loop import completed
 from replan.ports.storage import Storage
 from replan.runtime import AnyTeam
 from replan.server.app import open_application
+from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK
 from replan.server.house import open_house
 from replan.server.listening import HEADER_SECONDS, bound, listening, until_signalled
-from replan.server.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
 

@@ -8,11 +8,11 @@ from pydantic import JsonValue
 from replan.ports.run_book import RunRecord
 from replan.runs.correcting import is_over
 from replan.runs.run import Run
-from replan.server.allowances import Lease
 from replan.server.answers import TEAM, TENANT, TOKEN, USER
+from replan.server.callers.allowances import Lease
+from replan.server.callers.identity import Identity
+from replan.server.callers.settings import settings_for
 from replan.server.house import House, team_services
-from replan.server.identity import Identity
-from replan.server.settings import settings_for
 from replan.state.enhanced import settings_of
 from replan.state.limits import Limits, RunSettings
 

@@ -9,7 +9,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from replan.server.jwt_tokens import JwtEntry, Provider
+from replan.server.callers.jwt_tokens import JwtEntry, Provider
 from replan.server.problems import RefusedError
 
 OWN, OTHER = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
@@ -39,7 +39,7 @@ class Keys(BaseHTTPRequestHandler):
 @pytest.fixture
 def entry():
     with ThreadingHTTPServer(("127.0.0.1", 0), Keys) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         yield JwtEntry(
             issuer="https://id.example",

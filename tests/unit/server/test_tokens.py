@@ -3,7 +3,7 @@
 import pytest
 
 from replan import ConfigurationError, InputError
-from replan.server.tokens import read_tokens
+from replan.server.callers.tokens import read_tokens
 
 GOOD = """\
 tokens:

@@ -30,9 +30,9 @@ from replan.runs.asks import Ask
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.runs.run_event import RunEvent
-from replan.server.conversations import course_of, said_of
+from replan.server.callers.identity import Identity
+from replan.server.doors.conversations import course_of, said_of
 from replan.server.house import House, team_services
-from replan.server.identity import Identity
 from replan.server.problems import RefusedError
 from replan.server.work import answered, begun
 

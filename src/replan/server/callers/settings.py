@@ -1,7 +1,7 @@
 """The settings of a request: whose run it is, and nothing looser than the team's."""
 
+from replan.server.callers.identity import Identity
 from replan.server.house import House, team_services
-from replan.server.identity import Identity
 from replan.server.problems import FieldProblem, bad_request, shown
 from replan.services import Services
 from replan.state.limits import RunSettings

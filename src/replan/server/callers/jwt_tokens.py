@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import jwt
 from pydantic import AfterValidator, Field, ValidationError
 
-from replan.server.identity import Allowance, Identity, PlainName, Role
+from replan.server.callers.identity import Allowance, Identity, PlainName, Role
 from replan.server.problems import RefusedError
 from replan.values import Value
 

@@ -12,8 +12,8 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 
 from replan.errors import ConfigurationError, InputError
 from replan.secrets.sources import learn_values
-from replan.server.identity import Allowance, Identity, PlainName, Role
-from replan.server.jwt_tokens import JwtEntry, Provider
+from replan.server.callers.identity import Allowance, Identity, PlainName, Role
+from replan.server.callers.jwt_tokens import JwtEntry, Provider
 from replan.team.yaml_source import read_yaml
 from replan.values import Value
 

@@ -12,9 +12,9 @@ from replan.errors import InputError
 from replan.runs.asks import Ask
 from replan.runs.looking import RunView
 from replan.runs.run_event import RunEvent
-from replan.server.chat_wire import ChatBody, ChatMessage, said_before
+from replan.server.callers.identity import Identity
+from replan.server.doors.chat_wire import ChatBody, ChatMessage, said_before
 from replan.server.house import House
-from replan.server.identity import Identity
 
 _PLACE = ("replan", "server", "chats")
 _HOW = {

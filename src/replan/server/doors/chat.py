@@ -17,7 +17,8 @@ from replan.errors import InputError, ReplanError
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.runs.run_event import RunEvent
-from replan.server.chat_wire import (
+from replan.server.callers.identity import Identity
+from replan.server.doors.chat_wire import (
     ChatBody,
     ChatChoice,
     ChatCompletion,
@@ -28,10 +29,9 @@ from replan.server.chat_wire import (
     RunBehind,
     error_of,
 )
-from replan.server.conversations import Conversations, answers_in, course_of
+from replan.server.doors.conversations import Conversations, answers_in, course_of
 from replan.server.endpoints import Call
 from replan.server.house import House
-from replan.server.identity import Identity
 from replan.server.problems import RefusedError, refusal_of
 from replan.server.stream import Stream, with_beats
 from replan.server.work import answered, begun

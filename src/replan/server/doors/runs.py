@@ -9,10 +9,10 @@ from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.run_input import asked, kept_input
 from replan.server.answers import TEAM, TENANT, TOKEN, USER, RunTold, TextTold
+from replan.server.callers.settings import settings_for
 from replan.server.endpoints import Call, Reply
 from replan.server.house import own_id
 from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, shown
-from replan.server.settings import settings_for
 from replan.server.work import answered, begun, gone_on, lease_of, leased
 from replan.state.questions import fingerprint_of
 

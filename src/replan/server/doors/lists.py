@@ -11,9 +11,9 @@ from replan.runs.event_log import run_event
 from replan.runs.labels import checked_labels
 from replan.server.answers import TEAM, TENANT, EventPage, RunListed, RunPage
 from replan.server.bodies import RunsQuery
+from replan.server.callers.identity import Identity
 from replan.server.endpoints import EVENTS, Call
 from replan.server.house import House
-from replan.server.identity import Identity
 from replan.server.problems import RefusedError, bad_field
 from replan.server.stream import event_stream
 from replan.state.results import Outcome
