@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from replan.runs.service import Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
+    from replan.server.serving import open_server
     from replan.sessions.client import ClientAgentAdapter
     from replan.sessions.kept_turn import TakenBack
     from replan.state.context import AgentContext, AgentResult, Message, ToolExecution
@@ -158,6 +159,7 @@ _PLACES = {
     "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
     "replan.sessions.client": ("ClientAgentAdapter",),
     "replan.sessions.kept_turn": ("TakenBack",),
+    "replan.server.serving": ("open_server",),
     "replan.state.context": ("AgentContext", "AgentResult", "Message", "ToolExecution"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.adapters.knowledge.folder": ("FolderRetriever",),
@@ -302,6 +304,7 @@ __all__ = [
     "job_agent",
     "job_processor",
     "open_runtime",
+    "open_server",
     "open_storage",
     "open_tools",
     "open_traces",

@@ -170,7 +170,10 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
 def _kept_in(team: Team, services: Services, store: BaseStore | None, storage: Storage) -> Graph:
     """The graph of an agent's team in a storage."""
     kept = replace(services, journal=storage.journal)
-    return _compiled(team, kept, storage.checkpointer, store or storage.store)
+    graph = _compiled(team, kept, storage.checkpointer, store or storage.store)
+    # Its client keeps the answer first.
+    graph.interrupt_before_nodes = ["summarise"]
+    return graph
 
 
 def _key_of(given: str | bytes | None) -> bytes | None:

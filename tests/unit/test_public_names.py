@@ -117,6 +117,7 @@ NAMES = [
     "job_agent",
     "job_processor",
     "open_runtime",
+    "open_server",
     "open_storage",
     "open_tools",
     "open_traces",
