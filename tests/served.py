@@ -1,18 +1,16 @@
 """A real server on a free port of loopback, whose answers must be as it describes them."""
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import httpx
 import jsonschema
 
-from replan import open_storage
-from replan.server.app import ENDPOINTS, application
-from replan.server.house import open_house
-from replan.server.identity import Identity
-from replan.server.listening import bound, listening
+from replan import open_server
+from replan.server.app import ENDPOINTS
+from replan.server.callers.identity import Identity
+from replan.server.callers.tokens import Tokens, one_token
 from replan.server.openapi import document
-from replan.server.tokens import Tokens, one_token
 
 DESCRIBED = document(ENDPOINTS)
 OWNER = "the-token-of-the-owner"
@@ -56,25 +54,20 @@ def _is_of(path, template):
 
 
 @asynccontextmanager
-async def served(teams, where=":memory:", tokens=None, head_seconds=15.0, **options):
+async def served(teams, where=":memory:", tokens=OWNER, **options):
     """A server, and a client of its owner."""
-    async with AsyncExitStack() as stack:
-        storage = await stack.enter_async_context(open_storage(where))
-        teams = list((teams if isinstance(teams, dict) else {"house": teams}).items())
-        tokens = tokens or one_token(OWNER)
-        house = await stack.enter_async_context(open_house(teams, storage, tokens, **options))
-        listener = bound("127.0.0.1", 0)
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        app = application(house)
-        await stack.enter_async_context(listening(app, listener, house.close, head_seconds))
-        client = httpx.AsyncClient(
-            base_url=address,
+    teams = teams if isinstance(teams, dict) else {"house": teams}
+    async with (
+        open_server(teams, storage=where, tokens=tokens, **options) as address,
+        httpx.AsyncClient(
+            base_url=address.url,
             headers={"Authorization": f"Bearer {OWNER}"},
             trust_env=False,
             timeout=60,
             event_hooks={"response": [check_described]},
-        )
-        yield await stack.enter_async_context(client)
+        ) as client,
+    ):
+        yield client
 
 
 async def rested(client, run_id, **options):

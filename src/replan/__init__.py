@@ -18,6 +18,9 @@ if TYPE_CHECKING:
         ConfigurationError,
         ContextError,
         InputError,
+        JobError,
+        JobFileError,
+        JobSpecError,
         LimitReachedError,
         ModelCallError,
         PlanChangeError,
@@ -41,6 +44,13 @@ if TYPE_CHECKING:
     )
     from replan.events.callbacks import MultiAgentCallback
     from replan.facts.kept import Fact
+    from replan.job_assembly import job_agent, job_processor
+    from replan.jobs.action_spec import ActionSpec, ParameterSpec
+    from replan.jobs.job import Job, JobPhase
+    from replan.jobs.job_file import read_job_file
+    from replan.jobs.processor import JobProcessor, ProcessResult
+    from replan.jobs.slot import Slot
+    from replan.jobs.spec import Command, JobSpec
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.agent import Agent
@@ -59,6 +69,7 @@ if TYPE_CHECKING:
     from replan.runs.service import Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
+    from replan.server.serving import open_server
     from replan.sessions.client import ClientAgentAdapter
     from replan.sessions.kept_turn import TakenBack
     from replan.state.context import AgentContext, AgentResult, Message, ToolExecution
@@ -98,6 +109,9 @@ _PLACES = {
         "ConfigurationError",
         "ContextError",
         "InputError",
+        "JobError",
+        "JobFileError",
+        "JobSpecError",
         "LimitReachedError",
         "ModelCallError",
         "PlanChangeError",
@@ -121,6 +135,13 @@ _PLACES = {
     ),
     "replan.facts.kept": ("Fact",),
     "replan.events.callbacks": ("MultiAgentCallback",),
+    "replan.job_assembly": ("job_agent", "job_processor"),
+    "replan.jobs.action_spec": ("ActionSpec", "ParameterSpec"),
+    "replan.jobs.job": ("Job", "JobPhase"),
+    "replan.jobs.job_file": ("read_job_file",),
+    "replan.jobs.processor": ("JobProcessor", "ProcessResult"),
+    "replan.jobs.slot": ("Slot",),
+    "replan.jobs.spec": ("Command", "JobSpec"),
     "replan.plan.markdown.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.session_store": ("HistoryPage", "SessionRecord", "SessionStore"),
@@ -138,6 +159,7 @@ _PLACES = {
     "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
     "replan.sessions.client": ("ClientAgentAdapter",),
     "replan.sessions.kept_turn": ("TakenBack",),
+    "replan.server.serving": ("open_server",),
     "replan.state.context": ("AgentContext", "AgentResult", "Message", "ToolExecution"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.adapters.knowledge.folder": ("FolderRetriever",),
@@ -175,6 +197,7 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "ActionSpec",
     "ActionType",
     "Agent",
     "AgentContext",
@@ -186,6 +209,7 @@ __all__ = [
     "Chunk",
     "ClientAgentAdapter",
     "CollectedResults",
+    "Command",
     "ConfigurationError",
     "ContextError",
     "Decision",
@@ -200,6 +224,13 @@ __all__ = [
     "HistoryPage",
     "Host",
     "InputError",
+    "Job",
+    "JobError",
+    "JobFileError",
+    "JobPhase",
+    "JobProcessor",
+    "JobSpec",
+    "JobSpecError",
     "LangChainRetriever",
     "LimitReachedError",
     "Limits",
@@ -207,6 +238,7 @@ __all__ = [
     "Message",
     "ModelCallError",
     "MultiAgentCallback",
+    "ParameterSpec",
     "PlanChangeError",
     "PlanDocument",
     "PlanDocumentError",
@@ -217,6 +249,7 @@ __all__ = [
     "PortableRun",
     "PostgresRetriever",
     "Price",
+    "ProcessResult",
     "Question",
     "QuestionError",
     "RAGOptions",
@@ -235,6 +268,7 @@ __all__ = [
     "SessionConflictError",
     "SessionRecord",
     "SessionStore",
+    "Slot",
     "Source",
     "Specialist",
     "SpecialistResult",
@@ -267,11 +301,15 @@ __all__ = [
     "ask_user",
     "build_agent",
     "build_graph",
+    "job_agent",
+    "job_processor",
     "open_runtime",
+    "open_server",
     "open_storage",
     "open_tools",
     "open_traces",
     "raise_limits",
+    "read_job_file",
     "read_summary",
     "reset_summary",
     "run",

@@ -13,13 +13,16 @@ from langchain_core.language_models import BaseChatModel
 from replan.adapters.chat_models import LangChainModels
 from replan.adapters.job_api import ApiExecutor
 from replan.jobs.acting import ActionExecutor
+from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
 from replan.jobs.job_file import read_job_file
 from replan.jobs.processor import JobProcessor
+from replan.jobs.recorded import JournaledExecutor
 from replan.jobs.spec import JobSpec
 from replan.ports.agent import Agent
+from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.secrets.sources import learn_environment
 from replan.sessions.job_agent import JobAgent
@@ -27,12 +30,13 @@ from replan.specialists.function import in_thread
 from replan.team.chats import Chats
 
 
-def job_processor(
+def job_processor(  # noqa: PLR0913 - what a job leaves open
     spec: JobSpec | Path | str,
     *,
     model: BaseChatModel | str | None = None,
     base_url: str | None = None,
     models: ModelProvider | None = None,
+    journal: Journal | None = None,
     clock: Callable[[], datetime] | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> JobProcessor:
@@ -44,6 +48,8 @@ def job_processor(
             alone.
         base_url: The OpenAI-compatible server of a model that is given by name.
         models: Builds models from names, instead of the server and the environment.
+        journal: Where actions are on record before and after, so that an unsafe one is not done
+            again after its process was killed: that of a storage from `open_storage`.
         clock: Returns the time, with a time zone.
         new_id: Returns a new id for a job.
 
@@ -58,10 +64,13 @@ def job_processor(
     if model is not None:
         chats = Chats(models or LangChainModels(base_url=base_url, environment=os.environ))
         extractor = RulesThenModel(ModelExtractor(chats.of(model)))
+    executor: Executor = ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: now().date())
+    if journal is not None:
+        executor = JournaledExecutor(executor, journal)
     return JobProcessor(
         read,
         extractor=extractor,
-        executor=ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: now().date()),
+        executor=executor,
         clock=now,
         new_id=new_id or partial(token_hex, 16),
     )
@@ -81,7 +90,7 @@ def job_agent(
         others: Answers what a user asks beside the job, such as an agent from `build_agent`; then
             the job asks its question again.
         clock: Returns the time, with a time zone.
-        parts: What `job_processor` takes: model, base_url, models, new_id.
+        parts: What `job_processor` takes: model, base_url, models, journal, new_id.
 
     Raises:
         ConfigurationError: The model cannot be used.

@@ -199,4 +199,5 @@ async def test_what_is_wrong_is_a_problem_with_its_field_and_fix():
         given = await client.post(f"/runs/{run}/answers", json={"answers": {"9": "blue"}})
         assert given.json()["mistakes"][0]["field"] == "answers.9"
         assert (await client.get("/health")).json() == {"status": "ok"}
-        assert (await client.get("/teams/house")).json()["settings"]["limits"]["max_rounds"] == 3
+        limits = (await client.get("/teams/house")).json()["settings"]["limits"]
+        assert (limits["max_rounds"], limits["max_steps"]) == (3, 100)

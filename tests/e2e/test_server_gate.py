@@ -5,7 +5,7 @@ import json
 
 from langchain_openai import ChatOpenAI
 
-from replan import Host, Specialist, Team, ask_user
+from replan import Host, Specialist, Team, ask_user, open_runtime
 from replan.testing import OpenAIServer, ScriptedModel, always
 from served import OWNER, as_, rested, served, tokens_of
 
@@ -90,6 +90,17 @@ async def test_a_tenant_sees_nothing_of_another():
         assert (stolen.status_code, "north.job" in stolen.text) == (422, False)
 
 
+async def test_a_run_uses_what_is_of_the_person_and_the_tenant_of_its_token(tmp_path):
+    where = tmp_path / "runs.db"
+    tokens = tokens_of(cleo={"tenant": "north", "user": "Cleo"})
+    async with served(house(), where, tokens) as client:
+        began = await client.post("/runs", json={"plan": DIG}, headers=as_("cleo"))
+        run = (await rested(client, began.json()["run_id"], headers=as_("cleo")))["run_id"]
+    async with open_runtime(house(), storage=where) as runtime:
+        settings = (await runtime.look(run)).state["settings"]
+    assert (settings.tenant, settings.user) == ("north", "Cleo")
+
+
 async def test_a_role_bounds_what_a_token_does():
     async with served(house(), tokens=tokens_of(**TENANTS)) as client:
         run = (await waiting_runs(client))["anna"]
@@ -132,7 +143,7 @@ async def test_what_a_token_may_take_a_day_bounds_its_runs_and_outlives_the_serv
     most, where = 12_000, tmp_path / "runs.db"
     tokens = tokens_of(anna={"limits": {"runs_at_once": 2, "tokens_a_day": most}})
     spent, statuses = 0, []
-    with OpenAIServer(lambda _: f"---\ncomplexity: simple\n---\n{'Paris. ' * 500}") as models:
+    with OpenAIServer(lambda _: f"---\ncomplexity: simple\n---\n{'Paris. ' * 2_000}") as models:
         model = ChatOpenAI(model="scripted", base_url=models.base_url, api_key="none")
         for _ in range(2):
             async with served(house(model=model), where, tokens) as client:

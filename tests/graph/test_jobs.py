@@ -5,6 +5,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command as Resume
 
 from replan import Host, Specialist, Team, build_graph, run, waiting_for
+from replan.cli.preview import team_of
 from replan.errors import TeamError
 from replan.jobs.action_spec import ActionSpec
 from replan.jobs.slot import Slot
@@ -121,3 +122,15 @@ def test_a_team_file_names_a_job_file(tmp_path):
             host=Host(model="offline"),
             specialists=[Specialist("x", "X.", job=spec_of([]), run=print)],
         )
+
+
+def test_the_calls_of_a_job_are_bounded_before_a_run():
+    spec = spec_of([])
+    team = Team(
+        "offline",
+        [
+            Specialist("rules", "Rules.", job=spec),
+            Specialist("model", "Reads.", job=spec, extraction_model="offline"),
+        ],
+    )
+    assert team_of(team).per_try == {"rules": 0, "model": 2 * spec.max_turns}

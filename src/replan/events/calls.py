@@ -47,7 +47,6 @@ class Calls:
     def called(
         self, call: str, model: str, messages: Sequence[BaseMessage], provider: str = ""
     ) -> None:
-        """A model is called."""
         self._began[call] = time.monotonic()
         prompt = tuple(map(said, messages)) if self.emitter.tells_texts else ()
         self._tell(ModelCalled, call=call, model=model, provider=provider, prompt=prompt)
@@ -60,7 +59,6 @@ class Calls:
         reported: TokenCount,
         cost: float | None,
     ) -> None:
-        """A call of a model is over."""
         counted = reported if reported.total_tokens else None
         failed = isinstance(came, BaseException)
         self._tell(
@@ -82,7 +80,6 @@ class Calls:
             self._tell(ToolInvoked, **about)
 
     def tool_ends(self, about: Mapping[str, Any], told: "ToolTold") -> None:
-        """A tool's call is over."""
         ended = {"status": told.status, "result": storable_text(told.result)}
         self._tell(ToolCompleted, **about, **ended, seconds=self._seconds(about["call"]))
 
@@ -108,7 +105,6 @@ class ToolTold:
     awaited: tuple[Calls, str] | None = None
 
     def ends(self, status: ToolEnd, result: str = "") -> None:
-        """Say how it ended."""
         self.status, self.result = status, result
 
     def answered(self, messages: Sequence[BaseMessage]) -> None:
@@ -118,7 +114,6 @@ class ToolTold:
         self.ends("failed" if failed else "success", text)
 
     def broke_off(self, error: BaseException) -> None:
-        """Say what it raised."""
         if isinstance(error, GraphBubbleUp):
             self.ends("waiting")
         elif isinstance(error, Exception):
@@ -224,7 +219,6 @@ def _json(value: object) -> str:
 
 
 def _reply_in(came: LLMResult) -> Said | None:
-    """The first reply, as text."""
     found = [one for generations in came.generations for one in generations[:1]]
     if not found:
         return None

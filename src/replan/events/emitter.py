@@ -104,7 +104,6 @@ class Emitter:
 
 
 async def call_here(hook: Hook, event: BaseEvent) -> None:
-    """Call a hook that is async."""
     await hook(event)
 
 
@@ -153,12 +152,10 @@ class RunHooks:
 
     @property
     def hears_tokens(self) -> bool:
-        """Whether a callback hears tokens."""
         return any(line.hears_tokens for line in self._lines)
 
     @property
     def hears_events(self) -> bool:
-        """Whether a callback hears of every event."""
         return any(line.hears_events for line in self._lines)
 
     def tell(self, event: BaseEvent) -> None:
@@ -211,7 +208,6 @@ class _Line:
         return bool(self._left_alone)
 
     def put(self, event: BaseEvent) -> None:
-        """Add the hooks of an event."""
         if isinstance(event, _TOKENS) and not self.hears_tokens:
             return
         context = contextvars.copy_context()

@@ -50,7 +50,6 @@ class MetTools(BaseCallbackHandler):
         self._calls.tool_begins(about)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
-        """Tell what it gave."""
         told = ToolTold()
         messages = _messages_in(output)
         if messages:

@@ -220,7 +220,8 @@ class AnswerGiven(BaseEvent):
         kind: The kind of the question, or `plan`.
         action: What the person decided; `answered` where the answer is a text.
         by: Who it was, where the caller said it.
-        text: The answer, or the reason of a rejection; of a change, nothing.
+        text: The answer, the reason of a rejection, or the changed arguments of a call as JSON; of
+            a changed plan, nothing.
         step_id: The step that asked; None for a plan.
         specialist: Who asked; empty for a plan.
     """

@@ -76,5 +76,4 @@ def _after(judged: FeedbackResult | None) -> Literal["plan_update", "final_answe
 
 
 def specialist_node(name: str) -> str:
-    """The name of a specialist's node."""
     return f"specialist_{name}"

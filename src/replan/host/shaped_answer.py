@@ -1,4 +1,4 @@
-"""See to it that the answer is of the type that the host was given."""
+"""The answer that ends a run: of the type that the host was given, told, and for the state."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,11 +7,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import JsonValue
 
 from replan.errors import LimitReachedError, ModelCallError
+from replan.events.types import TaskCompleted
+from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.models.chat import Chat
 from replan.prompts.sections import within_budget
 from replan.replies.shape import MisshapenError, Shape, as_text
+from replan.state.enhanced import EnhancedState
+from replan.state.results import Outcome
 
 
 class Answer(NamedTuple):
@@ -57,6 +61,36 @@ async def shaped(
     except (ModelCallError, LimitReachedError) as error:
         problem = f"{problem}; {error}".rstrip(".")
     return Answer(answer, None, f"There is no output: {problem}.")
+
+
+async def told_as_last(
+    state: EnhancedState, call: HostCall, answer: Answer, outcome: Outcome, limit: str
+) -> EnhancedState:
+    """Tell that the run is over, and give what its end puts into the state."""
+    usage = await call.usage(state)
+    await call.close(state, answer.message)
+    await call.emitter.warn(*([answer.problem] if answer.problem else []))
+    await call.emitter.warn(*told_secret("The answer", answer.message.text))
+    new = call.emitter.warnings
+    warnings = (*state.get("warnings", []), *new)
+    await call.emitter.emit(
+        TaskCompleted,
+        outcome=outcome,
+        answer=answer.message,
+        output=answer.output,
+        usage=usage,
+        warnings=warnings,
+    )
+    return {
+        "messages": [answer.message],
+        "final_answer": answer.message,
+        "output": answer.output,
+        "is_completed": True,
+        "outcome": outcome,
+        "limit_reached": limit,
+        "usage": usage,
+        "warnings": new,
+    }
 
 
 def _read(shape: Shape, raw: str, text: str) -> tuple[JsonValue, bool]:

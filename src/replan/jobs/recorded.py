@@ -11,6 +11,7 @@ from replan.jobs.actions import ActionCall, Executor, Outcome
 from replan.jobs.extraction.port import Extracted, Extractor, Wanted
 from replan.models.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
+from replan.ports.journal import Journal
 from replan.state.verdicts import ask_what_became_of
 from replan.values import restored
 
@@ -61,6 +62,8 @@ class RecordedExecutor:
             return None
         what = f"The action {begun.tool} of {call.job.command}"
         error = InDoubtError(what, begun.attempt)
+        if self._record.on_doubt == "tell" and _is_told(call):
+            return None
         if self._record.on_doubt != "ask":
             return Outcome(success=False, error=describe(error), in_doubt=True)
         details = begun.model_dump(mode="json")
@@ -72,6 +75,24 @@ class RecordedExecutor:
                 return Outcome(success=True, result=verdict.text or "Done.")
             case "fail":
                 return Outcome(success=False, error=verdict.text or str(error))
+
+
+class JournaledExecutor:
+    """Does actions on record, each job in a record of its own, where no run has one.
+
+    Where nobody knows whether an unsafe action took effect, the job fails and says so. Whoever
+    takes it up and confirms it again has it done again.
+    """
+
+    def __init__(self, executor: Executor, journal: Journal) -> None:
+        """Prepare."""
+        self._executor = executor
+        self._journal = journal
+
+    async def execute(self, call: ActionCall) -> Outcome:
+        """Give what is on record of an action; else do it."""
+        record = Transcript(self._journal, f"job/{call.job.id}", call.job.id, "tell")
+        return await RecordedExecutor(self._executor, record).execute(call)
 
 
 class RecordedExtractor:
@@ -92,6 +113,12 @@ class RecordedExtractor:
         note = {"said": wanted.said, "found": found.model_dump(mode="json")}
         await self._record.note_reply(turn, cast("JsonValue", note))
         return found
+
+
+def _is_told(call: ActionCall) -> bool:
+    """Whether the user knows that the action may have been done, and confirmed it since."""
+    results = call.job.intermediate_results
+    return any(each.key == call.key and not each.success for each in results)
 
 
 def _shown(call: ActionCall) -> dict[str, JsonValue]:

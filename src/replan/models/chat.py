@@ -271,7 +271,6 @@ class _Asked:
         return model if self.toolset is None else model.bind_tools(tools)
 
     def _joined(self) -> AIMessage:
-        """Join the pieces of a stream."""
         chunks = self.chunks
         if not chunks:
             return AIMessage("")

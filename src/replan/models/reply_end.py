@@ -43,7 +43,6 @@ class ReplyEnd(NamedTuple):
 
 
 def end_of(message: BaseMessage) -> ReplyEnd:
-    """Read how a message ended."""
     # Of a server's reply without any reason, its structure tells whether it broke off. Any other
     # message that says nothing known of its end is whole.
     if words := refusal_in(message):

@@ -8,14 +8,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
-from replan.events.types import TaskCompleted
-from replan.events.warnings import told_secret
 from replan.facts.tools import facts_at_work
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import with_sources
 from replan.host.new_settings import with_new_settings
-from replan.host.shaped_answer import Answer, shaped
+from replan.host.shaped_answer import Answer, shaped, told_as_last
 from replan.models.reply_end import refusal_in, refused
 from replan.models.transcript import Transcript, transcript_at_work
 from replan.ports.folders import within
@@ -56,32 +54,8 @@ async def direct_answer(
         outcome = "failed"
     elif limit in CUTS and outcome == "answered":
         outcome = "partial"
-    answer = with_sources(answer, state, call)
-    usage = await call.usage(state)
-    await call.close(state, answer)
-    await call.emitter.warn(*([problem] if problem else []))
-    await call.emitter.warn(*told_secret("The answer", answer.text))
-    new = call.emitter.warnings
-    warnings = (*state.get("warnings", []), *new)
-    await call.emitter.emit(
-        TaskCompleted,
-        outcome=outcome,
-        answer=answer,
-        output=output,
-        usage=usage,
-        warnings=warnings,
-    )
-    return {
-        "messages": [answer],
-        "final_answer": answer,
-        "output": output,
-        "is_simple_task": True,
-        "is_completed": True,
-        "outcome": outcome,
-        "limit_reached": limit,
-        "usage": usage,
-        "warnings": new,
-    }
+    last = Answer(with_sources(answer, state, call), output, problem)
+    return {**await told_as_last(state, call, last, outcome, limit), "is_simple_task": True}
 
 
 def _prompt(state: EnhancedState, call: HostCall) -> list[BaseMessage]:

@@ -7,13 +7,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError, ModelCallError
-from replan.events.types import TaskCompleted
-from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream, show
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import with_sources
 from replan.host.new_settings import with_new_settings
-from replan.host.shaped_answer import shaped
+from replan.host.shaped_answer import Answer, shaped, told_as_last
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
@@ -51,34 +49,14 @@ async def final_answer(
         answer, output, problem = await shaped(call, model, _prompt_of(state, call), answer, raw)
     answer = _with_missing(with_sources(answer, state, call), state, call)
     outcome, limit = await _ended(state, call, problem)
-    usage = await call.usage(state)
-    await call.close(state, answer)
-    await call.emitter.warn(*([problem] if problem else []))
-    await call.emitter.warn(*told_secret("The answer", answer.text))
-    new = call.emitter.warnings
-    warnings = (*state.get("warnings", []), *new)
-    await call.emitter.emit(
-        TaskCompleted,
-        outcome=outcome,
-        answer=answer,
-        output=output,
-        usage=usage,
-        warnings=warnings,
-    )
+    told = await told_as_last(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     plan = state.get("current_plan") or TaskPlan()
     whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
     whole = sealed(whole, origin(state))
     return {
+        **told,
         "current_plan": plan_write(state.get("current_plan"), whole),
-        "messages": [answer],
-        "final_answer": answer,
-        "output": output,
-        "is_completed": True,
-        "outcome": outcome,
-        "limit_reached": limit,
-        "usage": usage,
-        "warnings": new,
     }
 
 
@@ -131,7 +109,6 @@ def generate_rejection(state: EnhancedState) -> str:
 
 
 async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, str]:
-    """Give the answer, and the reply that it was read from."""
     if is_rejected(state):
         return AnswerStream(call.emitter, None).finish(generate_rejection(state)), ""
     shown = AnswerStream(call.emitter, None)

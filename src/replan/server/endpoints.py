@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from replan.errors import ReplanError
 from replan.server.bodies import Nothing
-from replan.server.identity import Identity, Role
+from replan.server.callers.identity import Identity, Role
 from replan.server.problems import RefusedError, refusal_of
 from replan.server.reading import body_of, query_of
 from replan.values import Value
@@ -62,6 +62,7 @@ class Endpoint:
     asks: type[Value] = Nothing  # what stands behind the question mark
     gives: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
     streams: bool = False  # whether it can tell events as they come
+    tells: Callable[[RefusedError], Response] | None = None  # how it says why not
 
     def route(self, house: "House") -> Route:
         """The endpoint for Starlette."""
@@ -89,7 +90,7 @@ async def answered(endpoint: Endpoint, house: "House", request: Request) -> Resp
         )
         given = await endpoint.does(call)
     except ReplanError as error:
-        return told(refusal_of(error))
+        return (endpoint.tells or told)(refusal_of(error))
     if isinstance(given, Response):
         return given
     reply = given if isinstance(given, Reply) else Reply(given, next(iter(endpoint.gives)))

@@ -9,9 +9,9 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from replan.server.identity import Identity
+from replan.server.callers.identity import Identity
+from replan.server.callers.tokens import Tokens
 from replan.server.problems import RefusedError
-from replan.server.tokens import Tokens
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Gate:
 
         path = scope["path"]
         try:
-            scope.setdefault("state", {})["who"] = self._checked(Headers(scope=scope), path)
+            scope.setdefault("state", {})["who"] = await self._checked(Headers(scope=scope), path)
             await self.app(scope, receive, noted)
         except RefusedError as refusal:
             await self.tell(path, refusal)(scope, receive, send)
@@ -66,7 +66,7 @@ class Gate:
             failed = RefusedError(500, "failed", told)
             await self.tell(path, failed)(scope, receive, send)
 
-    def _checked(self, headers: Headers, path: str) -> Identity:
+    async def _checked(self, headers: Headers, path: str) -> Identity:
         """Who calls.
 
         Raises:
@@ -86,7 +86,7 @@ class Gate:
                 )
         if path in self.is_open:
             return NOBODY
-        identity = self.tokens.whose(_token_in(headers))
+        identity = await self.tokens.whose(_token_in(headers))
         if identity is None:
             told = "This needs a valid token. Send one in the header Authorization, as a Bearer."
             raise RefusedError(401, "no_token", told)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,18 +10,18 @@ from typing import Any, cast
 from uuid import uuid4
 
 from replan.calling import services_in
-from replan.errors import ConfigurationError, ReplanError
+from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runtime import AnyTeam, open_runtime
-from replan.server.allowances import Allowances, Lease
 from replan.server.answers import TEAM, TENANT, TOKEN
-from replan.server.identity import Identity
+from replan.server.callers.allowances import Allowances, Lease
+from replan.server.callers.identity import Identity
+from replan.server.callers.tokens import Tokens
 from replan.server.problems import RefusedError, bad_field
 from replan.server.reading import BODY_SECONDS
-from replan.server.tokens import Tokens
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.limits import Limits
@@ -122,7 +122,7 @@ def team_services(runtime: Runtime) -> Services:
 
 @asynccontextmanager
 async def open_house(  # noqa: PLR0913 - what its server leaves open
-    teams: Sequence[tuple[str, AnyTeam]],
+    teams: Mapping[str, AnyTeam],
     storage: Storage,
     tokens: Tokens,
     *,
@@ -134,7 +134,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
     """Open the runtimes of teams on a storage.
 
     Args:
-        teams: The teams with their names.
+        teams: The teams by their names.
         storage: Where their runs are kept.
         tokens: Who may call.
         beat: Seconds between two signs of life of a silent stream.
@@ -143,18 +143,15 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         grace: Seconds that running steps have to end when a run is stopped.
 
     Raises:
-        ConfigurationError: Two teams have one name, or money is bounded that nobody can count.
+        ConfigurationError: Money is bounded that nobody can count.
     """
     async with AsyncExitStack() as stack:
         runtimes: dict[str, Runtime] = {}
-        for name, team in teams:
-            if name in runtimes:
-                problem, fix = "two teams have this name", "Give one another name:, or file name."
-                raise ConfigurationError("name", name, problem, fix)
+        for name, team in teams.items():
             options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
             opening = open_runtime(team, grace=grace, **options)
             runtimes[name] = await stack.enter_async_context(opening)
-        if any(each.limits.money_a_day for each in tokens.identities):
+        if tokens.bound_money:
             for runtime in runtimes.values():
                 check_prices(Limits(max_cost=1), team_services(runtime))
         allowances = Allowances(storage, clock)

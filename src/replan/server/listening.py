@@ -83,7 +83,7 @@ async def listening(
     listener: socket.socket,
     before_end: Callable[[], Awaitable[None]],
     head_seconds: float = HEADER_SECONDS,
-) -> AsyncGenerator[asyncio.Task[None]]:
+) -> AsyncGenerator[None]:
     """Serve an application on a socket until the block is left.
 
     Args:
@@ -109,7 +109,7 @@ async def listening(
     server = _Server(config, before_end)
     serving = asyncio.ensure_future(server.serve([listener]))
     try:
-        yield serving
+        yield
     finally:
         server.should_exit = True
         await serving

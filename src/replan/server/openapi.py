@@ -14,6 +14,7 @@ from replan.server.problems import Problem
 from replan.values import Value
 
 _AT = "#/components/schemas/{model}"
+_OF_OPENAI = {"type": "object", "required": ["error"]}
 _PROBLEMS = {
     400: "No JSON, or half a request",
     401: "No valid token",
@@ -63,8 +64,9 @@ def _operation(endpoint: Endpoint, refs: Any, schemas: Any) -> dict[str, Any]:
     if endpoint.streams:
         stream = {EVENTS: {"schema": {"type": "string"}}}
         answers["200"]["content"] |= stream
+    problem = {PROBLEM: {"schema": refs[Problem, "serialization"]}}
     for status, told in _PROBLEMS.items():
-        schema = {PROBLEM: {"schema": refs[Problem, "serialization"]}}
+        schema = problem if endpoint.tells is None else {JSON: {"schema": _OF_OPENAI}}
         answers[str(status)] = {"description": told, "content": schema}
     operation: dict[str, Any] = {
         "summary": endpoint.says,

@@ -76,12 +76,16 @@ async def _bytes_of(request: Request, seconds: float) -> bytes:
                     raise _too_large()
                 parts.append(part)
     except TimeoutError:
-        raise RefusedError(
-            408, "slow_request", f"The body did not arrive within {seconds:g} seconds. Send it."
-        ) from None
+        raise too_slow(seconds) from None
     except ClientDisconnect:
         raise RefusedError(400, "half_request", "The body broke off. Send all of it.") from None
     return b"".join(parts)
+
+
+def too_slow(seconds: float) -> RefusedError:
+    """What is said of a body that does not arrive."""
+    told = f"The body did not arrive within {seconds:g} seconds. Send it."
+    return RefusedError(408, "slow_request", told)
 
 
 def _announced(request: Request) -> int:

@@ -21,28 +21,29 @@ STUCK = 60.0
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-class EventStream(StreamingResponse):
-    """The events of a run as they come, and at the end how it stands.
+class Stream(StreamingResponse):
+    """Texts as they come, until nothing more comes, or the reader is gone or stuck."""
+
+    def __init__(self, told: AsyncGenerator[str]) -> None:
+        super().__init__(told, headers=_HEADERS, media_type="text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream."""
+        await super().__call__(scope, receive, _patient(send))
+
+
+def event_stream(
+    events: AsyncGenerator[RunEvent], look: Callable[[], Awaitable[RunView]], beat: float
+) -> Stream:
+    """Give the events of a run as they come, and at the end how it stands.
 
     Each event has its number as its `id`; a piece of text has none. The run appends its events to
     the storage and to a queue of this stream, so a slow reader keeps nothing but the stream.
     """
-
-    def __init__(
-        self,
-        events: AsyncGenerator[RunEvent],
-        look: Callable[[], Awaitable[RunView]],
-        beat: float,
-    ) -> None:
-        told = _told(events, look, beat)
-        super().__init__(told, headers=_HEADERS, media_type="text/event-stream")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the stream, until nothing more comes or the reader is gone or stuck."""
-        await super().__call__(scope, receive, patient(send))
+    return Stream(_told(events, look, beat))
 
 
-def patient(send: Send) -> Send:
+def _patient(send: Send) -> Send:
     """Send, and break off where a reader takes nothing for long; he can come back."""
 
     async def sent(message: object) -> None:

@@ -159,6 +159,7 @@ class JobAgent:
                 "stage": _stage_of(result),
                 "questions": [question] if result.need_user_input else [],
                 "approval": None,
+                "degraded": is_broken,
                 JOB: view,
             },
             error=job.error if is_broken else None,

@@ -74,7 +74,6 @@ class PromptedSpecialist:
     async def _result(
         self, message: BaseMessage, end: ReplyEnd, config: RunnableConfig
     ) -> SpecialistResult:
-        """Read the result in a message."""
         shape = self.shape
         if self.output_processor is not None:
             made = await call(self.output_processor, message, config)

@@ -42,7 +42,6 @@ async def tell_plan_decided(
 async def tell_answered(
     question: Question, answer: object, emitter: Emitter, journal: Journal
 ) -> None:
-    """Tell of the answer to a question."""
     action, text = _said(question, answer)
     fields = {
         "key": question.key,
@@ -61,7 +60,8 @@ def _said(question: Question, answer: object) -> tuple[Answered, str]:
             decision = read_decision(answer)
         except InputError:
             return "answered", _text(answer)  # the step refuses it
-        return _ACTIONS[decision.action], decision.reason
+        changed = decision.action == "edit" and decision.arguments
+        return _ACTIONS[decision.action], _text(decision.arguments) if changed else decision.reason
     return "answered", _text(answer)
 
 

@@ -36,7 +36,6 @@ def keys_of(
     inputs: Mapping[int, str],
     generation: Generation = FIRST,
 ) -> Keys:
-    """Give the keys of a step at a specialist."""
     given = [(step_id, digest_of_text(text)) for step_id, text in sorted(inputs.items())]
     asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
     work = _digest(*asked, given)
@@ -120,7 +119,6 @@ class OnRecord:
 def keys_in(
     state: EnhancedState, step: PlanStep, specialist: str, inputs: Mapping[int, str]
 ) -> Keys:
-    """The keys of a step at a specialist, in the generation that the state has of it."""
     generation = state.get("generations", {}).get(step.id, FIRST)
     return keys_of(state.get("run_id", ""), step, specialist, inputs, generation)
 

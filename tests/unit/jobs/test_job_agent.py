@@ -80,10 +80,9 @@ async def test_answers_by_name_and_what_is_wrong():
 
 async def test_a_job_file_is_enough(tmp_path):
     path = tmp_path / "tea.yaml"
-    path.write_text(
-        "name: tea\nslots: [{name: kind, question: Which?}]\n"
-        "commands:\n- {name: make, needs: [kind], action: ask_user, parameters: {question: 'Hot?'}}\n"
-    )
+    make = "{name: make, needs: [kind], action: ask_user, parameters: {question: 'Hot?'}}"
+    slots = "[{name: kind, question: Which?}]"
+    path.write_text(f"name: tea\nslots: {slots}\ncommands: [{make}]\n")
     with ScriptedModel({"extract": ["kind: green"]}) as model:
         processor = job_processor(path, model=model)
         result = await processor.process(processor.new_job(), ["I would like some of the green"])

@@ -119,7 +119,8 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
         },
         {"type": "approval_requested", "reason": "It is new.", "problem": "No other."},
         {"type": "steps_reopened", "reruns": ["1 (edited)"]},
-        {"type": "input_requested", **step, "key": "1/writer/1", "question": "Who?"},
+        {"type": "input_requested", **step, "key": "1/writer/1"}
+        | {"question": "Who?", "kind": "question"},
         {
             "type": "specialist_completed",
             **step,

@@ -3,7 +3,7 @@
 import pytest
 
 from replan import ConfigurationError, InputError
-from replan.server.tokens import read_tokens
+from replan.server.callers.tokens import read_tokens
 
 GOOD = """\
 tokens:
@@ -17,6 +17,7 @@ tokens:
     token: a-token-of-32-signs-or-thereabouts
     roles: [operate]
 """
+JWT = "jwt:\n  issuer: https://id.example\n  audience: replan\n"
 ANNA = {"ANNA": "the-token-of-anna-herself"}
 
 
@@ -26,13 +27,13 @@ def written(folder, text):
     return path
 
 
-def test_tokens_are_read_from_a_file_and_the_environment(tmp_path):
+async def test_tokens_are_read_from_a_file_and_the_environment(tmp_path):
     tokens = read_tokens(written(tmp_path, GOOD), ANNA)
-    anna = tokens.whose("the-token-of-anna-herself")
+    anna = await tokens.whose("the-token-of-anna-herself")
     assert (anna.name, anna.tenant, anna.person) == ("anna", "north", "Anna B.")
     assert [anna.may(each) for each in ("read", "run", "answer", "operate")] == [1, 1, 1, 0]
-    assert tokens.whose("a-token-of-32-signs-or-thereabouts").may("run")
-    assert tokens.whose("") is tokens.whose("the-token-of-anna") is None
+    assert (await tokens.whose("a-token-of-32-signs-or-thereabouts")).may("run")
+    assert await tokens.whose("") is await tokens.whose("the-token-of-anna") is None
     assert "the-token-of-anna" not in repr(tokens)
 
 
@@ -48,6 +49,8 @@ def test_what_is_wrong_with_a_file_of_tokens_is_named_and_no_token_is_told(tmp_p
         "tokens.0.limits.runs_at_once": (GOOD.replace("once: 2", "once: 0"), ANNA),
         "tokens.0.rolls": (GOOD.replace("    user:", "    rolls: 1\n    user:"), ANNA),
         "tokens": ("tokens: []", ANNA),
+        "jwt.jwks_url": (f"{JWT}  jwks_url: file:///etc/passwd\n", ANNA),
+        "jwt.algorithms.0": (f"{JWT}  jwks_url: https://a.example\n  algorithms: [HS256]\n", ANNA),
     }
     for field, (text, environment) in cases.items():
         with pytest.raises(ConfigurationError) as raised:

@@ -1,31 +1,31 @@
 """A conversation at the terminal: each line is a message, an answer or a command."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from shutil import get_terminal_size
-from typing import Any, cast
+from typing import Any
 
 from pydantic import JsonValue
 
 from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.cli.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
 from replan.cli.site import Site
+from replan.cli.talk.answers import bound, by_key, left_open
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
+from replan.cli.talk.progress import asking, course_of
 from replan.cli.talk.turn import Turn
-from replan.cli.views.cells import counted, harmless, one_line, wrapped
-from replan.cli.views.course import Course, after, answered
+from replan.cli.views.cells import counted, harmless, wrapped
+from replan.cli.views.course import Course, answered
 from replan.cli.views.rendered import console_on, print_markdown
 from replan.cli.views.teller import Teller, seconds
 from replan.errors import InputError, ReplanError
-from replan.events.types import PlanCreated
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
 from replan.runs.asks import PLAN, Ask
 from replan.sessions.asked import asked_in
 from replan.sessions.carried import carried_in
-from replan.sessions.kept_turn import digest_of, title_of
+from replan.sessions.kept_turn import digest_of
 from replan.sessions.request import how_to_answer
 from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
@@ -97,7 +97,7 @@ class Conversation:
     async def say(self, text: str) -> None:
         """Send a message; while one question is open, the message is its answer."""
         if not self.is_person:
-            await self._turn(_by_key(text) if self.asks else text)
+            await self._turn(by_key(text) if self.asks else text)
             return
         if self.asks and [ask.kind for ask in self.asks] != ["question"]:
             self.tell(_OPEN)
@@ -122,7 +122,7 @@ class Conversation:
             if given:
                 await self._turn(given)
         if self.asks and self.is_person:
-            self.tell(_left_open(self.asks))
+            self.tell(left_open(self.asks))
 
     async def look_again(self) -> None:
         """Read the session as it is kept now."""
@@ -161,7 +161,7 @@ class Conversation:
         for ask in asks:
             self.talk.lines.clear()
             try:
-                given[ask.key] = _bound(ask, await answer(ask, self.talk.desk))
+                given[ask.key] = bound(ask, await answer(ask, self.talk.desk))
             except Quit:
                 continue
             except Interrupted as interrupted:
@@ -195,12 +195,11 @@ class Conversation:
 
     def _parts(self, given: Any, turn: Turn) -> Any:
         version = self.context.session_metadata.get(VERSION, 0)
-        named = title_of(given) if isinstance(given, str) else given
         return self.talk.opened.client.stream(
             self.session_id,
             given,
             # The same message again, after a kill, goes on with the same turn.
-            turn_id=digest_of([version, named]),
+            turn_id=digest_of([version, given]),
             settings=self.talk.settings,
             stop=turn.asked_to_stop,
             # What was stopped is given up for something new.
@@ -228,8 +227,8 @@ class Conversation:
         if plan is None:
             self._course = Course(started=seconds())
         elif not self._course.rows:
-            self._course = _course_of(plan)
-        self._course = _asking(self._course, self.asks)
+            self._course = course_of(plan)
+        self._course = asking(self._course, self.asks)
 
     def _tell(self, turn: Turn) -> None:
         """Tell what no event has told."""
@@ -238,7 +237,7 @@ class Conversation:
             if turn.code:
                 self.tell("stopped at once; this message was not kept. Type it again to go on.")
             return
-        self._has_failed = not result.success or bool(result.metadata["degraded"])
+        self._has_failed = not result.success or bool(result.metadata.get("degraded"))
         if result.error:
             self.talk.site.complain(f"replan: {harmless(result.error)}")
         if self.is_stopped:
@@ -270,46 +269,3 @@ class Conversation:
             f"stopped: {how}The session is kept. Press Enter to go on with it; "
             "a new message gives it up."
         )
-
-
-def _bound(ask: Ask, given: JsonValue) -> JsonValue:
-    """An answer to a question as it is; a decision with what it is about."""
-    if ask.kind == "question" or not isinstance(given, dict):
-        return given if ask.kind == "question" else ask.bound(given)
-    return {**given, "fingerprint": ask.fingerprint}
-
-
-def _by_key(text: str) -> str | Mapping[str, Any]:
-    """What a program answers: a text, or answers by key as JSON."""
-    if not text.lstrip().startswith("{"):
-        return text
-    try:
-        found: object = json.loads(text)
-    except json.JSONDecodeError:
-        return text
-    return cast("dict[str, Any]", found) if isinstance(found, dict) and found else text
-
-
-def _left_open(asks: Sequence[Ask]) -> str:
-    if [ask.kind for ask in asks] == ["question"]:
-        return "Left open. Type the answer, or press Enter to be asked again."
-    what = "The plan waits" if asks[0].key == PLAN else counted(len(asks), "thing") + " left open"
-    return f"{what}. Press Enter to be asked again; /undo goes one step back."
-
-
-def _course_of(plan: TaskPlan) -> Course:
-    """The course of a run that another process has begun."""
-    created = PlanCreated(run_id="", plan=plan, markdown=plan.content)
-    return after(Course(started=seconds()), created, seconds())
-
-
-def _asking(course: Course, asks: Sequence[Ask]) -> Course:
-    """The course with the steps that ask marked."""
-    asking = {
-        ask.step_id: replace(
-            course.rows[ask.step_id], asks=True, note=f"asks: {one_line(ask.text)}"
-        )
-        for ask in asks
-        if ask.step_id in course.rows
-    }
-    return replace(course, rows={**course.rows, **asking})

@@ -16,6 +16,9 @@ from replan.cli.kept.signature import own_key
 from replan.cli.site import Site
 from replan.cli.views.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
+from replan.job_assembly import job_agent
+from replan.jobs.job_file import read_job_file
+from replan.jobs.spec import JobSpec
 from replan.ports.built_in import built_in_models
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
@@ -38,6 +41,7 @@ class Opened:
     key: bytes | None  # signs the runs of sessions
     workspace: Path
     notices: tuple[str, ...]  # what is said before the first message
+    job: JobSpec | None = None  # what the conversation is about, in the place of a team
 
     async def killed_turn(self, session_id: str = "") -> RunRecord | None:
         """The run of the newest turn, if the process that took it was killed.
@@ -76,6 +80,27 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
                     workspace=Path(team.config.workspace or Path()),
                     notices=tuple(each for each in told if each),
                 )
+
+
+@asynccontextmanager
+async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
+    """Open what a conversation about a job needs."""
+    spec = read_job_file(path)
+    # What needs no key reads no messages either: the rules do.
+    model = None if order.model in built_in_models() else order.model
+    offers = ", ".join(each.called("en") for each in spec.commands)
+    async with opened(site.place) as storage:
+        agent = job_agent(spec, model=model, base_url=order.base_url, journal=storage.journal)
+        yield Opened(
+            storage=storage,
+            user=user,
+            client=ClientAgentAdapter(storage, agent, user=user),
+            facts=facts_of(storage.store, user, ""),
+            key=own_key(),
+            workspace=path.parent,
+            notices=(f"the job {spec.name}: {offers}; at most {spec.max_turns} turns",),
+            job=spec,
+        )
 
 
 async def session_of(asked: str | None, opened: Opened) -> str:

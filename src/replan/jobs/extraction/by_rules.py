@@ -12,7 +12,7 @@ from replan.jobs.extraction.dates import dates_in
 from replan.jobs.extraction.numbers import numbers_in
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import CONFIRMATION
-from replan.jobs.sayings import bare, means
+from replan.jobs.sayings import bare, is_question, means
 from replan.jobs.slot import Slot
 from replan.jobs.slot_values import text as as_text
 
@@ -22,7 +22,6 @@ _LINE_END = re.compile(r"[\n;；]")
 _SENTENCE_END = re.compile(r"[\n;；。\uff01]|[.!](?=\s|$)")
 _AND = re.compile(r"\s+(?:and|but)$")
 _AROUND = " ,，、\t.。!\uff01"
-_QUESTION = re.compile(r"[?\uff1f]\s*$")
 _WORD = re.compile(r"\w")
 _LONGEST_SAID = 20_000
 _FEW = 4
@@ -56,15 +55,16 @@ def read_by_rules(wanted: Wanted) -> Reading:
     said = wanted.said[:_LONGEST_SAID]
     asked = wanted.spec.slot(wanted.asked) if wanted.spec.knows(wanted.asked) else None
     if asked is None or _loose(asked, said, wanted) is None:
-        if means(said, "cancel"):
-            return Reading(Extracted(cancelled=True), is_sure=True)
+        if means(said, "cancel") or means(said, "nothing"):
+            return Reading(Extracted(cancelled=means(said, "cancel")), is_sure=True)
         if wanted.asked == CONFIRMATION and (means(said, "yes") or means(said, "no")):
             return Reading(Extracted(confirmed=means(said, "yes")), is_sure=True)
     values, rest = _named(said, wanted)
     is_sure = bool(values) and not _WORD.search(rest)
     command = _command(rest, wanted)
     is_sure = is_sure or bare(rest) == bare(command) != ""
-    if rest.strip():
+    # What stands in a question may be about anything.
+    if rest.strip() and not is_question(rest):
         values = _unnamed(rest, wanted, values, has_command=bool(command)) | values
     guessed: set[str] = set()
     if asked is not None and asked.name not in values and not command:
@@ -249,11 +249,13 @@ def _chosen(slot: Slot, said: str) -> JsonValue:
 def _answer(said: str, slot: Slot) -> JsonValue:
     """Take a whole message for the answer to a question; not if it asks a question itself."""
     text = said.strip()
-    if not text or _QUESTION.search(text) or as_text(text) is None:
+    if not text or is_question(text) or as_text(text) is None:
         return None
     if slot.type == "object":
         return _object(text)
     if slot.type == "text" and not slot.choices and not slot.pattern:
+        if means(text, "yes") or means(text, "no"):
+            return None
         return text.strip("\"'“”")
     # It is no value of the slot, and the user is told so.
     return text if slot.type == "list" or len(text.split()) < _FEW else None

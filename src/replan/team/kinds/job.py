@@ -64,6 +64,11 @@ class JobMember(Member):
         own = {} if self.extraction_model is None else {"extraction_model": self.extraction_model}
         return {**super().chat_models, **own}
 
+    @property
+    def most_turns(self) -> int:
+        """The turns of a step at most; in each, its model is asked once. What it read is kept."""
+        return cast("JobSpec", self.job).max_turns
+
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build what takes its turns."""
         from replan.adapters.job_api import ApiExecutor

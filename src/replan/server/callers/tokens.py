@@ -3,16 +3,17 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, model_validator
 
 from replan.errors import ConfigurationError, InputError
 from replan.secrets.sources import learn_values
-from replan.server.identity import Allowance, Identity, PlainName, Role
+from replan.server.callers.identity import Allowance, Identity, PlainName, Role
+from replan.server.callers.jwt_tokens import JwtEntry, Provider
 from replan.team.yaml_source import read_yaml
 from replan.values import Value
 
@@ -58,13 +59,21 @@ class TokenEntry(Value):
 
 
 class TokenFile(Value):
-    """A file of tokens.
+    """A file of tokens; it has some, or an identity provider.
 
     Attributes:
         tokens: The tokens.
+        jwt: An identity provider whose JWTs are tokens, too.
     """
 
-    tokens: tuple[TokenEntry, ...] = Field(min_length=1)
+    tokens: tuple[TokenEntry, ...] = ()
+    jwt: JwtEntry | None = None
+
+    @model_validator(mode="after")
+    def _has_some(self) -> Self:
+        if not self.tokens and self.jwt is None:
+            raise ValueError("there is no token in it")
+        return self
 
 
 @dataclass(frozen=True)
@@ -72,13 +81,20 @@ class Tokens:
     """The tokens of a server, by the digests of their texts; the texts are not kept."""
 
     by_digest: Mapping[bytes, Identity]
+    provider: Provider | None = None
 
-    def whose(self, token: str) -> Identity | None:
-        """Who calls with a token, in a time that tells nothing of the others."""
+    async def whose(self, token: str) -> Identity | None:
+        """Who calls with a token, in a time that tells nothing of the others.
+
+        Raises:
+            RefusedError: The keys of the identity provider cannot be read.
+        """
         given, found = _digest(token), None
         for digest, identity in self.by_digest.items():
             if hmac.compare_digest(digest, given):
                 found = identity
+        if found is None and self.provider is not None:
+            return await self.provider.whose(token)
         return found
 
     def named(self, name: str) -> Identity | None:
@@ -86,9 +102,11 @@ class Tokens:
         return next((each for each in self.by_digest.values() if each.name == name), None)
 
     @property
-    def identities(self) -> Iterable[Identity]:
-        """All who have a token."""
-        return self.by_digest.values()
+    def bound_money(self) -> bool:
+        """Whether one of them has a limit on money."""
+        limits = [each.limits for each in self.by_digest.values()]
+        limits += [self.provider.limits] if self.provider is not None else []
+        return any(each.money_a_day is not None for each in limits)
 
 
 def one_token(token: str, identity: Identity = _OWNER) -> Tokens:
@@ -112,7 +130,8 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
         InputError: It cannot be read.
         ConfigurationError: It has mistakes; names the first one with its fix.
     """
-    entries = _file_of(path).tokens
+    read = _file_of(path)
+    entries = read.tokens
     found: dict[bytes, Identity] = {}
     for index, entry in enumerate(entries):
         place = f"tokens[{index}]"
@@ -126,7 +145,7 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
             fix = "Give each a token of its own."
             raise ConfigurationError(f"{place}.token", "***", problem, fix)
         found[digest] = entry.identity
-    return Tokens(found)
+    return Tokens(found, None if read.jwt is None else Provider(read.jwt))
 
 
 def _text_of(entry: TokenEntry, place: str, environment: Mapping[str, str]) -> str:
@@ -171,6 +190,11 @@ def _file_of(path: Path) -> TokenFile:
     except ValidationError as error:
         first = cast("Any", error.errors(include_url=False, include_input=False)[0])
         field = ".".join(map(str, first["loc"])) or "tokens"
-        fields = ", ".join(TokenEntry.model_fields)
-        fix = f"Write a list under tokens:, each with {fields}."
+        fields = ", ".join((JwtEntry if field.startswith("jwt") else TokenEntry).model_fields)
+        place = (
+            "a mapping under jwt:, with"
+            if field.startswith("jwt")
+            else "a list under tokens:, each with"
+        )
+        fix = f"Write {place} {fields}."
         raise ConfigurationError(field, "***", first["msg"], fix) from None

@@ -8,6 +8,7 @@ from replan.server.endpoints import Call
 from replan.server.house import team_services
 from replan.server.problems import RefusedError
 from replan.services import Services
+from replan.state.limits import RunSettings
 
 
 async def teams(call: Call) -> TeamList:
@@ -51,7 +52,8 @@ def _told(name: str, services: Services) -> TeamTold:
     return TeamTold(
         name=name,
         specialists=members,
-        settings=services.settings,
+        # With what nobody has set, too.
+        settings=RunSettings(**services.settings.model_dump()),
         answer_schema=_schema(services.output),
         open_to_clients=tuple(sorted(services.open_to_clients)),
     )

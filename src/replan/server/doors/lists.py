@@ -11,11 +11,11 @@ from replan.runs.event_log import run_event
 from replan.runs.labels import checked_labels
 from replan.server.answers import TEAM, TENANT, EventPage, RunListed, RunPage
 from replan.server.bodies import RunsQuery
+from replan.server.callers.identity import Identity
 from replan.server.endpoints import EVENTS, Call
 from replan.server.house import House
-from replan.server.identity import Identity
 from replan.server.problems import RefusedError, bad_field
-from replan.server.stream import EventStream
+from replan.server.stream import event_stream
 from replan.state.results import Outcome
 
 _SCANNED = 1_000
@@ -64,7 +64,7 @@ async def events(call: Call) -> EventPage | Response:
         # A browser that is told so does not come back.
         return Response(status_code=204)
     following = runtime.events(record.run_id, after=after, tokens=call.query.tokens)
-    return EventStream(following, lambda: runtime.look(record.run_id), call.house.beat)
+    return event_stream(following, lambda: runtime.look(record.run_id), call.house.beat)
 
 
 def _after(call: Call) -> int:
