@@ -19,7 +19,7 @@ from replan import (
     open_storage,
 )
 from replan.adapters.threads.memory import MemoryThreads
-from replan.pipelines import run_pipeline
+from replan.pipelines import pipeline_agent, run_pipeline
 from replan.testing import ScriptedModel, always
 from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.sub_thread_agent import SubThreadAgent
@@ -243,3 +243,39 @@ async def test_a_team_with_a_pipeline_that_cannot_be_walked_is_refused() -> None
 
 async def _nothing(self: Any) -> None:
     pass
+
+
+async def test_a_pipeline_is_an_agent_whose_questions_travel_with_the_context() -> None:
+    context = AgentContext(session_id="s")
+    asked = await pipeline_agent(Asking).process("hello", context)
+    assert (asked.success, asked.response, asked.metadata["stage"]) == (
+        True,
+        "Which colour?",
+        "question",
+    )
+    context = AgentContext.from_dict(context.apply(asked.context_updates).to_dict())
+    heard = [each async for each in pipeline_agent(Asking).stream("blue", context)]
+    result: Any = heard[-1]
+    assert (result.success, result.response) == (True, "one/finish: hello")
+    assert [each.phase for each in heard[:-1] if each.type == "phase_entered"][-3:] == [
+        "finish"
+    ] * 3
+    context = context.apply(result.context_updates)
+    assert [each.content for each in context.dialogue_history] == [
+        "hello",
+        "Which colour?",
+        "blue",
+        "one/finish: hello",
+    ]
+    assert pipelines.worked["two/initial_phase"] == 1
+    # A failure keeps what there is: the session goes on where it failed.
+    pipelines.failing["one/finish"] = RuntimeError("no figures")
+    failed = await pipeline_agent(FourDeep).process("more", context)
+    assert (failed.success, failed.error) == (
+        False,
+        "In the phase 'finish': RuntimeError: no figures",
+    )
+    context = context.apply(failed.context_updates)
+    pipelines.failing.clear()
+    again = await pipeline_agent(FourDeep).process(None, context)
+    assert (again.response, again.metadata["outcome"]) == ("one/finish: more", "completed")

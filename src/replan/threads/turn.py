@@ -114,6 +114,16 @@ class Turn:
         return self.answer
 
     @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the thread."""
+        return self._thread.settings
+
+    async def keep(self, **settings: Any) -> None:
+        """Store entries of the thread's settings."""
+        changed = {**self._thread.settings, **settings}
+        await self._utils.thread_repository.update_thread_settings(self._thread, changed)
+
+    @property
     def is_new(self) -> bool:
         """Whether nothing was said on the thread yet."""
         return not self._thread.messages
