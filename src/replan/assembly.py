@@ -29,7 +29,7 @@ from replan.adapters.storage.stored_values.serializer import (
 from replan.calling import TeamGraph
 from replan.errors import ConfigurationError
 from replan.events.callbacks import Hook
-from replan.events.hooks import Hooks
+from replan.events.emitter import Hooks
 from replan.events.trace import Tracing
 from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
@@ -101,8 +101,7 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
     """
     learn_environment(os.environ)
     provider = models or models_from_environment(base_url)
-    services = services_of(team, provider, storage and storage.journal, tenant)
-    services = replace(services, clock=clock or services.clock)
+    services = services_of(team, provider, storage and storage.journal, tenant, clock)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
     store = storage.store if store is None and storage is not None else store
@@ -148,11 +147,10 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
         read = read_team_file(Path(team), os.environ).with_model(None, base_url)
         team, models = read.config, models or read.models
     provider = models or models_from_environment(base_url)
-    bound = services_of(team, provider, cast("Journal", CallJournal()), tenant)
+    bound = services_of(team, provider, cast("Journal", CallJournal()), tenant, clock)
     services = replace(
         bound,
         accounts=CallAccounts(),
-        clock=clock or bound.clock,
         new_id=new_id or bound.new_id,
     )
     saver = MemorySaver(strict_serializer(), MemoryHolds())
@@ -172,7 +170,10 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
 def _kept_in(team: Team, services: Services, store: BaseStore | None, storage: Storage) -> Graph:
     """The graph of an agent's team in a storage."""
     kept = replace(services, journal=storage.journal)
-    return _compiled(team, kept, storage.checkpointer, store or storage.store)
+    graph = _compiled(team, kept, storage.checkpointer, store or storage.store)
+    # Its client keeps the answer first.
+    graph.interrupt_before_nodes = ["summarise"]
+    return graph
 
 
 def _key_of(given: str | bytes | None) -> bytes | None:
@@ -239,11 +240,16 @@ def _tracing(traces: Traces) -> Tracing:
 
 
 def services_of(
-    team: Team, provider: ModelProvider, journal: Journal | None = None, tenant: str = ""
+    team: Team,
+    provider: ModelProvider,
+    journal: Journal | None = None,
+    tenant: str = "",
+    clock: Callable[[], datetime] | None = None,
 ) -> Services:
     """Bind a team to live models, specialists, journal, clock and ids."""
     servers, missing = built_servers(team.tool_servers, os.environ)
-    host, chats = team.host, Chats(provider, servers, tenant)
+    now = clock or partial(datetime.now, UTC)
+    host, chats = team.host, Chats(provider, servers, tenant, os.environ, now)
     chats.mistakes += missing
     built = chats.built(team.chat_models)
     specialists: dict[str, SpecialistPort] = {}
@@ -317,7 +323,7 @@ def services_of(
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
         folders=Folders(workspace, Path(team.out) if team.out else workspace),
-        clock=partial(datetime.now, UTC),
+        clock=now,
         new_id=partial(token_hex, 16),
         prices=with_free_ones(team.prices),
         unpriced={

@@ -6,6 +6,8 @@ ReplanError
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
 │   │   ├── TeamError            a team has mistakes; lists all of them, by field
 │   │   ├── ContextError         a session's context cannot be used; lists all its mistakes
+│   │   ├── JobSpecError         a job spec has mistakes; lists all of them, by field
+│   │   ├── JobError             a job from outside cannot be used; lists all its mistakes
 │   │   └── UnpricedModelError   max_cost is set, and a model has no price
 │   ├── InputError               the input of a run is wrong
 │   ├── ThreadBusyError          another run works on the thread
@@ -13,12 +15,17 @@ ReplanError
 │   ├── SessionConflictError     the session has changed meanwhile; the turn can be repeated
 │   ├── QuestionError            a question cannot be asked here, or not any more
 │   ├── PlanDocumentError        a plan document has mistakes; lists all of them, with positions
-│   └── TeamFileError            a team file has mistakes; lists all of them, with positions
+│   ├── TeamFileError            a team file has mistakes; lists all of them, with positions
+│   └── JobFileError             a job file has mistakes; lists all of them, with positions
 ├── PlanError                    the plan algebra refuses an operation
 │   ├── UnknownStepError         no step has this id
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
 ├── StorageError                 the storage of runs cannot be read or written
 │   └── ThreadLostError          another run has taken the thread
+├── ThreadError                  a thread of a pipeline cannot be used or changed
+│   ├── StaleThreadError         somebody else has stored the thread meanwhile
+│   ├── SubThreadPathError       a path leads to no sub-thread
+│   └── PhaseError               a phase of a pipeline cannot do its work
 ├── RetrievalError               knowledge could not be searched
 ├── FactError                    a fact cannot be remembered
 ├── ModelCallError               a model could not be reached or refused the call
@@ -114,6 +121,29 @@ class ContextError(_ListedError):
     """
 
     whole = "context"
+    most = 50
+
+
+class JobSpecError(_ListedError):
+    """A job spec cannot be used. The message lists all its mistakes.
+
+    Attributes:
+        mistakes: Every mistake, in the order of the spec.
+    """
+
+    whole = "job spec"
+
+
+class JobError(_ListedError):
+    """A job that came from outside cannot be used. Nothing of it was used.
+
+    The message lists 50 mistakes at most.
+
+    Attributes:
+        mistakes: Every mistake, in the order of the job.
+    """
+
+    whole = "job"
     most = 50
 
 
@@ -229,7 +259,26 @@ class FieldMistake(Mistake):
         return f"{field}{self.reason}{got} {self.fix}"
 
 
-class TeamFileError(UsageError):
+class DeclaredFileError(UsageError):
+    """A file that declares something cannot be used. The message lists all its mistakes.
+
+    Attributes:
+        path: The file.
+        mistakes: Every mistake, in the order of the file.
+    """
+
+    kind = "file"
+
+    def __init__(self, path: Path, mistakes: Sequence[FieldMistake]) -> None:
+        self.path = path
+        self.mistakes = tuple(mistakes)
+        count = len(self.mistakes)
+        head = f"{'1 mistake' if count == 1 else f'{count} mistakes'} in the {self.kind}"
+        lines = [f"  {path}:{each.line}:{each.column}: {each}" for each in self.mistakes]
+        super().__init__("\n".join([f"{head}:", *lines]))
+
+
+class TeamFileError(DeclaredFileError):
     """A team file cannot be used. The message lists all its mistakes.
 
     Attributes:
@@ -237,13 +286,18 @@ class TeamFileError(UsageError):
         mistakes: Every mistake, in the order of the file.
     """
 
-    def __init__(self, path: Path, mistakes: Sequence[FieldMistake]) -> None:
-        self.path = path
-        self.mistakes = tuple(mistakes)
-        count = len(self.mistakes)
-        head = f"{'1 mistake' if count == 1 else f'{count} mistakes'} in the team file"
-        lines = [f"  {path}:{each.line}:{each.column}: {each}" for each in self.mistakes]
-        super().__init__("\n".join([f"{head}:", *lines]))
+    kind = "team file"
+
+
+class JobFileError(DeclaredFileError):
+    """The file of a job spec cannot be used. The message lists all its mistakes.
+
+    Attributes:
+        path: The file.
+        mistakes: Every mistake, in the order of the file.
+    """
+
+    kind = "job file"
 
 
 class PlanError(ReplanError, ValueError):
@@ -325,6 +379,59 @@ class ThreadLostError(StorageError):
 
     def __str__(self) -> str:
         return f"{self.problem} {self.fix}"
+
+
+class ThreadError(ReplanError):
+    """A thread of a pipeline cannot be used or changed.
+
+    Attributes:
+        thread_id: The thread.
+        problem: What is wrong.
+        fix: What to do.
+    """
+
+    def __init__(self, thread_id: str, problem: str, fix: str) -> None:
+        self.thread_id = thread_id
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"Thread '{thread_id}': {problem}. {fix}")
+
+
+class StaleThreadError(ThreadError):
+    """Somebody else has stored a thread since it was read. Nothing of this copy was written."""
+
+    def __init__(self, thread_id: str) -> None:
+        problem = "somebody else works on it, or has stored it since it was read"
+        super().__init__(thread_id, problem, "Let one at a time work on it, and read it again.")
+
+
+class SubThreadPathError(ThreadError):
+    """A path leads to no sub-thread.
+
+    Attributes:
+        path: The path.
+        part: The part of it that fails.
+        reason: Why it fails.
+    """
+
+    def __init__(self, thread_id: str, path: str, part: str, problem: str) -> None:
+        self.path = path
+        self.part = part
+        self.reason = problem
+        fix = "Write a path such as messages.3.meta._thread."
+        super().__init__(thread_id, f"the path '{path}' fails at '{part}': {problem}", fix)
+
+
+class PhaseError(ThreadError):
+    """A phase of a pipeline cannot do its work.
+
+    Attributes:
+        phase: The phase.
+    """
+
+    def __init__(self, thread_id: str, phase: str, problem: str, fix: str) -> None:
+        self.phase = phase
+        super().__init__(thread_id, f"in the phase '{phase}', {problem}", fix)
 
 
 class RetrievalError(ReplanError):

@@ -55,7 +55,7 @@ def can_pass(error: BaseException) -> bool:
     # is not known; it cannot after a fault of the program or its settings, a refused request, a
     # reply without an end, a reached limit, a storage that was waited for in vain, or a signal such
     # as a cancellation or a question to the user.
-    if not isinstance(error, Exception) or _is_signal(error):
+    if not isinstance(error, Exception) or is_signal(error):
         return False
     if isinstance(error, ExceptionGroup):
         return all(can_pass(part) for part in cast("ExceptionGroup[Exception]", error).exceptions)
@@ -143,7 +143,8 @@ def status_of(error: BaseException) -> int | None:
     return next((c for c in candidates if isinstance(c, int) and 100 <= c < 600), None)  # noqa: PLR2004
 
 
-def _is_signal(error: Exception) -> bool:
+def is_signal(error: Exception) -> bool:
+    """Whether an error is one of LangGraph's signals, which pass through everything."""
     # LangGraph's interrupts are exceptions that must reach it; by name, as its import is heavy.
     return _is_of(error, {"GraphBubbleUp"})
 

@@ -2,14 +2,21 @@
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent import futures
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from replan.specialists.threads import MOMENT, Threads, still_at_work
+from replan.specialists.function import MOMENT, Work, still_at_work
 
 T = TypeVar("T")
+
+MOST = 64
+"""Threads that a pool of these has at work at once; one that was given up does not count."""
 
 _left_open: list[asyncio.Runner] = []
 
@@ -33,6 +40,93 @@ def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def is_work_left() -> bool:
     """Whether a task or a thread is still in foreign code that nobody waits for."""
     return bool(_left_open) or still_at_work()
+
+
+# A thread takes the next work when it is done with one, so what is kept for each thread, such as a
+# connection, is kept for as many as are at work at once.
+class Threads(futures.ThreadPoolExecutor):
+    """A pool whose work can be given up: a shutdown waits for all work but this."""
+
+    def __init__(self, most: int = MOST) -> None:
+        # asyncio takes no other kind of executor. Nothing is submitted to this part of it.
+        super().__init__(max_workers=1)
+        self._most = most
+        self._guard = threading.RLock()
+        self._queued: deque[Work] = deque()
+        self._at_work: set[Work] = set()
+        self._idle: list[_Worker] = []
+        self._is_shut = False
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> futures.Future[T]:
+        work = Work(partial(fn, *args, **kwargs), self._leave)
+        with self._guard:
+            if self._is_shut:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._queued.append(work)
+            self._fill()
+        return work
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - its base's signature
+        """Wait for the work that somebody still waits for."""
+        with self._guard:
+            self._is_shut = True
+            if cancel_futures:
+                for work in list(self._queued):
+                    work.cancel()
+            left = [*self._at_work, *self._queued]
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.end()
+        if wait:
+            futures.wait(left)
+
+    def after(self, work: "Work", worker: "_Worker") -> "Work | None":
+        """Say what a thread does next; None: it is to rest, or to end if it is not needed."""
+        with self._guard:
+            self._at_work.discard(work)
+            if self._queued and len(self._at_work) < self._most:
+                return self._next()
+            if self._is_shut or len(self._idle) >= self._most:
+                worker.end()
+            else:
+                self._idle.append(worker)
+            return None
+
+    def _leave(self, work: "Work") -> None:
+        with self._guard:
+            self._at_work.discard(work)
+            self._fill()
+
+    def _fill(self) -> None:
+        while self._queued and len(self._at_work) < self._most:
+            worker = self._idle.pop() if self._idle else _Worker(self)
+            worker.take(self._next())
+
+    def _next(self) -> "Work":
+        work = self._queued.popleft()
+        self._at_work.add(work)
+        return work
+
+
+class _Worker:
+    """A thread of a pool, which dies with the process."""
+
+    def __init__(self, pool: Threads) -> None:
+        self._pool = pool
+        self._given: SimpleQueue[Work | None] = SimpleQueue()
+        threading.Thread(target=self._run, name="replan-work", daemon=True).start()
+
+    def take(self, work: "Work") -> None:
+        self._given.put(work)
+
+    def end(self) -> None:
+        self._given.put(None)
+
+    def _run(self) -> None:
+        while (work := self._given.get()) is not None:
+            while work is not None:
+                work.run()
+                work = self._pool.after(work, self)
 
 
 async def _nothing_left() -> bool:

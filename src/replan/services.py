@@ -9,7 +9,7 @@ from typing import Any
 from langgraph.store.base import BaseStore
 
 from replan.errors import ConfigurationError
-from replan.events.hooks import Hooks
+from replan.events.emitter import Hooks
 from replan.facts.kept import facts_of
 from replan.facts.tools import FactsAtWork
 from replan.models.chat import Chat

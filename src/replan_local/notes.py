@@ -17,7 +17,7 @@ _DEEPEST, _MOST_FILES, _MOST_BYTES = 6, 1000, 1_000_000
 
 def note_files(directory: Path) -> tuple[FolderFile, ...]:
     """Find the notes of a folder; there is a bound to how many are read."""
-    return files_below(directory, KINDS, deepest=_DEEPEST, most=_MOST_FILES)
+    return files_below(directory, KINDS, deepest=_DEEPEST, most=_MOST_FILES).files
 
 
 def passages_in(file: FolderFile) -> tuple[Passage, ...]:

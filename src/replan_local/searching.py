@@ -7,7 +7,7 @@ from pathlib import Path
 
 from replan.texts.folder import FolderFile
 from replan.texts.passages import Passage
-from replan.texts.terms import TOKENIZER, any_of, divided, words_of
+from replan.texts.terms import TOKENIZER, any_of, indexed, words_of
 from replan_local.commands import Search
 from replan_local.folder import find_file
 from replan_local.notes import KINDS, bounds_met, note_files, passages_in
@@ -62,7 +62,7 @@ def _found(passages: Sequence[Passage], words: Sequence[str]) -> list[Passage]:
             f"CREATE VIRTUAL TABLE passages USING fts5(heading, body, tokenize = '{TOKENIZER}')"
         )
         rows = (
-            (number, divided(f"{each.file} {each.heading}"), divided(each.text))
+            (number, indexed(f"{each.file} {each.heading}"), indexed(each.text))
             for number, each in enumerate(passages)
         )
         index.executemany("INSERT INTO passages (rowid, heading, body) VALUES (?, ?, ?)", rows)

@@ -73,7 +73,7 @@ class UnreadableTableError(CannotAnswerError):
 def table_files(directory: Path) -> tuple[TableFile, ...]:
     taken: set[str] = set()
     found: list[TableFile] = []
-    for file in files_below(directory, _READERS, deepest=_DEEPEST, most=_MOST_FILES):
+    for file in files_below(directory, _READERS, deepest=_DEEPEST, most=_MOST_FILES).files:
         path = Path(file.name)
         view = path.stem if path.stem.casefold() not in taken else path.name
         if view.casefold() in taken:

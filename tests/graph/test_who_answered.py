@@ -22,8 +22,7 @@ from replan import (
     run,
 )
 from replan.adapters.memory_journal import MemoryJournal
-from replan.events.emitter import Emitter
-from replan.events.hooks import Hooks
+from replan.events.emitter import Emitter, Hooks
 from replan.state.questions import Question
 from replan.steps.answers_told import tell_answered
 from replan.testing import ScriptedModel, always

@@ -46,10 +46,17 @@ class MemoryRunBook:
         return [record for record in self._newest_first() if record.run_id.startswith(prefix)]
 
     async def recent(
-        self, limit: int, labels: Mapping[str, str] | None = None
+        self,
+        limit: int,
+        labels: Mapping[str, str] | None = None,
+        *,
+        behind: RunRecord | None = None,
     ) -> Sequence[RunRecord]:
-        wanted = (labels or {}).items()
-        return [each for each in self._newest_first() if wanted <= each.labels.items()][:limit]
+        wanted, records = (labels or {}).items(), self._newest_first()
+        if behind is not None:
+            ids = [each.run_id for each in records]
+            records = records[ids.index(behind.run_id) + 1 :] if behind.run_id in ids else []
+        return [each for each in records if wanted <= each.labels.items()][:limit]
 
     async def remove(self, run_id: str) -> None:
         record = self._records.get(run_id)

@@ -1,10 +1,21 @@
-"""One place that tells everybody of events: the stream first, then the callbacks."""
+"""One place that tells everybody of events: the stream first, then the callbacks.
 
-from collections.abc import Callable, Mapping
+Hooks of callbacks are foreign code beside a run, which hears every event in order and can stop
+nothing. Each callback has a line of its own in each run: its hooks are called one after the other,
+in the order of the events, with a time for each. A run waits for them between its steps, never in
+one.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
-from replan.events.hooks import RunHooks
+from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.log import log
 from replan.events.masking import without_known
 from replan.events.trace import AttemptEnded, Trace, trace_at_work
@@ -20,9 +31,17 @@ from replan.events.types import (
 from replan.events.warnings import warnings_in
 from replan.langgraph_inside.tasks import does_nothing
 from replan.secrets.known import KNOWN
+from replan.secrets.masking import with_masked_traceback
+from replan.state.limits import HOOK_SECONDS
 
+logger = logging.getLogger(__name__)
+logger.addFilter(with_masked_traceback)
+
+Caller = Callable[[Hook, BaseEvent], Awaitable[object]]
+
+_TOKENS = (AnswerToken, SpecialistToken)
 # What is told most often: of it there is nothing to warn of, and nothing to log.
-_OFTEN = (AnswerToken, SpecialistCompleted, SpecialistInvoked, SpecialistToken)
+_OFTEN = (*_TOKENS, SpecialistCompleted, SpecialistInvoked)
 
 
 @dataclass(frozen=True)
@@ -30,7 +49,7 @@ class Emitter:
     """Tells of the events of one node."""
 
     write: Callable[[BaseEvent], None]  # LangGraph's stream writer of the node
-    hooks: RunHooks  # the hooks of the callbacks, for the run
+    hooks: "RunHooks"  # the hooks of the callbacks, for the run
     run_id: str
     round: int
     keeps_prompts: bool = True  # whether what models are told and what they say is told
@@ -82,3 +101,194 @@ class Emitter:
                 run_id=self.run_id, round=self.round, outcome=outcome, error=error, **names
             )
             self.trace.take(told)
+
+
+async def call_here(hook: Hook, event: BaseEvent) -> None:
+    """Call a hook that is async."""
+    await hook(event)
+
+
+@dataclass(frozen=True, eq=False)
+class Hooks:
+    """The hooks of a team's callbacks."""
+
+    callbacks: Sequence[object] = ()
+    seconds: float = HOOK_SECONDS  # how long one hook may take before it is left alone
+    call: Caller = call_here  # calls a hook, one that is not async where it does not hold the loop
+    _runs: "WeakValueDictionary[tuple[int, str], RunHooks]" = field(
+        default_factory=WeakValueDictionary[tuple[int, str], "RunHooks"], init=False
+    )
+    # A loop holds its tasks weakly.
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+
+    def of(self, run_id: str) -> "RunHooks":
+        """The hooks as the running loop calls them for one run."""
+        if not self.callbacks:
+            return RunHooks(self, run_id)
+        # A loop whose id could be given to another one is held by its hooks.
+        key = (id(asyncio.get_running_loop()), run_id)
+        found = self._runs.get(key)
+        if found is None:
+            self._runs[key] = found = RunHooks(self, run_id)
+        return found
+
+    def begin(
+        self, work: Coroutine[Any, Any, None], context: contextvars.Context
+    ) -> asyncio.Task[None]:
+        """Begin a piece of work of the running loop."""
+        task = asyncio.get_running_loop().create_task(work, context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+class RunHooks:
+    """The hooks of one run."""
+
+    def __init__(self, hooks: Hooks, run_id: str) -> None:
+        self._seconds = hooks.seconds
+        self._lines = [_Line(each, hooks, run_id, self) for each in hooks.callbacks]
+        # Gives the events that are told with the next one, in their order.
+        self._opening: Callable[[BaseEvent], Iterable[BaseEvent]] | None = None
+
+    @property
+    def hears_tokens(self) -> bool:
+        """Whether a callback hears tokens."""
+        return any(line.hears_tokens for line in self._lines)
+
+    @property
+    def hears_events(self) -> bool:
+        """Whether a callback hears of every event."""
+        return any(line.hears_events for line in self._lines)
+
+    def tell(self, event: BaseEvent) -> None:
+        """Have the hooks of an event called, in their time; from whatever thread."""
+        opening, self._opening = self._opening, None
+        for each in (event,) if opening is None else opening(event):
+            for line in self._lines:
+                line.put(each)
+
+    def open_with(self, opening: Callable[[BaseEvent], Iterable[BaseEvent]]) -> None:
+        """Have what opens a piece of work told with its first event, and in its order."""
+        self._opening = opening
+
+    async def heard(self, *, is_last: bool = False) -> None:
+        """Wait until the hooks of all events so far were called, or their time is over."""
+        # A callback with a hook that was left alone, and is at work still, is waited for only after
+        # the last event of a run; one with many slow hooks, for twice the time of one.
+        behind = [line for line in self._lines if line.is_at_work and (is_last or not line.is_late)]
+        if behind:
+            marks = [line.mark(is_last=is_last) for line in behind]
+            _, missed = await asyncio.wait(marks, timeout=2 * self._seconds)
+            if missed and is_last:
+                logger.error("a run does not wait for its callbacks", extra={"late": len(missed)})
+
+
+class _Line:
+    """What one callback is still to hear of one run."""
+
+    def __init__(self, callback: object, hooks: Hooks, run_id: str, owner: RunHooks) -> None:
+        self._own: Mapping[str, Hook] = hooks_of(callback)
+        self.hears_events = ANY_EVENT in self._own
+        self.hears_tokens = hears_tokens(callback)
+        self._hooks, self._run_id = hooks, run_id
+        # Whoever comes to the same run while hooks of it are at work finds this line by its run.
+        self._owner = owner
+        self._loop = asyncio.get_running_loop()
+        self._told: deque[_Told | asyncio.Future[None]] = deque()
+        self._marks: list[asyncio.Future[None]] = []
+        self._worker: asyncio.Task[None] | None = None
+        self._left_alone: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether something is still to be heard."""
+        return self._worker is not None and not self._worker.done()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a hook that was left alone is still at work."""
+        return bool(self._left_alone)
+
+    def put(self, event: BaseEvent) -> None:
+        """Add the hooks of an event."""
+        if isinstance(event, _TOKENS) and not self.hears_tokens:
+            return
+        context = contextvars.copy_context()
+        for name in (HOOKS.get(type(event), ""), ANY_EVENT):
+            if name in self._own:
+                self._told.append(_Told(name, self._own[name], event, context))
+                self._wake()
+
+    def mark(self, *, is_last: bool) -> asyncio.Future[None]:
+        """A future that is done once all hooks so far were called, or one was left alone."""
+        mark: asyncio.Future[None] = self._loop.create_future()
+        self._told.append(mark)
+        if not is_last:
+            self._marks.append(mark)
+        self._wake()
+        return mark
+
+    def _wake(self) -> None:
+        try:
+            is_here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            self._work()
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._work)
+
+    def _work(self) -> None:
+        if not self.is_at_work:
+            self._worker = self._hooks.begin(self._drain(), contextvars.Context())
+
+    async def _drain(self) -> None:
+        while self._told:
+            told = self._told.popleft()
+            if isinstance(told, _Told):
+                await self._in_time(told)
+            else:
+                _settle([told])
+        self._marks.clear()
+
+    async def _in_time(self, told: "_Told") -> None:
+        task = self._hooks.begin(self._called(told), told.context)
+        _, late = await asyncio.wait({task}, timeout=self._hooks.seconds)
+        if late:
+            self._left_alone.add(task)
+            task.add_done_callback(self._left_alone.discard)
+            about = {"seconds": self._hooks.seconds}
+            logger.error("callback left alone", extra=self._about(told) | about)
+            _settle(self._marks)
+
+    async def _called(self, told: "_Told") -> None:
+        task = asyncio.current_task()
+        try:
+            await self._hooks.call(told.hook, told.event)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            # A cancellation that nobody asked for is the hook's own, and an error as any other.
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            logger.exception("callback failed", extra=self._about(told))
+
+    def _about(self, told: "_Told") -> dict[str, object]:
+        return {"hook": told.name, "run_id": self._run_id}
+
+
+def _settle(marks: Iterable[asyncio.Future[None]]) -> None:
+    for mark in marks:
+        if not mark.done():
+            mark.set_result(None)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """One call of a hook, in the context in which its event was told."""
+
+    name: str
+    hook: Hook
+    event: BaseEvent
+    context: contextvars.Context

@@ -361,6 +361,42 @@ class FactForgotten(FactEvent):
     type: Literal["fact_forgotten"] = "fact_forgotten"
 
 
+class PhaseEntered(BaseEvent):
+    """A pipeline works in a phase.
+
+    Attributes:
+        phase: The phase.
+        path: The path of the sub-thread; empty in the main thread.
+        step_id: The step; None outside of a plan.
+        specialist: Who does it; empty outside of a plan.
+    """
+
+    type: Literal["phase_entered"] = "phase_entered"
+    phase: str
+    path: str = ""
+    step_id: int | None = None
+    specialist: str = ""
+
+
+class PlaceholderShown(BaseEvent):
+    """A pipeline shows a text that its result replaces.
+
+    Attributes:
+        message_id: The message.
+        text: What it says until then.
+        path: The path of the sub-thread; empty in the main thread.
+        step_id: The step; None outside of a plan.
+        specialist: Who does it; empty outside of a plan.
+    """
+
+    type: Literal["placeholder_shown"] = "placeholder_shown"
+    message_id: str
+    text: str
+    path: str = ""
+    step_id: int | None = None
+    specialist: str = ""
+
+
 class FeedbackGenerated(BaseEvent):
     """A round was judged; `round_seconds` is its time, where a log of events takes it."""
 
@@ -519,6 +555,8 @@ Event = Annotated[
     | ToolCompleted
     | FactRemembered
     | FactForgotten
+    | PhaseEntered
+    | PlaceholderShown
     | FeedbackGenerated
     | LimitReached
     | AnswerToken

@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
@@ -21,7 +22,7 @@ from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
 from replan.memory.summary import is_due
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
-from replan.models.retries import error_raised, pause_if_busy, with_retries
+from replan.models.retries import error_raised, pause_if_busy, retried
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node, within_budget
@@ -67,33 +68,10 @@ class HostCall:
         """
         self.refused = None
         meter = self.meter()
-        config = with_handlers(self.config, meter.handlers, tags=["nostream"])
-
-        def restart(_: RetryCallState) -> None:
-            if answer is not None:
-                answer.restart()
-
-        def retrying() -> AsyncRetrying:
-            return AsyncRetrying(
-                retry=retry_if_exception(can_pass),
-                stop=stop_after_attempt(HOST_TRIES),
-                wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
-                before_sleep=restart,
-                reraise=True,
-            )
-
-        is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
-        is_heard = is_heard or self.emitter.hooks.hears_tokens
-        on_text = answer.feed if answer is not None and is_heard else None
-
-        async def reply() -> AIMessage:
-            # A model that never answers, or never stops, must not hold the run forever.
-            seconds = self.seconds * chat.turns
-            return await in_time(lambda: chat.reply(messages, config, on_text), meter, seconds)
-
         try:
             async with meter:
-                message: AIMessage = await in_time(lambda: with_retries(reply, retrying), meter)
+                reply = partial(self._replied, chat, messages, answer, meter)
+                message = await in_time(reply, meter)
         except LimitReachedError as error:
             self.refused = error
             raise
@@ -105,6 +83,33 @@ class HostCall:
             self.used += meter.count
         self.end = end_of(message)
         return message.text
+
+    async def _replied(
+        self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None, meter: Meter
+    ) -> AIMessage:
+        """Ask the model, and ask again where it failed by something that can pass."""
+        config = with_handlers(self.config, meter.handlers, tags=["nostream"])
+        is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
+        is_heard = is_heard or self.emitter.hooks.hears_tokens
+        on_text = answer.feed if answer is not None and is_heard else None
+
+        async def reply() -> AIMessage:
+            # A model that never answers, or never stops, must not hold the run forever.
+            seconds = self.seconds * chat.turns
+            return await in_time(lambda: chat.reply(messages, config, on_text), meter, seconds)
+
+        try:
+            return await reply()
+        except Exception as error:  # noqa: BLE001 - tenacity raises it if it is the last one
+            failed = error
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(can_pass),
+            stop=stop_after_attempt(HOST_TRIES),
+            wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
+            before_sleep=lambda _: answer.restart() if answer is not None else None,
+            reraise=True,
+        )
+        return await retried(reply, retrying, failed)
 
     async def ask_in_room(
         self,

@@ -2,11 +2,19 @@
 # LangChain leaves a type of `trim_messages` open where its text splitters are not installed.
 # pyright: reportUnknownVariableType=false
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage, trim_messages
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    SystemMessage,
+    ToolCall,
+    trim_messages,
+)
 from langchain_core.messages.utils import count_tokens_approximately
 
 from replan.state.enhanced import EnhancedState
@@ -137,7 +145,33 @@ def within_budget(text: str, budget: int) -> str:
 
 
 def shortened(message: AnyMessage) -> AnyMessage:
-    """An old message as it is shown: the beginning of its text, if that is very long."""
+    """An old message as it is shown: of what is very long in it, the beginning."""
+    cut = _with_short_text(message)
+    calls = calls_of(message)
+    if sum(len(written_arguments(call)) for call in calls) <= LONGEST_OLD:
+        return cut
+    # What is cut is no JSON any more, so it stands as text where the arguments were.
+    most = LONGEST_OLD // len(calls)
+    short: Any = [
+        {**call, "args": {"cut": within_budget(written_arguments(call), most)}} for call in calls
+    ]
+    # Providers keep what they sent once more.
+    raw = {"tool_calls", "function_call"}
+    others = {name: each for name, each in message.additional_kwargs.items() if name not in raw}
+    return cut.model_copy(update={"tool_calls": short, "additional_kwargs": others})
+
+
+def calls_of(message: AnyMessage) -> list[ToolCall]:
+    """The calls of tools that a message asks for."""
+    return message.tool_calls if isinstance(message, AIMessage) else []
+
+
+def written_arguments(call: ToolCall) -> str:
+    """What a call hands to its tool, as JSON."""
+    return json.dumps(call["args"], ensure_ascii=False, default=str)
+
+
+def _with_short_text(message: AnyMessage) -> AnyMessage:
     content = message.content
     text = content if isinstance(content, str) else message.text
     if len(text) <= LONGEST_OLD:

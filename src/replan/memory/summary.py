@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage
 
-from replan.memory.conversation import LONGEST_OLD, Memory, Parts, parts_of
+from replan.memory.conversation import (
+    Memory,
+    Parts,
+    calls_of,
+    parts_of,
+    shortened,
+    written_arguments,
+)
 from replan.state.enhanced import EnhancedState
 from replan.state.memory import Summary
 
@@ -43,8 +50,13 @@ def _next(parts: Parts, memory: Memory) -> list[AnyMessage]:
     end = next((each for each in ends if each >= wanted), 0) if wanted > 0 else 0
     size, most = 0, 0
     for at, message in enumerate(parts.since[:end], start=1):
-        size += min(len(message.text), LONGEST_OLD)
+        size += _length_of(shortened(message))
         if size > MOST_AT_ONCE and most:
             break
         most = at if at in ends else most
     return parts.since[:most]
+
+
+def _length_of(message: AnyMessage) -> int:
+    calls = calls_of(message)
+    return len(message.text) + sum(len(written_arguments(call)) for call in calls)

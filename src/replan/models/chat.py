@@ -29,7 +29,7 @@ from replan.failures import broke_off, describe, is_busy
 from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
-from replan.models.retries import error_raised, pause_if_busy, with_retries
+from replan.models.retries import error_raised, pause_if_busy, retried
 from replan.ports.allowance import USUAL_REPLY, Allowance, Request
 from replan.texts.storable import well_formed
 
@@ -137,7 +137,7 @@ class Chat:
             self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
         )
         try:
-            return await with_retries(asked.attempt, asked.retrying)
+            return await asked.reply()
         except Exception as error:
             # Of a reply that has begun, nobody may see another beginning.
             if self.other is None or asked.chunks or isinstance(error, _OURS):
@@ -171,6 +171,13 @@ class _Asked:
     is_unreadable: bool = False  # whether LangChain makes no message of the whole reply
     chunks: list[AIMessageChunk] = field(default_factory=list[AIMessageChunk])
 
+    async def reply(self) -> AIMessage:
+        try:
+            return await self.attempt()
+        except Exception as error:  # noqa: BLE001 - tenacity raises it if it is the last one
+            failed = error
+        return await retried(self.attempt, self._retrying(), failed)
+
     async def attempt(self) -> AIMessage:
         chat = self.chat
         in_pieces = self.is_heard or self.is_unreadable or not chat.sends_whole
@@ -202,7 +209,7 @@ class _Asked:
         chat.ends.is_in_doubt |= is_silent
         return _shown(message, self.on_text)
 
-    def retrying(self) -> AsyncRetrying:
+    def _retrying(self) -> AsyncRetrying:
         return AsyncRetrying(
             # Of a reply that has begun, nobody may see the beginning twice.
             retry=retry_if_exception(lambda error: not self.chunks and is_busy(error)),

@@ -14,38 +14,21 @@ LONGEST_ASKED = 60.0
 T = TypeVar("T")
 
 
-async def with_retries(
-    attempt: Callable[[], Awaitable[T]], retrying: Callable[[], AsyncRetrying]
+async def retried(
+    attempt: Callable[[], Awaitable[T]], retrying: AsyncRetrying, first: T | Exception
 ) -> T:
-    """Make an attempt; tenacity decides about more of them if it raises."""
+    """Let tenacity decide about more attempts, by what came of the first one."""
     # Most attempts are the only one, and what tenacity does around one costs more than all that
-    # Replan does around it.
-    try:
-        return await attempt()
-    except Exception as error:  # noqa: BLE001 - the loop gets it as its own first attempt's
-        failed = error
-    return await retrying()(_after_first(attempt, failed))
-
-
-async def retried(attempt: Callable[[], Awaitable[T]], retrying: AsyncRetrying, first: T) -> T:
-    """Let tenacity decide about more attempts, by the result of the one that was made."""
-    return await retrying(_after_first(attempt, None, first))
-
-
-def _after_first(
-    attempt: Callable[[], Awaitable[T]], failed: Exception | None, *result: T
-) -> Callable[[], Awaitable[T]]:
-    """Attempts of which the first one was made: it failed, or it has a result."""
-    results = list(result)
+    # Replan does around it. So who calls makes the first one, and comes here if it was not enough.
+    made = [first]
 
     async def once() -> T:
-        nonlocal failed
-        if failed is not None:
-            error, failed = failed, None
-            raise error
-        return results.pop() if results else await attempt()
+        came = made.pop() if made else await attempt()
+        if isinstance(came, Exception):
+            raise came
+        return came
 
-    return once
+    return await retrying(once)
 
 
 def pause_if_busy(

@@ -1,19 +1,40 @@
-"""`specialist_<name>`: wait for what the step depends on, then do it, once and on record."""
+"""`specialist_<name>`: wait for what the step depends on, then do it, once and on record.
+
+The way of a step: its node makes a `StepRun`, which waits on the `Board` for the steps before it;
+its `Attempts` run the specialist, and its `StepRecord` keeps what must not be lost meanwhile.
+"""
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import Self, cast
 
+from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
 from langgraph.runtime import Runtime
 
+from replan.events.emitter import Emitter
+from replan.events.types import MemoryApplied, SpecialistCompleted, SpecialistParked
 from replan.host.new_settings import as_called
-from replan.langgraph_inside.tasks import bounds_in
+from replan.langgraph_inside.tasks import bounds_in, is_checkpointed
+from replan.memory.conversation import resolved
+from replan.plan.dependencies import readiness
+from replan.plan.model import PlanStep, StepStatus
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
-from replan.state.limits import RunSettings
-from replan.steps.board import Boards, Sent, read_state
-from replan.steps.step_run import StepRun
+from replan.state.limits import LimitHit, RunSettings
+from replan.state.questions import Question
+from replan.state.results import ExecutionContext, SpecialistResult, result_key
+from replan.state.step_options import without_options
+from replan.state.usage import TokenCount
+from replan.steps.attempts import Attempts, Recalled
+from replan.steps.board import Board, Boards, Outcome, Sent, read_state
+from replan.steps.on_record import OnRecord, keys_in
+from replan.steps.outcomes import inputs_of, results_in, settled
+from replan.steps.own_memory import own_memory
+from replan.steps.step_record import StepRecord
 
 
 async def specialist(
@@ -59,3 +80,218 @@ def _state_of_round(
         # What came with the call holds at once; the collector puts it into the state.
         return as_called(state, runtime, services)
     return state
+
+
+@dataclass
+class StepRun:
+    """One step at one specialist in one round: recalled, parked, skipped or done."""
+
+    step: PlanStep
+    specialist: str
+    board: Board
+    emitter: Emitter
+    services: Services
+    runtime: Runtime[RunSettings]
+    config: RunnableConfig
+    # The questions that the step waits for, once it was tried.
+    asked: list[Question] = field(default_factory=list[Question])
+    # The limit of the run that kept the step from being done, if one did.
+    limit: LimitHit | None = None
+    part: SpecialistResult | None = None  # what was made of the step all the same, or none
+
+    @classmethod
+    def of(
+        cls,
+        sent: Sent,
+        board: Board,
+        services: Services,
+        runtime: Runtime[RunSettings],
+        config: RunnableConfig,
+    ) -> Self:
+        run_id = board.state.get("run_id", "")
+        hooks = services.hooks.of(run_id)
+        emitter = Emitter(
+            runtime.stream_writer,
+            hooks,
+            run_id,
+            board.round,
+            keeps_prompts=board.settings.keep_prompts,
+        )
+        step = board.step(sent["step_id"])
+        return cls(step, sent["specialist"], board, emitter, services, runtime, config)
+
+    @property
+    def key(self) -> str:
+        return result_key(self.step.id, self.specialist)
+
+    async def result(self) -> SpecialistResult | None:
+        """The result on record, else the one that the step brings; None leaves it pending."""
+        recorded = (await self._journal()).known.get(self.key)
+        if recorded is not None:
+            return self._recall(recorded)
+        return await self._take() or self.part
+
+    def _recall(self, result: SpecialistResult) -> SpecialistResult:
+        if result.round == self.board.round:
+            self.board.publish(self.key, result)
+            return result
+        # Its calls were counted in the round that made them.
+        result = result.replace(round=self.board.round, usage=TokenCount())
+        self.board.publish_earlier(self.key, result)
+        return result
+
+    async def _take(self) -> SpecialistResult | None:
+        """Do the step if its turn comes in this round."""
+        inputs: Mapping[int, str] = {}
+        if self.step.dependencies or self.step.condition:
+            awaited, results = await self._awaited()
+            match readiness(self.step, awaited):
+                case "skip":
+                    self.board.publish(self.key, "skipped")
+                    return None
+                case "ready":
+                    inputs = inputs_of(self.step, awaited, results)
+                case _:
+                    return self._park(awaited)
+        # What it waits for may have been done again, and have come to the same.
+        recorded = (await self._journal()).answer(
+            self.board.state, self.step, self.specialist, inputs
+        )
+        if recorded is not None:
+            return self._recall(recorded)
+        async with self.board.slots.take(self.step.priority):
+            if self.runtime.drain_requested:
+                # Not parked: the round is not over, and goes on here when the run does.
+                raise GraphDrained(self.runtime.drain_reason or "stopped")
+            if await self.board.is_halted(self.services.journal):
+                return self._park({})
+            return await self._work(inputs)
+
+    async def _work(self, inputs: Mapping[int, str]) -> SpecialistResult | None:
+        state, services, settings = self.board.state, self.services, self.board.settings
+        keys = keys_in(state, self.step, self.specialist, inputs)
+        said = self._said()
+        context = context_of(self.step, inputs, keys.idempotency, state, services, messages=said)
+        record = StepRecord(
+            context,
+            self.specialist,
+            keys,
+            self.board,
+            services,
+            self.emitter,
+            # Where nothing keeps the run, no answer would find it again.
+            on_doubt=settings.on_doubt if is_checkpointed(self.config) else "fail",
+        )
+        await record.recall()
+        attempts = Attempts(
+            services.specialists[self.specialist], record, settings.limits, self.config
+        )
+        result = await attempts.run()
+        if isinstance(result, LimitHit):
+            self.limit, self.part = result, attempts.part
+            return self._park({})
+        if isinstance(result, list):
+            self.asked = result
+            return None
+        if isinstance(result, Recalled):
+            return self._recall(result.result)
+        self.emitter.stream(SpecialistCompleted, **record.names, result=result)
+        self.board.publish(self.key, result)
+        return result
+
+    def _said(self) -> Sequence[AnyMessage]:
+        """What of the conversation is seen here; what is seen here alone is told of."""
+        board, services = self.board, self.services
+        of_host = resolved(services.prompts.memory, board.settings.memory)
+        if not self.step.parameters and self.specialist not in services.memory:
+            return board.seen(of_host).messages
+        memory = own_memory(self.step, self.specialist, board.state, services)
+        seen = board.seen(memory)
+        if memory != of_host and not seen.is_whole:
+            names = {"step_id": self.step.id, "specialist": self.specialist}
+            self.emitter.stream(
+                MemoryApplied, node="specialist", **names, mode=memory.mode, **seen.numbers
+            )
+        return seen.messages
+
+    async def _awaited(
+        self,
+    ) -> tuple[dict[int, PlanStep], dict[int, list[SpecialistResult]]]:
+        """The steps that this one waits for, as they have come to be, and results by step."""
+        steps, results = dict[int, PlanStep](), results_in(self.board.state)
+        for step_id in self.step.awaits:
+            step = self.board.step(step_id)
+            if step.status in (StepStatus.PENDING, StepStatus.EXECUTING):
+                step, results[step_id] = await self._ended(step)
+            steps[step_id] = step
+        return steps, results
+
+    async def _ended(self, step: PlanStep) -> tuple[PlanStep, list[SpecialistResult]]:
+        """A step of this round with what came of it; as it was if that will not come."""
+        known = self.board.ended.get(step.id)
+        if known is None:
+            outcomes = await self._outcomes(step)
+            known = _after(step, outcomes), _results_of(outcomes)
+            if known[0] is not step:
+                self.board.ended[step.id] = known
+        return known
+
+    async def _outcomes(self, step: PlanStep) -> list[Outcome]:
+        recorded = await self._journal()
+        # What LangGraph does not run again has no seat: a left out step has no result either.
+        otherwise: Outcome = "skipped" if step.id in recorded.left_out else None
+        outcomes: list[Outcome] = []
+        for assignment in self.board.sent.get(step.id, ()):
+            if assignment.refused:
+                outcomes.append(self.board.refused(assignment.key))
+            else:
+                outcome = await self.board.outcome(assignment.key)
+                outcomes.append(outcome or recorded.known.get(assignment.key) or otherwise)
+        return outcomes
+
+    def _park(self, awaited: Mapping[int, PlanStep]) -> None:
+        waiting_for = [i for i, step in awaited.items() if not step.is_finished]
+        self.emitter.stream(
+            SpecialistParked,
+            step_id=self.step.id,
+            specialist=self.specialist,
+            waiting_for=tuple(waiting_for),
+        )
+
+    async def _journal(self) -> OnRecord:
+        return await self.board.recall(self.services.journal, self.board.state)
+
+
+def context_of(
+    step: PlanStep,
+    inputs: Mapping[int, str],
+    idempotency_key: str,
+    state: EnhancedState,
+    services: Services,
+    *,
+    messages: Sequence[AnyMessage],
+) -> ExecutionContext:
+    shown = without_options(step.parameters) if step.parameters else step.parameters
+    return ExecutionContext(
+        task_description=step.description,
+        plan_step=step.replace(parameters=shown) if shown is not step.parameters else step,
+        messages=tuple(messages),
+        parameters=shown,
+        inputs=dict(inputs),
+        workspace=None if services.workspace is None else str(services.workspace),
+        idempotency_key=idempotency_key,
+        run_id=state.get("run_id", ""),
+        round=state.get("current_round", 1),
+    )
+
+
+def _results_of(outcomes: Sequence[Outcome]) -> list[SpecialistResult]:
+    return [outcome for outcome in outcomes if isinstance(outcome, SpecialistResult)]
+
+
+def _after(step: PlanStep, outcomes: Sequence[Outcome]) -> PlanStep:
+    """The step with what came of it; as it was if one of its outcomes will not come."""
+    if "skipped" in outcomes:
+        return step.replace(status=StepStatus.SKIPPED)
+    results = _results_of(outcomes)
+    return settled(step, results) if results and len(results) == len(outcomes) else step

@@ -1,20 +1,28 @@
 """Whether a run gets anywhere: steps that finish, and revisions that are new."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from pydantic import JsonValue
 
 from replan.plan.changes import PlanChange, to_record
 from replan.plan.model import PlanUpdate, TaskPlan
 
+T = TypeVar("T")
+
 _ABOUT_THE_WORK = ("description", "brief", "parameters", "assigned_to", "joined_by")
+
+
+def gains(before: Container[T], after: Iterable[T]) -> bool:
+    """Whether something is settled that was not: what progress is, of a plan and of a job."""
+    return any(each not in before for each in after)
 
 
 def made_progress(before: TaskPlan, after: TaskPlan) -> bool:
     """Whether a step became completed or skipped between two states of a plan."""
     finished = {step.id for step in before.steps if step.is_finished}
-    return any(step.is_finished and step.id not in finished for step in after.steps)
+    return gains(finished, (step.id for step in after.steps if step.is_finished))
 
 
 def repeats_revision(

@@ -4,17 +4,14 @@ A question is state: it is known by its step and its words, not by the moment in
 So a step that is done again up to its question gets the answer, wherever the answer was kept.
 """
 
-import threading
-from collections.abc import Callable, Iterable
-from contextvars import ContextVar, Token
-from itertools import count
+from contextvars import ContextVar
+from typing import Protocol
 
 from langgraph.errors import GraphBubbleUp
 from pydantic import JsonValue
 
 from replan.errors import QuestionError
-from replan.state.questions import Question, QuestionKind, fingerprint_of, question_key
-from replan.texts.storable import storable, storable_text
+from replan.state.questions import Question, QuestionKind
 
 
 class Waiting(GraphBubbleUp):
@@ -25,107 +22,19 @@ class Waiting(GraphBubbleUp):
         super().__init__(question.text)
 
 
-class Asker:
-    """The questions of one attempt of a step, and which of them are open.
+class Asks(Protocol):
+    """What finds the answers of the step that runs here."""
 
-    Code that runs inside this context manager can ask.
-
-    Attributes:
-        asked: The questions that this attempt waits for.
-        path: The step and the specialist; in a graph that a step runs, behind those of that step.
-    """
-
-    def __init__(
-        self,
-        step_id: int,
-        specialist: str,
-        *,
-        known: Iterable[Question] = (),
-        new: Callable[[Question], Question],
-    ) -> None:
-        """Begin an attempt.
-
-        Args:
-            step_id: The step.
-            specialist: The specialist of the attempt.
-            known: The questions that the step asked before, in their order, with their answers.
-            new: Takes a new question in, or raises if there may be no more.
-        """
-        self.asked: list[Question] = []
-        self.path = f"{path_of_step()}{step_id}/{specialist}"
-        self._step_id = step_id
-        self._specialist = specialist
-        self._known = list(known)
-        self._new = new
-        self._taken: set[str] = set()
-        self._is_over = False
-        # Tools that are called at once ask from several threads.
-        self._guard = threading.Lock()
-        self._before: Token[Asker | None] | None = None
-
-    def __enter__(self) -> None:
-        self._before = _asker.set(self)
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            _asker.reset(self._before)
-        self.close()
+    path: str
+    """The step and the specialist; in a graph that a step runs, behind those of that step."""
 
     def ask(self, text: str, kind: QuestionKind, details: JsonValue) -> JsonValue:
-        """Return the answer to a question.
+        """Give the answer to a question, or raise `Waiting` if there is none."""
+        ...
 
-        Raises:
-            Waiting: The question is not answered yet.
-            QuestionError: The question is empty, there were too many, or the attempt is over.
-        """
-        text, details = storable_text(text), storable(details)
-        if not text.strip():
-            raise QuestionError("The question is empty.")
-        with self._guard:
-            if self._is_over:
-                raise QuestionError("The step that asks is over.")
-            question = self._question(text, kind, details)
-            if question.answer is not None:
-                self._taken.add(question.key)
-                return question.answer
-            if question not in self.asked:
-                self.asked.append(question)
-        raise Waiting(question)
 
-    def close(self) -> None:
-        """Refuse further questions of code that outlives the attempt."""
-        with self._guard:
-            self._is_over = True
-
-    def _question(self, text: str, kind: QuestionKind, details: JsonValue) -> Question:
-        """Find the question among the known ones not yet asked in this attempt, or take it in."""
-        wanted = (kind, text, None if kind == "question" else details)
-        for question in self._known:
-            if question.key not in self._taken and _identity(question) == wanted:
-                return question
-        # What was answered before it was asked may not be what a person would have let happen.
-        for question in self._known if kind == "question" else ():
-            # An answer that was handed in before the question was: its place tells which it is.
-            if not question.text and question.ordinal == len(self._taken) + 1:
-                return question
-        key = question_key(self._step_id, self._specialist, self._free_ordinal())
-        question = self._new(
-            Question(
-                key=key,
-                fingerprint=fingerprint_of(key, kind, text, details),
-                step_id=self._step_id,
-                specialist=self._specialist,
-                text=text,
-                kind=kind,
-                details=details,
-            )
-        )
-        self._known.append(question)
-        return question
-
-    def _free_ordinal(self) -> int:
-        used = {question.ordinal for question in self._known}
-        return next(ordinal for ordinal in count(1) if ordinal not in used)
+asker_at_work: ContextVar[Asks | None] = ContextVar("replan_asker", default=None)
+"""Who asks for the code that runs here; None outside of a step."""
 
 
 def ask_user(text: str) -> JsonValue:
@@ -150,7 +59,7 @@ def ask(text: str, *, kind: QuestionKind = "question", details: JsonValue = None
     Raises:
         QuestionError: Nobody can be asked.
     """
-    asker = _asker.get()
+    asker = asker_at_work.get()
     if asker is None:
         raise QuestionError(
             "ask_user was called outside of a specialist's step. Call it in a specialist, in one "
@@ -161,13 +70,5 @@ def ask(text: str, *, kind: QuestionKind = "question", details: JsonValue = None
 
 def path_of_step() -> str:
     """The step that runs this code, as the beginning of a question's key; empty outside of one."""
-    asker = _asker.get()
+    asker = asker_at_work.get()
     return "" if asker is None else f"{asker.path}/"
-
-
-_asker: ContextVar[Asker | None] = ContextVar("replan_asker", default=None)
-
-
-def _identity(question: Question) -> tuple[QuestionKind, str, JsonValue]:
-    details = None if question.kind == "question" else question.details
-    return question.kind, question.text, details

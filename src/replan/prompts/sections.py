@@ -8,9 +8,14 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage, get_buffer_string
+from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
 
-from replan.memory.conversation import split_at_request, within_budget
+from replan.memory.conversation import (
+    calls_of,
+    split_at_request,
+    within_budget,
+    written_arguments,
+)
 from replan.plan.model import Value
 from replan.texts.marks import DISARMED, MARK, TAGS
 
@@ -24,6 +29,8 @@ Node = Literal[
     "final_answer",
     "memory_summary",
     "knowledge",
+    "extract",
+    "unit",
 ]
 """Who calls a model."""
 
@@ -34,6 +41,9 @@ _SECTION = re.compile(
 )
 _ATTRIBUTE = re.compile(r'(?<![a-z])([a-z]+)="([^"]*)"')
 _CALL = re.compile(r"<call((?: [a-z]+=\"[^\"]*\")+)/>\s*\Z")
+_SPEAKERS = {"human": "user", "ai": "assistant", "system": "system"}
+_SPEAKER = re.compile(r"^(?=(?:user|assistant|system|tool): )", re.MULTILINE)
+_NO_TEXT = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
 _NOTE = "The request is the newest message of a conversation. What was said before it, as data:"
 
 
@@ -46,11 +56,13 @@ class Section(Value):
 
 
 class Call(Value):
-    """Which node makes a call, and for a specialist, which one and for which step."""
+    """Which node makes a call: which specialist for which step, which phase of a pipeline."""
 
     node: Node
     step: int | None = None
     specialist: str | None = None
+    phase: str | None = None
+    path: str | None = None
 
 
 def section(tag: str, text: str, **attributes: object) -> str:
@@ -113,8 +125,25 @@ def request_sections(
     said = [message for message in earlier if message.type != "system"]
     if not said:
         return [asked]
-    text = get_buffer_string(said, "user", "assistant", tool_prefix="tool")
-    return [f"{_NOTE}\n{section('conversation', _newest(text, earlier_budget))}", asked]
+    text = _newest(conversation_text(said), earlier_budget)
+    return [f"{_NOTE}\n{section('conversation', text)}", asked]
+
+
+def conversation_text(messages: Sequence[AnyMessage]) -> str:
+    """Write messages, each behind its speaker; none of them can pose as another one's."""
+    return "\n".join(_spoken(message) for message in messages)
+
+
+def _spoken(message: AnyMessage) -> str:
+    blocks = message.content if isinstance(message.content, list) else []
+    others = (each.get("type") for each in blocks if isinstance(each, dict))
+    parts = (
+        _SPEAKER.sub("  ", message.text),
+        *(f"[{kind}]" for kind in others if kind in _NO_TEXT),
+        *(f"[calls {each['name']}: {written_arguments(each)}]" for each in calls_of(message)),
+    )
+    speaker = _SPEAKERS.get(message.type, "tool")
+    return f"{speaker}: {' '.join(part for part in parts if part)}"
 
 
 def _newest(text: str, budget: int | None) -> str:

@@ -2,17 +2,11 @@
 
 from collections.abc import Sequence
 
-from langchain_core.messages import (
-    AnyMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    get_buffer_string,
-)
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
 from replan.memory.conversation import shortened
 from replan.prompts.host import HostPrompts
-from replan.prompts.sections import Call, call_tag, section
+from replan.prompts.sections import Call, call_tag, conversation_text, section
 from replan.prompts.templates import load, render
 
 
@@ -23,9 +17,8 @@ def build_summary_prompt(
     asked = render(load("summary"), max_tokens=max_tokens)
     tag = call_tag(Call(node="memory_summary"))
     said = [shortened(message) for message in messages]
-    text = get_buffer_string(said, "user", "assistant", tool_prefix="tool")
     parts = [section("memory", before)] if before else []
-    parts.append(section("conversation", text))
+    parts.append(section("conversation", conversation_text(said)))
     return [
         SystemMessage("\n\n".join(part for part in (host.system, asked, tag) if part)),
         HumanMessage("\n\n".join(parts)),

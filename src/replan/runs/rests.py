@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from replan.events.hooks import RunHooks
+from replan.events.emitter import RunHooks
 from replan.events.types import BaseEvent, Event, RunResumed, RunStopped
 from replan.failures import describe
 from replan.runs.event_log import EventLog

@@ -9,12 +9,13 @@ from contextlib import aclosing, contextmanager, nullcontext, suppress
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
 from replan.calling import Call, Graph, alone, is_served, loosened, prepared
 from replan.errors import InputError, PlanDocumentError
-from replan.events.types import BaseEvent, Event
+from replan.events.types import BaseEvent, Event, TaskCompleted
 from replan.ports.ownership import as_owner
 from replan.runs.asks import state_at_rest
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
@@ -56,21 +57,28 @@ async def stream_graph(
     graph: Graph, asked: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> AsyncIterator[Event]:
     """Run a graph and give its events as they happen; see `replan.stream`."""
+    controls: list[RunControl] = []
     with suppress(RunStopped):
         async with alone(graph, asked.config) as owner:
             call = await prepared(graph, asked)
             options = {**_options(graph, call), "stream_mode": "custom"}
 
-            def parts(control: RunControl | None = None) -> AsyncGenerator[Any]:
+            def parts(control: RunControl) -> AsyncGenerator[Any]:
+                controls.append(control)
                 stream_of = cast("Any", graph).astream
                 return stream_of(call.input, call.config, control=control, **options)
 
-            given = parts() if stop is None else _until_stopped(parts, stop, grace)
+            given = parts(RunControl()) if stop is None else _until_stopped(parts, stop, grace)
             with _logged(asked):
                 async with aclosing(as_owner(owner, given)) as owned:
                     async for part in owned:
                         if isinstance(part, BaseEvent):
-                            yield cast(Event, part)
+                            try:
+                                yield cast(Event, part)
+                            except GeneratorExit:
+                                if isinstance(part, TaskCompleted):
+                                    await _kept_at_least(owned, *controls)
+                                raise
 
 
 async def followed(
@@ -110,6 +118,15 @@ async def followed(
         if snapshot.interrupts:
             state["outcome"] = "waiting"
     return cast("EnhancedState", state)
+
+
+async def _kept_at_least(parts: AsyncGenerator[Any], *controls: RunControl) -> None:
+    """Keep the answer of a run whose reader leaves with it; nothing begins any more."""
+    for control in controls:
+        control.request_drain("its reader left")
+    with suppress(GraphDrained, RunStopped):
+        async for _ in parts:
+            pass
 
 
 async def _until_stopped(

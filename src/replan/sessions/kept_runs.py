@@ -1,7 +1,7 @@
 """The runs of a turn in a storage: what was killed goes on, and everybody can look at it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from replan.calling import Graph
 from replan.errors import ReplanError
 from replan.ports.journal import Journal
+from replan.ports.ownership import unowned
 from replan.ports.run_book import Request
 from replan.ports.storage import Storage
 from replan.runs.asks import Ask
@@ -20,12 +21,11 @@ from replan.runs.looking import config_of
 from replan.runs.portable import PortableRun
 from replan.runs.requests import answer_row
 from replan.runs.result import RunResult
-from replan.runs.run import Run
 from replan.runs.service import Runtime
-from replan.runs.stopping import GRACE
-from replan.runs.work import Bench, Following
+from replan.runs.stopping import put_an_end_to
+from replan.runs.work import Following
 from replan.sessions.run_place import Followed, RunPlace, RunPlaces, State, put_before
-from replan.sessions.session_runs import TURN
+from replan.sessions.session_runs import TURN, own_record
 from replan.sessions.tool_calls import calls_on_record
 from replan.state.limits import RunSettings
 
@@ -51,7 +51,7 @@ class KeptRuns:
 
     async def take_up(self, run: PortableRun) -> None:
         """Have a run here that a context carries; one that is here already may be further."""
-        record = await self.storage.runs.get(run.run_id)
+        record = await own_record(self.storage, run.run_id, self.following.labels)
         self._thread_id = f"{run.run_id}/{self.turn}" if record is None else record.thread_id
         if record is None:
             labels = self.following.labels
@@ -60,21 +60,23 @@ class KeptRuns:
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
-        record = await self.storage.runs.get(run_id)
+        record = await own_record(self.storage, run_id, self.following.labels)
         self._thread_id = record.thread_id if record else self._thread_id or run_id
         if record is not None:
             await self._hear_again(run_id, None)
         elif seen is not None:
             await put_before(seen, self.graph, self._thread_id)
-        run = await self.runtime.start(
-            given,
-            run_id=run_id,
-            thread_id=self._thread_id,
-            settings=settings,
-            labels=self.following.labels,
-            **self._followed,
+        return await self._worked(
+            run_id,
+            self.runtime.run(
+                given,
+                run_id=run_id,
+                thread_id=self._thread_id,
+                settings=settings,
+                labels=self.following.labels,
+                **self._followed,
+            ),
         )
-        return _state(await self._ended(run))
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
         run_id, key = run.run_id, TURN + self.turn
@@ -134,33 +136,25 @@ class KeptRuns:
 
     async def _resumed(self, run_id: str, settings: RunSettings | None) -> State:
         doing = self.runtime.resume(run_id, settings=settings, **self._followed)
-        return _state(await self._ended(Run(self.runtime, run_id, asyncio.ensure_future(doing))))
+        return await self._worked(run_id, doing)
 
-    async def _ended(self, run: Run) -> RunResult:
+    async def _worked(self, run_id: str, doing: Coroutine[Any, Any, RunResult]) -> State:
         """Wait for a run; who is cancelled stops it, so that the turn can go on later."""
+        # A run has an owner of its own, and the runtime serves others, too.
+        task = asyncio.get_running_loop().create_task(doing, context=unowned())
         try:
-            return await run
+            result = await asyncio.shield(task)
         except asyncio.CancelledError:
             with suppress(ReplanError):
-                await self.runtime.stop(run.run_id, at_once=True)
-                await self.runtime.rested(run.run_id)
+                await self.runtime.stop(run_id, at_once=True)
+                await self.runtime.rested(run_id)
+            await put_an_end_to(task)
             raise
+        return {**result.state, "outcome": result.outcome}
 
 
-def kept_runs(
-    storage: Storage, graph: Graph, clock: Callable[[], datetime], new_id: Callable[[], str]
-) -> RunPlaces:
+def kept_runs(runtime: Runtime, storage: Storage, clock: Callable[[], datetime]) -> RunPlaces:
     """Have the runs of turns in a storage."""
-    runtime = Runtime(
-        Bench(
-            graph=graph,
-            storage=storage,
-            book=storage.runs,
-            clock=clock,
-            new_id=new_id,
-            grace=GRACE,
-        )
-    )
 
     @asynccontextmanager
     async def opened(turn: str, following: Followed) -> AsyncGenerator[RunPlace]:
@@ -169,7 +163,3 @@ def kept_runs(
         )
 
     return opened
-
-
-def _state(result: RunResult) -> State:
-    return {**result.state, "outcome": result.outcome}

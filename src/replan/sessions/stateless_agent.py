@@ -7,6 +7,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from pydantic import JsonValue
+
 from replan.calling import Graph, tool_servers_of
 from replan.errors import InputError
 from replan.events.types import Event
@@ -14,9 +16,12 @@ from replan.failures import describe
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.runs.portable import PortableRun
-from replan.runs.stopping import put_an_end_to
+from replan.runs.service import Runtime
+from replan.runs.stopping import GRACE, put_an_end_to
+from replan.runs.work import Bench
 from replan.sessions.beginnings import Beginnings
 from replan.sessions.carried import carried_in
+from replan.sessions.history import whole_summary
 from replan.sessions.kept_runs import kept_runs
 from replan.sessions.request import Said, read_input
 from replan.sessions.run_place import Followed, RunPlaces
@@ -68,7 +73,7 @@ class StatelessAgent:
             if close is not None:
                 await close()
 
-    def kept_in(self, storage: Storage) -> "StatelessAgent":
+    def kept_in(self, storage: Storage) -> "KeptAgent":
         """Return this agent with the runs of its turns in a storage, for a client.
 
         A turn with the `run_id` of one that was killed continues it.
@@ -76,10 +81,7 @@ class StatelessAgent:
         Args:
             storage: The storage of the client's sessions.
         """
-        place = self._workplace
-        graph = place.kept_in(storage)
-        places = kept_runs(storage, graph, place.clock, place.new_id)
-        return StatelessAgent(replace(place, graph=graph, places=places))
+        return KeptAgent(self._workplace, storage)
 
     async def process(
         self,
@@ -174,6 +176,42 @@ class StatelessAgent:
                 return await turn.result(here)
         except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
             return AgentResult(success=False, response="", error=describe(error))
+
+
+class KeptAgent(StatelessAgent):
+    """An agent whose runs are in a storage; `StatelessAgent.kept_in` makes it."""
+
+    def __init__(self, workplace: Workplace, storage: Storage) -> None:
+        """Prepare; `kept_in` does it."""
+        graph = workplace.kept_in(storage)
+        self._runtime = Runtime(
+            Bench(
+                graph=graph,
+                storage=storage,
+                book=storage.runs,
+                clock=workplace.clock,
+                new_id=workplace.new_id,
+                grace=GRACE,
+            )
+        )
+        places = kept_runs(self._runtime, storage, workplace.clock)
+        super().__init__(replace(workplace, graph=graph, places=places))
+
+    async def sum_up(self, run_id: str, context: AgentContext) -> dict[str, JsonValue]:
+        """Write the summary that is due behind an answer, and return what it changes.
+
+        Args:
+            run_id: The run that gave the answer.
+            context: The session before the turn.
+
+        Raises:
+            ReplanError: The storage cannot be used, or somebody works on the run.
+        """
+        state = (await self._runtime.resume(run_id)).state
+        summary = whole_summary(context.dialogue_history, state.get("memory_summary"))
+        if summary is None:
+            return {}
+        return {"project_state": {SUMMARY: {"set": summary.model_dump(mode="json")}}}
 
 
 def _check(said: Said, run: PortableRun | None, *, begins_anew: bool) -> None:

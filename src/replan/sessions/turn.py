@@ -35,6 +35,9 @@ SUMMARY = "memory_summary"
 """The key of `project_state` that has the summary of the history's beginning."""
 
 
+_SUMMARY = "summarise"
+
+
 @dataclass(kw_only=True)
 class Turn:
     """One call of an agent, with everything that lives as long."""
@@ -95,7 +98,10 @@ class Turn:
             success=not error and bool(response or result.outcome == "interrupted"),
             response=response,
             context_updates=self.context.updates_to(await self._after(result, response)),
-            metadata=metadata_of(result, self._problem),
+            metadata={
+                **metadata_of(result, self._problem),
+                "summary_due": await self._is_summary_due(result),
+            },
             error=error or (None if response else _why_no_answer(result)),
             tool_execution_results=self._tools.over,
         )
@@ -129,6 +135,14 @@ class Turn:
         content = self.said.content or ""
         given = {"messages": [*messages, message_of("user", content, len(history))]}
         return await self._place.begin(given, seen, self.settings, self.run_id)
+
+    async def _is_summary_due(self, result: RunResult) -> bool:
+        """Whether the summary behind the answer has yet to be written."""
+        memory = cast("Services", services_in(self._place.graph)).prompts.memory_in(result.state)
+        is_over = result.outcome not in ("waiting", "interrupted")
+        return (
+            is_over and memory.mode == "summary" and _SUMMARY in (await self._place.snapshot()).next
+        )
 
     def _memories(self) -> list[Memory]:
         """What the host and the specialists see of a conversation."""

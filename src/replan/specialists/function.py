@@ -1,10 +1,23 @@
-"""A specialist that is a plain function, and how what others wrote is called: sync or async."""
+"""A specialist that is a plain function, and how what others wrote is called: sync or async.
 
+What is not async may hang, so it runs in a thread that keeps no process from ending. The threads of
+`concurrent.futures`, of asyncio's default executor and of anyio are waited for when the process
+ends, whatever became of those who asked for the work. These get a moment: a thread that is in
+foreign code while the interpreter is taken down can crash the process.
+"""
+
+import asyncio
+import atexit
+import contextvars
 import functools
 import inspect
+import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent import futures
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakSet
 
 from langchain_core.messages import BaseMessageChunk
 from langchain_core.runnables import RunnableConfig
@@ -12,13 +25,18 @@ from langchain_core.runnables.utils import AddableDict
 
 from replan.replies.shape import Shape
 from replan.specialists.answers import result_of, shaped_result
-from replan.specialists.threads import in_thread
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
+
+T = TypeVar("T")
 
 KEY = "idempotency_key"
 """The parameter of a function or a tool that takes an idempotency key."""
 
+MOMENT = 0.5
+"""How long, in seconds, the end of the process waits for all that was given up and still runs."""
+
+_given_up: "WeakSet[Work]" = WeakSet()
 _END = object()
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -45,6 +63,13 @@ async def call(function: Callable[..., Any], given: object, config: RunnableConf
         return await ready()
     answer = await in_thread(ready)
     return await answer if inspect.isawaitable(answer) else answer
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do the work in a thread of its own; to cancel this is to give the thread up."""
+    task = Work(functools.partial(contextvars.copy_context().run, work))
+    threading.Thread(target=task.run, name="replan-work", daemon=True).start()
+    return await asyncio.wrap_future(task)
 
 
 async def call_in_pieces(
@@ -111,3 +136,46 @@ def _can_be_joined(whole: object, piece: object) -> bool:
     if isinstance(piece, BaseMessageChunk | AddableDict):
         return isinstance(whole, type(piece))
     return isinstance(piece, str) and isinstance(whole, str)
+
+
+@atexit.register
+def still_at_work() -> bool:
+    """Give what nobody waits for a moment to end; tell whether some of it still runs."""
+    until = time.monotonic() + MOMENT
+    return not all(work.ended(until - time.monotonic()) for work in list(_given_up))
+
+
+class Work(futures.Future[Any]):
+    """Work in a thread that dies with the process; `leave` hears when its place is free."""
+
+    def __init__(
+        self, work: Callable[[], Any], leave: "Callable[[Work], None]" = lambda _: None
+    ) -> None:
+        super().__init__()
+        self._work = work
+        self._leave = leave
+        self._is_over = threading.Event()
+
+    def ended(self, within: float) -> bool:
+        return self._is_over.wait(max(0.0, within))
+
+    def cancel(self) -> bool:
+        """Give up: what has begun goes on, but nobody waits for it any more."""
+        if super().cancel():
+            return True
+        if self.running():
+            _given_up.add(self)
+            self._leave(self)
+        return False
+
+    def run(self) -> None:
+        if self.set_running_or_notify_cancel():
+            try:
+                self.set_result(self._work())
+            except (StopIteration, KeyboardInterrupt) as error:
+                # A future of asyncio refuses the first, and whoever waits would wait forever. The
+                # second is no person's Ctrl-C, which only the main thread gets.
+                self.set_exception(RuntimeError(f"it raised {error!r}"))
+            except BaseException as error:  # noqa: BLE001 - foreign code; who waits gets it
+                self.set_exception(error)
+        self._is_over.set()

@@ -12,8 +12,7 @@ from replan.failures import brought_nothing
 from replan.langgraph_inside.callbacks import told_of_call
 from replan.ports.allowance import USUAL_REPLY, Request
 from replan.ports.journal import Spending
-from replan.spending.fitting import Permit
-from replan.spending.request_size import bytes_of, most_tokens_of_reply, schemas_in
+from replan.spending.fitting import Permit, bytes_of, most_tokens_of_reply, schemas_in
 from replan.state.usage import TokenCount, sum_counts
 
 

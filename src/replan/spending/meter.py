@@ -1,4 +1,8 @@
-"""Reserves the model calls of a node or an attempt, counts them, stops what would be too much."""
+"""Reserves the model calls of a node or an attempt, counts them, stops what would be too much.
+
+LangChain tells a meter of calls, of those that are awaited and of all others, since it stands among
+the callbacks: it goes wherever the caller's configuration goes, also into tool loops.
+"""
 
 import asyncio
 import threading
@@ -8,29 +12,39 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import LLMResult
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.events.calls import Calls
 from replan.events.met_tools import MetTools
-from replan.ports.allowance import Request
+from replan.langgraph_inside.callbacks import either
+from replan.ports.allowance import Allowance, Request
 from replan.ports.journal import Spending
+from replan.ports.specialist_port import TEXT_SHOWN
 from replan.spending.account import Account
-from replan.spending.charging import charged_for_error, charged_for_reply, reported_tokens
+from replan.spending.charging import (
+    announced,
+    charged_for_error,
+    charged_for_reply,
+    reported_tokens,
+)
 from replan.spending.deadline import Stopwatch
-from replan.spending.fitting import Ask, Permit
-from replan.spending.met_calls import MetCalls
-from replan.spending.request_size import likely_tokens, most_tokens
+from replan.spending.fitting import Ask, Permit, likely_tokens, most_tokens
 from replan.spending.scopes import Scope, known_price
 from replan.spending.waiting import HomeLoop, Line
 from replan.state.limits import Price
 from replan.state.usage import TokenCount, sum_counts
+from replan.texts.storable import well_formed
+
+Said = Sequence[str | list[BaseMessage]]
 
 _OVER = "the attempt that this call belongs to is over"
 
@@ -48,10 +62,15 @@ class _Handed:
 _handed: ContextVar[tuple[_Handed, ...]] = ContextVar("replan_permits", default=())
 
 
-# LangChain tells a meter of calls through its handler. Leaving it as a context ends it: what is not
-# settled then stays charged in full, and a thread that was given up makes no further call.
-class Meter:
+# Leaving it as a context ends it: what is not settled then stays charged in full, and a thread that
+# was given up makes no further call.
+class Meter(BaseCallbackHandler, Allowance):
     """Counts and charges calls wherever they are made: awaited or not, on any loop, in threads."""
+
+    # An error raised here must stop the call instead of being logged.
+    raise_error = True
+    # Else LangChain makes a task or a thread of each call.
+    run_inline = True
 
     def __init__(
         self,
@@ -70,7 +89,8 @@ class Meter:
         self._refused: LimitReachedError | None = None
         self.scopes = scopes  # what calls are charged to
         self.clocks = account.clocks  # how long they were at work
-        self.handler = MetCalls(self, on_token)
+        self._on_token = on_token
+        self._has_spoken = False
         self._tools = None if calls is None else MetTools(calls)
         self._account = account
         self._new_id = new_id
@@ -111,7 +131,22 @@ class Meter:
     def handlers(self) -> Sequence[BaseCallbackHandler]:
         """What stands among the callbacks of a configuration, for models and for tools."""
         # LangChain never awaits the handlers that stand behind one that refuses a call.
-        return [self.handler] if self._tools is None else [self._tools, self.handler]
+        return [self] if self._tools is None else [self._tools, self]
+
+    @property
+    def hears_tokens(self) -> bool:
+        """Whether a reply is to be streamed for it."""
+        return self._on_token is not None
+
+    @property
+    def ignore_chain(self) -> bool:
+        """What runs around the calls is nothing to it."""
+        return True
+
+    @property
+    def ignore_agent(self) -> bool:
+        """Nor are tools."""
+        return True
 
     @property
     def count(self) -> TokenCount:
@@ -149,39 +184,72 @@ class Meter:
                 # It was not made after all.
                 await self._settle(permit, Spending())
 
-    async def begin(self, call: UUID, request: Callable[[], Request]) -> None:
+    def on_llm_new_token(
+        self,
+        token: str | list[str | dict[str, Any]],
+        *,
+        chunk: GenerationChunk | ChatGenerationChunk | None = None,
+        run_id: UUID,
+        **_: Any,
+    ) -> None:
+        """Pass a piece of text on; of a piece that is more than text, its text."""
+        if isinstance(chunk, ChatGenerationChunk):
+            self._note_count(run_id, chunk.message)
+        if self._on_token is None:
+            return
+        if not isinstance(token, str) and isinstance(chunk, ChatGenerationChunk):
+            token = chunk.message.text
+        if isinstance(token, str) and token:
+            self._has_spoken = True
+            self._on_token(well_formed(token))
+
+    def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
+        """Pass on what no model said; the words of models come by themselves."""
+        if name == TEXT_SHOWN and self._on_token is not None and not self._has_spoken:
+            self._on_token(str(data))
+
+    async def _begins(
+        self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any
+    ) -> None:
         """Reserve a call before it is made, and wait for room where others hold it."""
+        request = partial(_request, known, said, given)
         permit = self._handed_over() or await self._take(request())
-        if not self._noted(call, permit, request):
+        if not self._noted(run_id, permit, request):
             await self._settle(permit, Spending())
             raise RuntimeError(_OVER)
 
-    def begin_plain(self, call: UUID, request: Callable[[], Request]) -> None:
+    def _begins_now(self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any) -> None:
         """Reserve a call of code that does not await it; who blocks a loop waits for nothing."""
         self._check_time()
+        request = partial(_request, known, said, given)
         ask = self._ask(request(), None)
         with self._refusal_noted():
             permit = self._line.room_now(ask)
             written = self._written(permit)
             if not self._home.is_here:
                 self._home.await_in_thread(written)
-        if not self._noted(call, permit, request):
-            self._settle_plain(permit, Spending())
+        if not self._noted(run_id, permit, request):
+            self._settle_now(permit, Spending())
             raise RuntimeError(_OVER)
 
-    async def end(self, call: UUID, came: LLMResult | BaseException) -> None:
+    async def _ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         """Settle a call."""
         # By the tokens that its server reported, else by the bytes of its reply; one that broke off
         # in full, unless its server surely did nothing.
-        if (permit := self._calls.get(call)) is not None:
-            await self._settle(permit, *self._spent(call, permit, came))
+        if (permit := self._calls.get(run_id)) is not None:
+            await self._settle(permit, *self._spent(run_id, permit, came))
 
-    def end_plain(self, call: UUID, came: LLMResult | BaseException) -> None:
+    def _ends_now(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         """Settle a call; the journal hears of it as soon as it can."""
-        if (permit := self._calls.get(call)) is not None:
-            self._settle_plain(permit, *self._spent(call, permit, came))
+        if (permit := self._calls.get(run_id)) is not None:
+            self._settle_now(permit, *self._spent(run_id, permit, came))
 
-    def note_count(self, call: UUID, piece: BaseMessage) -> None:
+    on_chat_model_start: Any = either(_begins, _begins_now)
+    on_llm_start: Any = either(_begins, _begins_now)
+    on_llm_end: Any = either(_ends, _ends_now)
+    on_llm_error: Any = either(_ends, _ends_now)
+
+    def _note_count(self, call: UUID, piece: BaseMessage) -> None:
         """Keep what a piece reports: some servers report with each what the reply took so far."""
         if getattr(piece, "usage_metadata", None):
             self._counts.setdefault(call, []).append(reported_tokens(piece))
@@ -223,9 +291,9 @@ class Meter:
         if asyncio.get_running_loop() is self._home.loop:
             await self._account.settle(permit, used, counted)
         else:
-            self._settle_plain(permit, used, counted)
+            self._settle_now(permit, used, counted)
 
-    def _settle_plain(
+    def _settle_now(
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
     ) -> None:
         self._account.settle_now(permit, used, counted)
@@ -308,3 +376,9 @@ def _priced(permit: Permit, reported: TokenCount, cost: float) -> TokenCount:
     if permit.ask.price is None:
         return reported.replace(unpriced_calls=1)
     return reported.replace(known_cost=cost)
+
+
+def _request(serialized: dict[str, Any] | None, said: Said, given: dict[str, Any]) -> Request:
+    """Read a call that LangChain tells of: of chat models their messages, else plain texts."""
+    messages = ([HumanMessage(each)] if isinstance(each, str) else each for each in said)
+    return announced(serialized, [*chain.from_iterable(messages)], given)

@@ -2,17 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
+from replan.declared.effects import Effects
 from replan.plan.model import Value
-
-Effects = Literal["pure", "keyed", "unsafe"]
-"""What a second run of the same work does to the outside.
-
-- `pure`: nothing, it may run again whenever that is of use;
-- `keyed`: nothing, because it hands an idempotency key on;
-- `unsafe`: its effect once more, so it is never run again without a word.
-"""
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")

@@ -28,7 +28,7 @@ from replan.models.reply_end import end_of
 from replan.models.retries import pause_if_busy, retried
 from replan.models.transcript import transcript_at_work
 from replan.plan.preview import MOST_RETRIES
-from replan.ports.ask_user import Asker, Waiting
+from replan.ports.ask_user import Waiting
 from replan.ports.folders import folders_at_work
 from replan.ports.journal import AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
@@ -49,10 +49,11 @@ from replan.state.results import (
     storable_result,
 )
 from replan.state.usage import TokenCount
-from replan.steps.doubts import doubts_in, result_by, verdict_on
+from replan.steps.doubts import doubts_in, note_doubt, result_by, verdict_on
 from replan.steps.enrichment import knowledge_for
+from replan.steps.interrupts_told import tell_interrupted, tell_interrupts_answered
 from replan.steps.on_record import digest_of_text
-from replan.steps.step_record import StepRecord
+from replan.steps.step_record import Asker, StepRecord
 
 logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)
@@ -102,7 +103,7 @@ class Attempts:
             if (settled := await self._settled(doubt)) is not None:
                 return settled
         if self.record.tried:
-            await self.record.interrupts_answered(answers_to_interrupts(self.config))
+            await tell_interrupts_answered(self.record, answers_to_interrupts(self.config))
         try:
             made = await self._one()
             if _can_be_retried(made):
@@ -158,7 +159,7 @@ class Attempts:
         was_done = doubt.outcome == "done"
         if record.on_doubt == "fail" and not was_done:
             # It fails, and nobody knows more of it than before.
-            await record.doubt(doubt)
+            await note_doubt(record, doubt)
         before = record.before.text if record.before and was_done else ""
         result = self._completed(result_by(verdict, before), 0.0)
         await record.finished(result, doubt)
@@ -204,7 +205,7 @@ class Attempts:
             await self.record.ended("cancelled")
             raise
         except GraphBubbleUp as signal:
-            await self.record.interrupted(signal)
+            await tell_interrupted(self.record, signal)
             raise
         except StorageError:
             raise

@@ -24,7 +24,8 @@ from replan.langgraph_inside.tasks import can_read_state, read_state as read_cha
 from replan.memory.conversation import Memory, Seen, seen_in
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.journal import Journal, LedgerEntry
-from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.on_record import OnRecord
 
@@ -150,7 +151,7 @@ class Board:
     def read(self, state: EnhancedState) -> None:
         """Take the state of the round; whoever goes on with one may have other settings."""
         self.state = state  # what the round began with, read once for all its tasks
-        self.settings = settings_of(state)
+        self.settings = state.get("settings") or RunSettings()
         self._plan = state.get("current_plan") or TaskPlan()
         self._steps = {step.id: step for step in self._plan.steps}
         self.round = state.get("current_round", 1)

@@ -5,13 +5,12 @@ from pydantic import JsonValue
 
 from replan.errors import InDoubtError, QuestionError
 from replan.failures import describe
-from replan.ports.ask_user import Asker
-from replan.ports.journal import LedgerEntry
+from replan.ports.journal import ACTED, DOUBTED, LedgerEntry
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.state.verdicts import Verdict, ask_what_became_of, ask_whether_again
 from replan.steps.on_record import done_before, left_in_doubt
-from replan.steps.step_record import StepRecord
+from replan.steps.step_record import Asker, StepRecord
 
 
 async def doubts_in(record: StepRecord, card: SpecialistCard) -> list[LedgerEntry]:
@@ -27,7 +26,7 @@ async def _cut_off_before(record: StepRecord) -> LedgerEntry | None:
     newest = record.tried[-1] if record.tried else None
     if newest is None or newest.outcome != "failed":
         return left_in_doubt(record.tried)
-    return newest if await record.is_doubted(newest) else None
+    return newest if await record.is_noted(_doubt_of(newest, record)) else None
 
 
 async def _is_once_only(record: StepRecord, card: SpecialistCard) -> bool:
@@ -36,7 +35,17 @@ async def _is_once_only(record: StepRecord, card: SpecialistCard) -> bool:
         return True
     # Who did a part of it, and never said that it is unsafe, is asked for the rest.
     is_part = record.before is not None and record.before.status is ExecutionStatus.PARTIAL
-    return not is_part and (is_unsafe or await record.has_acted())
+    return not is_part and (is_unsafe or await record.is_noted(ACTED + record.key))
+
+
+async def note_doubt(record: StepRecord, attempt: LedgerEntry) -> None:
+    """Note that the step fails while nobody knows what an attempt did."""
+    note = _doubt_of(attempt, record)
+    await record.services.journal.note(record.context.run_id, note, value=True)
+
+
+def _doubt_of(attempt: LedgerEntry, record: StepRecord) -> str:
+    return f"{DOUBTED}{record.key}/{attempt.number}"
 
 
 def verdict_on(

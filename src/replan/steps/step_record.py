@@ -1,10 +1,11 @@
 """The record of one step at one specialist: its attempts, its questions, what its tools did."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import Token
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import count
 
-from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from pydantic import JsonValue
 
 from replan.errors import QuestionError
@@ -12,15 +13,20 @@ from replan.events.emitter import Emitter
 from replan.events.types import InputRequested, SpecialistInvoked, SpecialistRetried
 from replan.failures import describe
 from replan.models.transcript import Transcript
-from replan.ports.ask_user import Asker
-from replan.ports.journal import ACTED, DOUBTED, TOLD, Attempt, AttemptOutcome, Journal, LedgerEntry
+from replan.ports.ask_user import Asks, Waiting, asker_at_work
+from replan.ports.journal import ACTED, Attempt, AttemptOutcome, Journal, LedgerEntry
 from replan.services import Services
 from replan.state.knowledge import Knowledge
 from replan.state.limits import OnDoubt
-from replan.state.questions import Question, fingerprint_of, questions_of
+from replan.state.questions import (
+    Question,
+    QuestionKind,
+    fingerprint_of,
+    question_key,
+    questions_of,
+)
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
-from replan.state.waiting import waiting_for
 from replan.steps.answers_told import tell_answered
 from replan.steps.board import QUESTIONS, Board
 from replan.steps.on_record import (
@@ -31,6 +37,7 @@ from replan.steps.on_record import (
     key_of_result,
     newest_number,
 )
+from replan.texts.storable import storable, storable_text
 from replan.values import restored
 
 ANSWERS = "answer/"
@@ -164,24 +171,11 @@ class StepRecord:
     def _knowledge(self) -> str:
         return f"knowledge/{self.context.idempotency_key}/"
 
-    async def has_acted(self) -> bool:
-        """Whether the work called tools that must not be called twice, when it was done before."""
-        return await self._is_noted(ACTED + self.key)
-
-    async def is_doubted(self, attempt: LedgerEntry) -> bool:
-        """Whether a failed attempt left it unknown what it did, and nobody has said it since."""
-        return await self._is_noted(f"{DOUBTED}{self.key}/{attempt.number}")
-
-    async def doubt(self, attempt: LedgerEntry) -> None:
-        """Note that the step fails while nobody knows what an attempt did."""
-        note = f"{DOUBTED}{self.key}/{attempt.number}"
-        await self.services.journal.note(self.context.run_id, note, value=True)
-
-    def asker(self) -> Asker:
+    def asker(self) -> "Asker":
         step_id = self.context.plan_step.id
         return Asker(step_id, self.specialist, known=self.questions, new=self._new)
 
-    async def asked(self, asker: Asker, attempt: int, used: TokenCount) -> list[Question]:
+    async def asked(self, asker: "Asker", attempt: int, used: TokenCount) -> list[Question]:
         """Note what an attempt asked, tell of what is new, and give it for the state."""
         journal, run_id = self.services.journal, self.context.run_id
         noted = await journal.notes(run_id, QUESTIONS)
@@ -194,36 +188,6 @@ class StepRecord:
             about = {**self.names, "attempt": attempt}
             self.emitter.stream(InputRequested, **about, question=question)
         return [asked[0].replace(usage=used), *asked[1:]]
-
-    async def interrupted(self, signal: GraphBubbleUp) -> None:
-        """Record that a graph that does the step asks by itself, and tell of each question once."""
-        await self.ended("waiting")
-        interrupts = signal.args[0] if isinstance(signal, GraphInterrupt) else ()
-        asked = waiting_for(interrupts)
-        for question in asked if isinstance(asked, tuple) else ():
-            note = TOLD + fingerprint_of(question.key, question.text)
-            if not await self._is_noted(note):
-                own = question.replace(
-                    step_id=self.context.plan_step.id, specialist=self.specialist
-                ).model_dump(mode="json")
-                await self.services.journal.note(self.context.run_id, note, own)
-                self.emitter.stream(InputRequested, **self.names, question=question)
-
-    async def interrupts_answered(self, answers: Mapping[str, Any]) -> None:
-        """Tell of the answers to what a graph that does the step asked by itself."""
-        if not answers:
-            return
-        journal = self.services.journal
-        for note in (await journal.notes(self.context.run_id, TOLD)).values():
-            if not isinstance(note, dict):
-                continue
-            question: Question = restored(Question, note)
-            if question.key in answers and self._is_own(question):
-                await tell_answered(question, answers[question.key], self.emitter, journal)
-
-    def _is_own(self, question: Question) -> bool:
-        own = (self.context.plan_step.id, self.specialist)
-        return (question.step_id, question.specialist) == own
 
     def _new(self, question: Question) -> Question:
         most = self.board.settings.limits.max_questions
@@ -253,7 +217,7 @@ class StepRecord:
             known = answered
         return tuple(sorted(known.values(), key=lambda question: question.ordinal))
 
-    async def _is_noted(self, note: str) -> bool:
+    async def is_noted(self, note: str) -> bool:
         return note in await self.services.journal.notes(self.context.run_id, note)
 
 
@@ -267,3 +231,90 @@ async def _with_answers(
         else question
         for key, question in known.items()
     }
+
+
+class Asker:
+    """The questions of one attempt, and which are open; code that runs inside of it can ask."""
+
+    def __init__(
+        self,
+        step_id: int,
+        specialist: str,
+        *,
+        known: Iterable[Question] = (),
+        new: Callable[[Question], Question],
+    ) -> None:
+        # `known` are the questions that the step asked before, in their order, with their answers;
+        # `new` takes a new question in, or raises if there may be no more.
+        self.asked: list[Question] = []  # the questions that this attempt waits for
+        around = asker_at_work.get()
+        # In a graph that a step runs, behind that step.
+        self.path = f"{around.path}/{step_id}/{specialist}" if around else f"{step_id}/{specialist}"
+        self._step_id = step_id
+        self._specialist = specialist
+        self._known = list(known)
+        self._new = new
+        self._taken: set[str] = set()
+        self._is_over = False
+        # Tools that are called at once ask from several threads.
+        self._guard = threading.Lock()
+        self._before: Token[Asks | None] | None = None
+
+    def __enter__(self) -> None:
+        self._before = asker_at_work.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            asker_at_work.reset(self._before)
+        with self._guard:  # code that outlives the attempt asks nothing more
+            self._is_over = True
+
+    def ask(self, text: str, kind: QuestionKind, details: JsonValue) -> JsonValue:
+        text, details = storable_text(text), storable(details)
+        if not text.strip():
+            raise QuestionError("The question is empty.")
+        with self._guard:
+            if self._is_over:
+                raise QuestionError("The step that asks is over.")
+            question = self._question(text, kind, details)
+            if question.answer is not None:
+                self._taken.add(question.key)
+                return question.answer
+            if question not in self.asked:
+                self.asked.append(question)
+        raise Waiting(question)
+
+    def _question(self, text: str, kind: QuestionKind, details: JsonValue) -> Question:
+        """Find the question among the known ones not yet asked in this attempt, or take it in."""
+        wanted = (kind, text, None if kind == "question" else details)
+        for question in self._known:
+            if question.key not in self._taken and _identity(question) == wanted:
+                return question
+        # What was answered before it was asked may not be what a person would have let happen.
+        for question in self._known if kind == "question" else ():
+            # An answer that was handed in before the question was: its place tells which it is.
+            if not question.text and question.ordinal == len(self._taken) + 1:
+                return question
+        key = question_key(self._step_id, self._specialist, self._free_ordinal())
+        question = self._new(
+            Question(
+                key=key,
+                fingerprint=fingerprint_of(key, kind, text, details),
+                step_id=self._step_id,
+                specialist=self._specialist,
+                text=text,
+                kind=kind,
+                details=details,
+            )
+        )
+        self._known.append(question)
+        return question
+
+    def _free_ordinal(self) -> int:
+        used = {question.ordinal for question in self._known}
+        return next(ordinal for ordinal in count(1) if ordinal not in used)
+
+
+def _identity(question: Question) -> tuple[QuestionKind, str, JsonValue]:
+    details = None if question.kind == "question" else question.details
+    return question.kind, question.text, details

@@ -5,12 +5,11 @@ where a file is read, its context is what stands around the file.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, cast
 
 from pydantic import (
     AfterValidator,
@@ -22,17 +21,19 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from replan.declared.fields import meant, name_like
+from replan.declared.keys import FIX as KEY_FIX
+from replan.declared.part import broken
+from replan.declared.references import imported, name_in, named
+from replan.declared.surroundings import Surroundings, refused
 from replan.ports.built_in import built_in_models, comes_with_replan, is_built_in
 from replan.ports.tool_provider import server_in
 from replan.state.team import SpecialistCard
 from replan.state.tightening import CAN_BE_OPENED
 from replan.team.fallback import Fallback, in_order
-from replan.team.keys import FIX as KEY_FIX
 from replan.team.knowledge_folder import FIELDS, folder_and_model
-from replan.team.part import broken
 from replan.team.prompt_files import prompt_text
-from replan.team.references import imported, name_in, named
-from replan.team.surroundings import Surroundings, refused
+from replan.team.surroundings import TeamSurroundings
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from replan.ports.retriever import Retriever
     from replan.ports.specialist_port import SpecialistPort
     from replan.state.results import ExecutionContext
-
-T = TypeVar("T")
 
 _REFERENCE = {"type": "string", "pattern": r"^[^\s:]+:[^\s:]+$", "examples": ["team_tools:search"]}
 _GRANT = {"type": "string", "pattern": r"^[A-Za-z0-9_-]+/\S+$", "examples": ["git/*"]}
@@ -68,24 +67,8 @@ _PROMPT = {
 }
 
 
-def _around(info: ValidationInfo) -> Surroundings | None:
-    return cast("Surroundings | None", info.context)
-
-
-def meant(name: str, known: Iterable[str], else_: str) -> str:
-    near = get_close_matches(name, [*known], 1)
-    return f"Did you mean {near[0]}?" if near else else_
-
-
-def name_like(
-    pattern: str, reason: str, fix: str, taken: Callable[[], Iterable[str]] = tuple
-) -> Callable[[str], str]:
-    def checked(name: str) -> str:
-        if name in taken() or not re.fullmatch(pattern, name):
-            raise refused("bad_name", reason, fix)
-        return name
-
-    return checked
+def _around(info: ValidationInfo) -> TeamSurroundings | None:
+    return cast("TeamSurroundings | None", info.context)
 
 
 def sentence(text: str) -> str:
@@ -104,14 +87,6 @@ def open_field(name: str) -> str:
         fix = meant(name, known, f"Use some of: {', '.join(known)}.")
         raise refused("unknown_setting", "There is no such setting, limit or key.", fix)
     return name
-
-
-def row(given: object, info: ValidationInfo) -> object:
-    """Refuse what is no list; a text is a sequence, too."""
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
-        raise refused("wrong_type", "This is not a list.", fix)
-    return cast("object", given)
 
 
 def model(given: object, info: ValidationInfo) -> object:
@@ -395,7 +370,6 @@ if TYPE_CHECKING:
     ReadySpecialist = SpecialistPort
     Knowledge = Retriever | Path | str
     Workspace = Out = Path | str | None
-    Row = Sequence
 else:
     Model = Annotated[Any, PlainValidator(model), WithJsonSchema({"type": "string"})]
     ModelName = Annotated[str, PlainValidator(one_model), WithJsonSchema({"type": "string"})]
@@ -412,4 +386,3 @@ else:
         Path | None, PlainValidator(workspace), WithJsonSchema({"type": "string"})
     ]
     Out = Annotated[Path | None, PlainValidator(out), WithJsonSchema({"type": "string"})]
-    Row = Annotated[Sequence[T], BeforeValidator(row)]

@@ -7,10 +7,11 @@ from typing import Any, Self, cast
 
 from pydantic import Field, PrivateAttr
 
+from replan.declared.fields import Row
+from replan.declared.placing import Origin
 from replan.errors import ConfigurationError, UsageError
 from replan.team.fallback import Fallback, in_order
-from replan.team.fields import ModelName, NewModel, Row, ServerUrl, VariableName
-from replan.team.placing import Origin
+from replan.team.fields import ModelName, NewModel, ServerUrl, VariableName
 from replan.team.team import Team
 from replan.values import Value
 

@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from replan.declared.fields import Row
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
-from replan.team.fields import Model, Prompt, Row, Tool
+from replan.team.fields import Model, Prompt, Tool
 from replan.team.typed import Typed
 
 

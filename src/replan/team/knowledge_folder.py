@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.team.part import broken
+from replan.declared.part import broken
 
 _KEYS = ("folder", "embeddings")
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, cast
 
-from replan.team.surroundings import refused
+from replan.declared.surroundings import refused
 
 LARGEST = 500_000
 

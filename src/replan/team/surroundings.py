@@ -3,43 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import LiteralString
 
-from pydantic_core import PydanticCustomError
+from replan.declared.surroundings import Surroundings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class TeamSurroundings(Surroundings):
     """What stands around a team file.
 
     Attributes:
-        folder: The folder of the file; prompts and modules may stand there.
         workspace: The folder that specialists may read and write.
         out: The folder for the files that steps make; none: the workspace.
         models: The names under `models`.
         fallbacks: For those that have some, the names that stand in their place.
-        imports: Whether what the file names is imported, which runs its code.
     """
 
-    folder: Path
     workspace: Path
     out: Path | None = None
     models: frozenset[str] = frozenset()
     fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    imports: bool = True
-
-
-def refused(code: LiteralString, reason: str, fix: str) -> PydanticCustomError:
-    """Make the error that a check of a field raises; pydantic adds where the field is."""
-    # The texts go in as values: braces in them are text.
-    return PydanticCustomError(code, "{reason}", {"reason": reason, "fix": fix})
-
-
-def as_sentence(problem: str) -> str:
-    """Write the problem of a `ConfigurationError` as mistakes are written."""
-    return f"{problem[:1].upper()}{problem[1:].rstrip('.')}."
-
-
-def folder_of(path: Path) -> Path:
-    """The folder that a team file stands in, as the user names it."""
-    return path.absolute().parent.resolve()

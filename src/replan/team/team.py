@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, overload
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
+from replan.declared.fields import Row, meant
+from replan.declared.mistakes import told_of
+from replan.declared.part import Part, broken
+from replan.declared.references import name_in
 from replan.errors import ConfigurationError, TeamError, UsageError
 from replan.ports.tool_provider import server_in
 from replan.state.limits import HOOK_SECONDS, Price, RunSettings
@@ -18,14 +22,9 @@ from replan.team.fields import (
     OpenField,
     Out,
     Prompt,
-    Row,
     Workspace,
-    meant,
 )
 from replan.team.host import Host
-from replan.team.mistakes import told_of
-from replan.team.part import Part, broken
-from replan.team.references import name_in
 from replan.team.specialist import Specialist
 from replan.team.tool_server import AnyToolServer, ServerName
 from replan.traces.option import Traces

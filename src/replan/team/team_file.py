@@ -3,24 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from pydantic import ValidationError
 
+from replan.declared.files import text_of
+from replan.declared.keys import FIX, keys_in
+from replan.declared.mistakes import Found, found_in
+from replan.declared.part import tell_old_name
+from replan.declared.placing import Origin, in_order as by_place, placed
+from replan.declared.surroundings import folder_of
+from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
 from replan.spending.scopes import price_of
 from replan.team.fallback import each_model
 from replan.team.file_team import FileTeam
 from replan.team.host import MODELS, Host
-from replan.team.keys import FIX, keys_in
-from replan.team.mistakes import Found, found_in
 from replan.team.named_models import TeamModels
-from replan.team.part import tell_old_name
-from replan.team.placing import Origin, in_order as by_place, placed
-from replan.team.surroundings import Surroundings, folder_of
-from replan.team.yaml_source import YamlSource, read_yaml
+from replan.team.surroundings import TeamSurroundings
 
-LARGEST = 200_000
+_HOME = "Check the path, or write a team with `replan init`."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +82,12 @@ def read_team_file(
     Raises:
         TeamFileError: The file has mistakes; the error tells all of them with their fixes.
     """
-    source = _under_new_names(read_yaml(_text_of(path)))
+    source = _under_new_names(read_yaml(text_of(path, TeamFileError, _HOME)))
     content = _mapping(source.value)
     if not content:
         raise TeamFileError(path, source.mistakes or [_no_team(source)])
     folder = folder_of(path)
-    surroundings = Surroundings(
+    surroundings = TeamSurroundings(
         folder=folder,
         workspace=directory or (folder / _workspace(content)).resolve(),
         out=out,
@@ -110,30 +112,6 @@ def read_team_file(
         raise config.refusal(unpriced)
     models = TeamModels(named=config.models, environment=environment)
     return TeamFile(path=path, config=config, models=models)
-
-
-def _text_of(path: Path) -> str:
-    try:
-        if not path.is_file():
-            fix = "Check the path, or write a team with `replan init`."
-            _refuse(path, "unreadable", "There is no such file.", fix)
-        content = path.read_bytes() if path.stat().st_size <= LARGEST else None
-    except OSError as error:
-        reason = f"The file cannot be read: {error.strerror}."
-        _refuse(path, "unreadable", reason, "Check its name and its permissions.")
-    if content is None:
-        fix = "Keep long prompts in files of their own."
-        _refuse(path, "too_large", f"The file is larger than {LARGEST:,} bytes.", fix)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        _refuse(path, "not_utf8", "The file is not UTF-8.", "Save it as UTF-8.", line)
-
-
-def _refuse(path: Path, code: str, reason: str, fix: str, line: int = 1) -> NoReturn:
-    mistake = FieldMistake(line=line, column=1, code=code, reason=reason, fix=fix)
-    raise TeamFileError(path, [mistake]) from None
 
 
 def _no_team(source: YamlSource) -> FieldMistake:

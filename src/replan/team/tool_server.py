@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema, WrapValidator
 from pydantic_core import InitErrorDetails
 
+from replan.declared.fields import Row, name_like
+from replan.declared.part import Part, broken
+from replan.declared.surroundings import Surroundings, refused
 from replan.errors import ConfigurationError
 from replan.ports.tool_provider import SERVER_NAME, ToolProvider
 from replan.secrets.sources import holds_secret, learn_values
-from replan.team.fields import Row, ServerUrl, VariableName, name_like
-from replan.team.part import Part, broken
-from replan.team.surroundings import Surroundings, refused
+from replan.team.fields import ServerUrl, VariableName
 
 if TYPE_CHECKING:
     from replan.adapters.mcp.ways import Way

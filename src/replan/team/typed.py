@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from replan.declared.part import Part
 from replan.team.fields import OutputType
-from replan.team.part import Part
 
 if TYPE_CHECKING:
     from replan.replies.shape import Shape

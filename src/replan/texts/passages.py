@@ -23,10 +23,13 @@ class Passage:
     text: str  # its lines as they stand
 
 
-def decoded(content: bytes) -> str | None:
+def decoded(content: bytes, errors: str = "replace") -> str | None:
     """Read bytes as text; None if they are none."""
     encoding = next((name for mark, name in _BOMS if content.startswith(mark)), "utf-8")
-    text = content.decode(encoding, errors="replace")
+    try:
+        text = content.decode(encoding, errors=errors)
+    except UnicodeDecodeError:
+        return None
     return None if "\x00" in text else text
 
 

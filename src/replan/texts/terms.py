@@ -6,6 +6,7 @@ for is each two signs that stand side by side.
 
 import re
 from collections.abc import Iterator
+from unicodedata import normalize
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 """How an index of divided texts takes its words."""
@@ -20,19 +21,24 @@ _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _RUN = re.compile(f"{_SIGN}+")
 
 
-def divided(text: str) -> str:
-    """Write a text so that an index takes each sign of an undivided script as a word."""
-    return _UNDIVIDED.sub(r" \g<0> ", text)
+def indexed(text: str) -> str:
+    """Write a text as an index is to take it: each sign of an undivided script is a word.
+
+    Letters that can be written in several ways are written in one.
+    """
+    return text if text.isascii() else _UNDIVIDED.sub(r" \g<0> ", _in_one_way(text))
 
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a text, each once."""
-    return tuple(dict.fromkeys(_WORD.findall(text.casefold())))
+    folded = text if text.isascii() else _in_one_way(text)
+    # The small form of a Turkish letter has a dot that stands alone.
+    return tuple(dict.fromkeys(_WORD.findall(folded.casefold().replace("\u0307", ""))))
 
 
 def any_of(words: tuple[str, ...]) -> str:
     """Write a query for texts that have some of the words, as they stand."""
-    return " OR ".join(f'"{divided(word)}"' for word in words)
+    return " OR ".join(f'"{indexed(word)}"' for word in words)
 
 
 def terms_of(text: str) -> tuple[str, ...]:
@@ -45,6 +51,11 @@ def with_parts(text: str) -> str:
     """Add the parts of names such as getEventType to a text."""
     parts = (part for name in _NAME.findall(text) for part in _PART.findall(name))
     return " ".join((text, *parts))
+
+
+def _in_one_way(text: str) -> str:
+    # An index takes capitals for small letters and leaves accents out by itself.
+    return normalize("NFKC", text).replace("\u00df", "ss").replace("\u1e9e", "SS")
 
 
 def _terms_in(word: str) -> Iterator[str]:

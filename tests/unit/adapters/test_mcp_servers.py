@@ -8,12 +8,14 @@ import pytest
 
 import mcp_servers
 from replan import ConfigurationError, Specialist, Team, TeamError, ToolServer
+from replan.adapters.mcp.last_words import LastWords
 from replan.adapters.mcp.server import McpServer
 from replan.adapters.mcp.ways import Program
 from replan.errors import ToolCallLostError, ToolServerError
-from replan.ports.ask_user import Asker, Waiting
+from replan.ports.ask_user import Waiting
 from replan.ports.tool_provider import server_in
 from replan.specialists.granted_tools import GrantedTools, shown_name
+from replan.steps.step_record import Asker
 
 # A server of a protocol before 2026, which asks in a message of its own.
 OLD = """
@@ -165,6 +167,15 @@ async def test_a_program_that_is_no_server_is_named_with_its_last_words(code, se
     with pytest.raises(ToolServerError, match="tool server t: the program ") as error:
         await server.list_tools()
     assert problem in str(error.value)
+
+
+def test_a_program_may_say_as_much_as_it_likes_and_the_end_of_it_is_kept():
+    words = LastWords()
+    words.sink.write("x" * 5_000_000 + "no licence")
+    told = words.end()
+    assert told.startswith("; it said: xxx")
+    assert told.endswith("no licence")
+    assert len(told) < 600
 
 
 async def test_a_server_that_died_is_started_again(tmp_path):

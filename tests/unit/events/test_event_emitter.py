@@ -20,8 +20,7 @@ from replan import (
 )
 from replan.assembly import _call_hook
 from replan.events.callbacks import ANY_EVENT, HOOKS
-from replan.events.emitter import Emitter
-from replan.events.hooks import Hooks
+from replan.events.emitter import Emitter, Hooks
 from replan.events.types import (
     AnswerToken,
     LimitReached,
@@ -138,7 +137,7 @@ async def test_a_failing_hook_is_logged_and_the_next_one_is_called(kind, caplog)
         on_thinking_start = staticmethod(called.append)
 
     emitter, stream = telling({"plain": Plain, "async": Async}[kind](), Next())
-    with caplog.at_level(logging.ERROR, "replan.events.hooks"):
+    with caplog.at_level(logging.ERROR, "replan.events.emitter"):
         await emitter.emit(ThinkingStarted)
     assert called == stream
     assert caplog.records[0].hook == "on_thinking_start"

@@ -10,6 +10,7 @@ import pytest
 
 from replan import FolderRetriever, RetrievalError, SearchRequest
 from replan.adapters.knowledge.index import opened
+from replan.texts.folder import files_below
 
 
 @pytest.fixture
@@ -86,10 +87,48 @@ def test_files_that_cannot_be_read_are_left_out_and_named(retriever, folder):
     ]
 
 
+@pytest.mark.parametrize(("file", "who"), [("farm/bees.md", "farm/bees.md"), ("farm", "farm/")])
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read all files")
-def test_a_file_that_is_not_ours_to_read_is_named(retriever, folder):
-    (folder / "farm" / "bees.md").chmod(0)
-    assert "bees.md is left out" in retriever.search(SearchRequest(query="honey")).left_out[0]
+def test_what_is_not_ours_to_read_is_named(retriever, folder, file, who):
+    (folder / file).chmod(0)
+    (told,) = retriever.search(SearchRequest(query="honey")).left_out
+    assert told.startswith(f"{who} is left out: it cannot be read")
+
+
+def test_what_of_a_folder_is_not_looked_into_is_named(folder):
+    (folder / "farm" / "deep").mkdir()
+    found = files_below(folder, [".md", ".txt"], deepest=2, most=1)
+    assert [each.name for each in found.files] == ["farm/bees.md"]
+    assert found.left_out == (
+        "farm/deep/ is left out: it lies too deep.",
+        "All files but the first 1 are left out.",
+    )
+
+
+def test_a_name_or_a_text_in_another_encoding_is_told_and_keeps_nothing_from_being_found(
+    retriever, folder
+):
+    (folder / os.fsdecode(b"h\xf6nig.md")).write_text("Honey is H\u00f6nig.\n")
+    (folder / "old.txt").write_bytes("Der H\u00f6nig.\n".encode("latin-1"))
+    found = retriever.search(SearchRequest(query="h\u00f6nig"))
+    assert [each.source for each in found.chunks] == ["h\\xf6nig.md"]
+    assert found.left_out == ["old.txt is left out: it is not written in UTF-8."]
+
+
+@pytest.mark.parametrize(
+    ("text", "queries"),
+    [
+        ("Die Straße ist zu.", ["Straße", "STRASSE", "strasse"]),
+        ("Die Ru\u0308ckgabe.", ["R\u00fcckgabe", "Ru\u0308ckgabe", "ruckgabe"]),
+        ("İstanbul'da.", ["İstanbul", "istanbul"]),
+        ("Der o\ufb03zielle Weg.", ["OFFIZIELLE", "o\ufb03zielle"]),
+        ("Und λόγος.", ["λόγος", "ΛΌΓΟΣ"]),
+    ],
+)
+def test_a_word_is_found_in_whatever_way_its_letters_are_written(retriever, folder, text, queries):
+    (folder / "word.md").write_text(text)
+    for query in queries:
+        assert places(retriever, query) == [("word.md", 1, "")], query
 
 
 def test_no_link_leads_out_of_the_folder_and_hidden_files_do_not_count(retriever, folder, tmp_path):

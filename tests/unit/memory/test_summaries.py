@@ -9,6 +9,7 @@ from replan.memory.summary import MOST_AT_ONCE, covering, is_due, to_cover
 from replan.state.memory import Summary
 
 CALL = {"name": "search", "args": {}, "id": "c"}
+LONG = [{"name": "write", "args": {"text": "x" * 90_000}, "id": "c"}]
 SUMMARY = resolved(MemoryOptions(mode="summary", history_limit=4, summary_trigger_messages=6))
 
 
@@ -82,7 +83,7 @@ def test_of_a_very_long_conversation_a_summary_takes_in_what_fits():
     assert is_due(state, SUMMARY)
 
 
-MESSAGES = st.lists(st.sampled_from(["turn", "tools", "overtaken", "told"]), max_size=30)
+MESSAGES = st.lists(st.sampled_from(["turn", "tools", "long", "overtaken", "told"]), max_size=30)
 
 
 @given(MESSAGES, st.integers(1, 8), st.integers(1, 12), st.lists(st.booleans(), min_size=30))
@@ -114,6 +115,7 @@ def _said(kind, number):
     return {
         "turn": [asked, answered],
         "tools": [asked, *tools, answered],
+        "long": [asked, tools[0].model_copy(update={"tool_calls": LONG}), *tools[1:], answered],
         "overtaken": [asked],
         "told": [SystemMessage("told", id=f"s{number}"), asked, answered],
     }[kind]

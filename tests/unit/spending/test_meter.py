@@ -46,8 +46,8 @@ def meter(spends=None, limit=9, kept=0, **options):
 async def test_calls_and_the_tokens_that_the_server_reported_are_counted():
     counted = meter()
     with ScriptedModel({"*": [Reply("One.", usage=(7, 3)), Reply("Two.", usage=(1, 1))]}) as model:
-        await model.ainvoke("Hi", {"callbacks": [counted.handler]})
-        async for _ in model.astream("Hi", {"callbacks": [counted.handler]}):
+        await model.ainvoke("Hi", {"callbacks": [counted]})
+        async for _ in model.astream("Hi", {"callbacks": [counted]}):
             pass
     assert counted.count == TokenCount(calls=2, input_tokens=8, output_tokens=4, unpriced_calls=2)
     assert Usage().plus(("think", counted.count)).calls == 2
@@ -72,7 +72,7 @@ async def test_what_the_pieces_of_a_stream_report_is_counted_once(reports, count
 
     counting = meter()
     async with counting:
-        async for _ in Reporting({}).astream("Hi", {"callbacks": [counting.handler]}):
+        async for _ in Reporting({}).astream("Hi", {"callbacks": [counting]}):
             pass
     assert (counting.count.input_tokens, counting.count.output_tokens) == counted
 
@@ -81,7 +81,7 @@ async def test_a_call_that_fails_is_counted_all_the_same():
     counted = meter()
     model = ScriptedModel({"*": [ConnectionError("reset")]})
     with model, pytest.raises(ConnectionError):
-        await model.ainvoke("Hi", {"callbacks": [counted.handler]})
+        await model.ainvoke("Hi", {"callbacks": [counted]})
     assert counted.count == TokenCount(calls=1, unpriced_calls=1)
 
 
@@ -90,7 +90,7 @@ async def test_no_more_calls_are_made_at_once_than_the_run_has_left():
 
     async def one(model):
         meters.append(meter(spends, limit=5))
-        return await model.ainvoke("Hi", {"callbacks": [meters[-1].handler]})
+        return await model.ainvoke("Hi", {"callbacks": [meters[-1]]})
 
     with ScriptedModel({"*": always("Yes.")}) as model:
         answers = await asyncio.gather(*(one(model) for _ in range(30)), return_exceptions=True)
@@ -102,26 +102,26 @@ async def test_no_more_calls_are_made_at_once_than_the_run_has_left():
 
 async def test_a_model_of_plain_text_is_counted_and_stopped_too():
     counted, model = meter(limit=1), FakeListLLM(responses=["Yes."])
-    assert await model.ainvoke("Hi", {"callbacks": [counted.handler]}) == "Yes."
+    assert await model.ainvoke("Hi", {"callbacks": [counted]}) == "Yes."
     with pytest.raises(LimitReachedError):
-        await model.ainvoke("Hi", {"callbacks": [counted.handler]})
+        await model.ainvoke("Hi", {"callbacks": [counted]})
     assert counted.count == TokenCount(calls=1, unpriced_calls=1)
 
 
 async def test_a_call_that_is_kept_for_others_is_left_and_the_limit_is_told_as_the_run_has_it():
     spends, worker, closing = account(), {"kept": 1}, {"kept": 0}
     with ScriptedModel({"*": ["One.", "Two."]}) as model:
-        await model.ainvoke("Hi", {"callbacks": [meter(spends, limit=2, **worker).handler]})
+        await model.ainvoke("Hi", {"callbacks": [meter(spends, limit=2, **worker)]})
         with pytest.raises(LimitReachedError, match="max_model_calls=2 is reached"):
-            await model.ainvoke("Hi", {"callbacks": [meter(spends, limit=2, **worker).handler]})
-        await model.ainvoke("Hi", {"callbacks": [meter(spends, limit=2, **closing).handler]})
+            await model.ainvoke("Hi", {"callbacks": [meter(spends, limit=2, **worker)]})
+        await model.ainvoke("Hi", {"callbacks": [meter(spends, limit=2, **closing)]})
     assert len(model.calls) == 2
 
 
 async def test_the_pieces_of_a_reply_are_passed_on_as_text():
     pieces = []
     with ScriptedModel({"*": [Reply("Hello you.", chunks=["Hello", " you."])]}) as model:
-        async for _ in model.astream("Hi", {"callbacks": [meter(on_token=pieces.append).handler]}):
+        async for _ in model.astream("Hi", {"callbacks": [meter(on_token=pieces.append)]}):
             pass
     assert pieces == ["Hello", " you."]
 
@@ -144,7 +144,7 @@ async def test_the_pieces_of_a_reply_are_passed_on_as_text():
 async def test_of_a_piece_that_is_more_than_text_its_text_is_passed_on(token, chunk, told):
     pieces = []
     generation = None if chunk is None else ChatGenerationChunk(message=chunk)
-    meter(on_token=pieces.append).handler.on_llm_new_token(token, chunk=generation, run_id=None)
+    meter(on_token=pieces.append).on_llm_new_token(token, chunk=generation, run_id=None)
     assert pieces == told
 
 
@@ -154,7 +154,7 @@ async def test_of_several_generations_for_one_prompt_the_usage_is_counted_once()
     twice = [ChatGeneration(message=AIMessage("Hi", usage_metadata=usage)) for _ in range(2)]
     result = LLMResult(generations=[twice, [Generation(text="plain")], []])
     call = uuid4()
-    begin, end = counted.handler.on_chat_model_start, counted.handler.on_llm_end
+    begin, end = counted.on_chat_model_start, counted.on_llm_end
     # As LangChain does before it awaits them.
     assert inspect.iscoroutinefunction(begin)
     assert inspect.iscoroutinefunction(end)
@@ -209,7 +209,7 @@ async def test_calls_without_await_are_counted_and_stopped_wherever_they_are_mad
 
     def work():
         for _ in range(3):
-            config = {"callbacks": [counted.handler]}
+            config = {"callbacks": [counted]}
             calls.append("".join(model.stream("Hi", config)) if streamed else say(config))
 
     def say(config):
@@ -240,7 +240,7 @@ async def test_calls_without_await_are_counted_and_stopped_wherever_they_are_mad
 async def test_a_call_in_another_event_loop_is_charged_in_this_one():
     def work():
         async def ask():
-            return await model.ainvoke("Hi", {"callbacks": [counted.handler]})
+            return await model.ainvoke("Hi", {"callbacks": [counted]})
 
         return asyncio.run(ask())
 
@@ -265,11 +265,11 @@ async def test_a_thread_waits_for_room_as_everybody_does():
     with ScriptedModel({"*": [Reply("Known.", usage=(1, 1)), slow, "Quick."]}) as model:
         counted, other = (bounded(spends, max_tokens=330) for _ in range(2))
         async with counted, other:
-            await model.ainvoke("Hi", {"callbacks": [counted.handler]})
-            first = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted.handler]}))
+            await model.ainvoke("Hi", {"callbacks": [counted]})
+            first = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted]}))
             await going.wait()
             second = asyncio.ensure_future(
-                asyncio.to_thread(model.invoke, "Hi", {"callbacks": [other.handler]})
+                asyncio.to_thread(model.invoke, "Hi", {"callbacks": [other]})
             )
             await until(lambda: other.waiting.seconds)
             assert len(model.calls) == 2
@@ -286,14 +286,14 @@ async def test_who_gives_up_a_thread_stops_its_waiting_and_its_further_calls():
     def work():
         for _ in range(2):
             try:
-                model.invoke("Hi", {"callbacks": [other.handler]})
+                model.invoke("Hi", {"callbacks": [other]})
             except RuntimeError as error:
                 ends.append(str(error))
 
     with ScriptedModel({"*": [known, Hang()]}) as model:
         async with counted:
-            await model.ainvoke("Hi", {"callbacks": [counted.handler]})
-            hanging = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted.handler]}))
+            await model.ainvoke("Hi", {"callbacks": [counted]})
+            hanging = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted]}))
             await until(lambda: len(model.calls) == 2)
             async with other:
                 given_up = asyncio.ensure_future(asyncio.to_thread(work))
@@ -318,7 +318,7 @@ async def test_a_call_that_still_asks_for_leave_when_its_try_ends_is_not_made(mo
     model, counted = ScriptedModel({"*": always("Yes.")}), meter(account(journal))
     async with counted:
         # As a sibling does in `asyncio.gather`, of which another one has failed.
-        late = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted.handler]}))
+        late = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted]}))
         await is_asked.wait()
     may_go_on.set()
     with pytest.raises(RuntimeError, match="is over"):
@@ -330,7 +330,7 @@ async def test_a_call_that_still_asks_for_leave_when_its_try_ends_is_not_made(mo
 async def test_a_reply_is_cut_to_what_is_left(asked):
     counted = bounded(max_tokens=600)
     chat = Chat(Capped({"*": [Reply("One.", usage=(30, 100)), Reply("Two.", usage=(30, 400))]}))
-    config = {"callbacks": [counted.handler]}
+    config = {"callbacks": [counted]}
     async with counted:
         for _ in range(2):
             await chat.reply([HumanMessage("Hi")], config)
@@ -347,10 +347,10 @@ async def test_a_model_keeps_its_own_bound_and_is_not_touched_without_a_limit(as
     own = Capped({"*": [always(Reply("Yes.", usage=(1, 1)))]}, max_tokens=50)
     for limits in ({"max_tokens": 5_000}, {"max_model_calls": 9}):
         async with bounded(**limits) as counted:
-            await Chat(own).reply([HumanMessage("Hi")], {"callbacks": [counted.handler]})
+            await Chat(own).reply([HumanMessage("Hi")], {"callbacks": [counted]})
     free = Capped({"*": [Reply("Yes.", usage=(1, 1))]})
     async with bounded(max_model_calls=9) as counted:
-        await Chat(free).reply([HumanMessage("Hi")], {"callbacks": [counted.handler]})
+        await Chat(free).reply([HumanMessage("Hi")], {"callbacks": [counted]})
     assert asked == [50, 50, None]
 
 
@@ -358,7 +358,7 @@ async def test_two_meters_both_count_and_the_narrower_one_cuts(asked):
     outer, inner = bounded(max_tokens=2_000), bounded(max_tokens=1_000)
     chat = Chat(Capped({"*": [Reply("Yes.", usage=(5, 6))]}))
     async with outer, inner:
-        await chat.reply([HumanMessage("Hi")], {"callbacks": [outer.handler, inner.handler]})
+        await chat.reply([HumanMessage("Hi")], {"callbacks": [outer, inner]})
     assert asked == [967]
     assert (
         outer.count
@@ -397,7 +397,7 @@ async def test_a_call_that_broke_off_is_charged_in_full_unless_nothing_was_done(
     counted = bounded(account(journal), prices={"ScriptedModel": PRICE}, max_tokens=9_000)
     with ScriptedModel({"*": [error]}) as model, pytest.raises(type(error)):
         async with counted:
-            await model.ainvoke("Hi", {"callbacks": [counted.handler]})
+            await model.ainvoke("Hi", {"callbacks": [counted]})
     assert (await journal.spent("r"))["run"].tokens == tokens
     assert counted.count.cost == pytest.approx(PRICE.of(34, 4_096) if tokens else 0)
 
@@ -407,7 +407,7 @@ async def test_a_call_that_was_cancelled_stays_charged_in_full_and_frees_who_wai
     counted = bounded(account(journal), max_tokens=9_000)
     with ScriptedModel({"*": [Hang()]}) as model:
         async with counted:
-            call = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted.handler]}))
+            call = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted]}))
             await until(lambda: model.calls)
             call.cancel()
             await asyncio.wait({call})
@@ -420,7 +420,7 @@ async def test_a_server_that_reports_no_usage_is_charged_by_the_bytes():
     silent = AIMessage("Jä.")
     with ScriptedModel({"*": [Reply("Jä.", message=silent)]}) as model:
         async with counted:
-            await model.ainvoke("Hi", {"callbacks": [counted.handler]})
+            await model.ainvoke("Hi", {"callbacks": [counted]})
     assert (await journal.spent("r"))["run"].tokens == 34 + 4
     assert counted.count == TokenCount(calls=1, cost=PRICE.of(34, 4))
 
@@ -429,8 +429,8 @@ async def test_money_is_counted_by_the_price_of_the_model_also_when_streaming():
     counted = bounded(prices={"other": PRICE, "ScriptedModel": PRICE}, max_cost=1)
     with ScriptedModel({"*": [always(Reply("Yes.", usage=(100, 10)))]}) as model:
         async with counted:
-            await model.ainvoke("Hi", {"callbacks": [counted.handler]})
-            async for _ in model.astream("Hi", {"callbacks": [counted.handler]}):
+            await model.ainvoke("Hi", {"callbacks": [counted]})
+            async for _ in model.astream("Hi", {"callbacks": [counted]}):
                 pass
     assert counted.count.cost == pytest.approx(2 * 0.0002)
 
@@ -440,16 +440,16 @@ async def test_a_model_without_a_price_is_refused_by_name_where_money_is_bound()
     with ScriptedModel({}) as model:
         async with counted:
             with pytest.raises(UnpricedModelError, match=r"prices: .*'ScriptedModel'"):
-                await model.ainvoke("Hi", {"callbacks": [counted.handler]})
+                await model.ainvoke("Hi", {"callbacks": [counted]})
             with pytest.raises(UnpricedModelError):
-                model.invoke("Hi", {"callbacks": [counted.handler]})
+                model.invoke("Hi", {"callbacks": [counted]})
 
 
 async def test_a_price_may_stand_under_the_name_that_a_model_was_configured_with():
     counted = bounded(prices={"quick": PRICE}, max_cost=1)
     chat = Chat(Capped({"*": [Reply("Yes.", usage=(100, 10))]}), "quick")
     async with counted:
-        await chat.reply([HumanMessage("Hi")], {"callbacks": [counted.handler]})
+        await chat.reply([HumanMessage("Hi")], {"callbacks": [counted]})
     assert counted.count.cost == pytest.approx(0.0002)
 
 
@@ -460,7 +460,7 @@ async def test_a_model_inside_a_model_does_not_wait_for_it():
             return ChatResult(generations=[ChatGeneration(message=message)])
 
     counted = bounded(max_tokens=4_300)
-    config = {"callbacks": [counted.handler]}
+    config = {"callbacks": [counted]}
     with ScriptedModel({"*": [Reply("Yes.", usage=(1, 1))]}) as inner:
         async with counted:
             wrapped = Chat(Wrapper({}, disable_streaming=True))

@@ -7,8 +7,9 @@ from hypothesis import given, strategies as st
 from langgraph.errors import GraphBubbleUp
 
 from replan import Question, QuestionError, ask_user
-from replan.ports.ask_user import Asker, Waiting, ask
+from replan.ports.ask_user import Waiting, ask
 from replan.state.questions import fingerprint_of
+from replan.steps.step_record import Asker
 
 WORDS = st.sampled_from(["Which?", "Why?", "More?", "When?"])
 
@@ -98,11 +99,11 @@ def test_an_answer_without_words_goes_to_the_question_at_its_place():
 
 def test_a_try_that_is_over_asks_nothing_and_neither_does_one_that_asked_enough():
     one = asker(most=1)
-    with pytest.raises(Waiting):
-        one.ask("Which?", "question", None)
-    with pytest.raises(QuestionError, match="enough"):
-        one.ask("Why?", "question", None)
-    one.close()
+    with one:
+        with pytest.raises(Waiting):
+            one.ask("Which?", "question", None)
+        with pytest.raises(QuestionError, match="enough"):
+            one.ask("Why?", "question", None)
     with pytest.raises(QuestionError, match="is over"):
         one.ask("Which?", "question", None)
     with pytest.raises(QuestionError, match="outside of"):

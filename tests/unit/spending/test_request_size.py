@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from replan.spending.request_size import (
+from replan.spending.fitting import (
     TOKENS_OF_A_MESSAGE,
     TOKENS_OF_A_REQUEST,
     TOKENS_OF_AN_IMAGE,

@@ -13,8 +13,7 @@ from langgraph.errors import GraphInterrupt
 from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, SpecialistResult
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
-from replan.events.emitter import Emitter
-from replan.events.hooks import Hooks
+from replan.events.emitter import Emitter, Hooks
 from replan.ports.journal import Attempt, Spending
 from replan.specialists.function import FunctionSpecialist
 from replan.spending import deadline

@@ -6,8 +6,7 @@ import pytest
 
 from replan import ExecutionContext, Limits, PlanStep, Question, QuestionError, RunSettings
 from replan.adapters.memory_journal import MemoryJournal
-from replan.events.emitter import Emitter
-from replan.events.hooks import Hooks
+from replan.events.emitter import Emitter, Hooks
 from replan.ports.ask_user import Waiting
 from replan.state.usage import TokenCount
 from replan.steps.board import Board

@@ -6,7 +6,7 @@ import pytest
 
 import replan
 from replan import ConfigurationError, Host, Specialist, Team
-from replan.team import part
+from replan.declared import part
 
 
 @pytest.fixture(autouse=True)

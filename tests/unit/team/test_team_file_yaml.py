@@ -5,9 +5,10 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
+from replan.declared.files import LARGEST
+from replan.declared.yaml_source import read_yaml
 from replan.errors import TeamFileError
-from replan.team.team_file import LARGEST, read_team_file
-from replan.team.yaml_source import read_yaml
+from replan.team.team_file import read_team_file
 
 NINE = ", ".join(["*a{0}"] * 9)
 

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from replan.errors import RetrievalError
 from replan.texts.passages import Passage
-from replan.texts.terms import divided, terms_of, with_parts
+from replan.texts.terms import indexed, terms_of, with_parts
 
 Connection = psycopg.Connection[Any]
 
@@ -111,7 +111,7 @@ class Collection:
             return []
         one = sql.SQL("phraseto_tsquery(%s::regconfig, %s)")
         asked = sql.SQL(" || ").join([one] * len(terms))
-        given = [part for term in terms for part in (self.language, divided(term))]
+        given = [part for term in terms for part in (self.language, indexed(term))]
         statement = self._sql(_BY_WORDS, asked=asked)
         rows = connection.execute(statement, (*given, self.tenant, self._like, most))
         return [id_ for (id_,) in rows]
@@ -138,9 +138,9 @@ class Collection:
 
     def _row(self, file: str, row: Row) -> tuple[object, ...]:
         passage = row.passage
-        shown = divided(with_parts(f"{passage.heading} ({file})"))
+        shown = indexed(with_parts(f"{passage.heading} ({file})"))
         own = (self.tenant, file, row.digest, row.model, passage.line, passage.heading)
-        words = (self.language, shown, self.language, divided(passage.text))
+        words = (self.language, shown, self.language, indexed(passage.text))
         return (*own, passage.text, *words, _written(row.vector))
 
     def _sql(self, text: str, **parts: sql.Composable) -> sql.Composed:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from replan.adapters.knowledge import document_program
 from replan.texts.passages import Passage, cut, merged
+from replan.texts.storable import storable_text
 
 LARGEST = 50_000_000
 """Bytes of a document."""
@@ -56,10 +57,15 @@ def document_passages(name: str, content: bytes) -> Iterator[Passage]:
     passages = (
         piece
         for place, heading, text in cast("list[tuple[int, str, str]]", lines)
-        for piece in cut(Passage(file=name, line=place, heading=heading, text=text))
+        for piece in cut(_passage(name, place, heading, text))
     )
     # A page is a place of its own; paragraphs under one heading stand together.
     yield from passages if ending == ".pdf" else merged(passages)
+
+
+def _passage(name: str, place: int, heading: str, text: str) -> Passage:
+    # The fonts of a PDF may make halves of characters of its signs.
+    return Passage(file=name, line=place, heading=storable_text(heading), text=storable_text(text))
 
 
 def _told(ending: str, content: bytes) -> list[Any]:

@@ -65,11 +65,10 @@ class FolderRetriever:
         glob = _glob_in(request)
         folder = self._folder(request.tenant_id)
         with opened(path_in(self._cache, folder)) as index:
-            index.update(folder)
+            left_out = index.update(folder)
             hits, problems = self._found(index, request, glob, config)
             found = [_chunk(hit) for hit in hits if hit.score >= request.min_score]
-            left_out = [*index.problems(), *problems]
-            return SearchResponse(chunks=found[: request.top_k], left_out=left_out)
+            return SearchResponse(chunks=found[: request.top_k], left_out=[*left_out, *problems])
 
     def prepare(self, *, tenant: str = "") -> list[str]:
         """Bring the index up to date, and ask for all vectors that are missing.
@@ -87,17 +86,17 @@ class FolderRetriever:
         """
         folder = self._folder(tenant)
         with opened(path_in(self._cache, folder)) as index:
-            index.update(folder)
+            left_out = index.update(folder)
             if self.embeddings is not None:
                 Vectors(index.path, index.connection, self._asked_by(None, None)).complete()
-            return index.problems()
+            return left_out
 
     def looked_through(self) -> tuple[int, int, list[str]]:
         """Count files and passages, and say what is left out; the index is made if need be."""
         folder = self._folder("")
         with opened(path_in(self._cache, folder)) as index:
-            index.update(folder)
-            return *index.size(), index.problems()
+            left_out = index.update(folder)
+            return *index.size(), left_out
 
     def with_embeddings(self, built: Embeddings) -> "FolderRetriever":
         """Give one that asks this model, which was built for the name in `embeddings`."""

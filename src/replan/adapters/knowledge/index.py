@@ -21,9 +21,9 @@ from replan.adapters.knowledge.reading import (
 from replan.errors import RetrievalError
 from replan.texts.folder import FolderFile, files_below
 from replan.texts.passages import Passage
-from replan.texts.terms import TOKENIZER, any_of, divided, terms_of, with_parts
+from replan.texts.terms import TOKENIZER, any_of, indexed, terms_of, with_parts
 
-FORMAT = 1
+FORMAT = 2
 """Stands in the name of the file, too, so that another version leaves it alone."""
 
 DEEPEST, MOST_FILES = 20, 20_000
@@ -116,26 +116,24 @@ class Index:
         """The file itself, for what is kept beside the passages."""
         return self._db
 
-    def update(self, folder: Path) -> None:
-        """Bring the index up to date: what changed is read anew, what is gone goes."""
-        files = {
-            each.name: each for each in files_below(folder, KINDS, deepest=DEEPEST, most=MOST_FILES)
-        }
-        if not self._is_behind(files):
-            return
-        # Whoever comes second finds it done.
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            self._catch_up(files)
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+    def update(self, folder: Path) -> list[str]:
+        """Bring the index up to date, and say what of the folder is left out.
 
-    def problems(self) -> list[str]:
-        """The files that are left out, and why."""
+        What changed is read anew, what is gone goes.
+        """
+        found = files_below(folder, KINDS, deepest=DEEPEST, most=MOST_FILES)
+        files = {each.name: each for each in found.files}
+        if self._is_behind(files):
+            # Whoever comes second finds it done.
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._catch_up(files)
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
         rows = self._db.execute("SELECT name, problem FROM files WHERE problem != '' ORDER BY name")
-        return [f"{name} is left out: {problem}." for name, problem in rows]
+        return [*found.left_out, *(f"{name} is left out: {problem}." for name, problem in rows)]
 
     def size(self) -> tuple[int, int]:
         """How many files and passages there are."""
@@ -223,11 +221,11 @@ class Index:
 def _row(number: int, passage: Passage) -> tuple[object, ...]:
     # What stands in the index as it stands in the file is kept once.
     shown = f"{passage.heading} ({passage.file})"
-    body = divided(passage.text)
+    body = indexed(passage.text)
     text = None if body == passage.text else passage.text
     return (
         number,
-        divided(with_parts(shown)),
+        indexed(with_parts(shown)),
         body,
         text,
         passage.heading,

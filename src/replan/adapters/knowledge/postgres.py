@@ -32,7 +32,6 @@ from replan.secrets.sources import learn_address
 from replan.state.knowledge import Chunk
 from replan.texts.folder import FolderFile, files_below
 from replan.texts.passages import Passage
-from replan.texts.storable import storable_text
 
 BATCH = 128
 """Passages whose vectors are asked for in one call."""
@@ -119,16 +118,15 @@ class PostgresRetriever:
         with self._connected() as connection, table.alone(connection):
             table.prepare(connection)
             known = table.files(connection, _model(embedding))
-            files = files_below(Path(folder), KINDS, deepest=DEEPEST_FOLDER, most=MOST_FILES)
-            for name in known.keys() - {storable_text(each.name) for each in files}:
+            found = files_below(Path(folder), KINDS, deepest=DEEPEST_FOLDER, most=MOST_FILES)
+            for name in known.keys() - {each.name for each in found.files}:
                 table.replace(connection, name, ())
-            for each in files:
-                name = storable_text(each.name)
-                passages, digest, problem = _read(each, known.get(name))
-                left_out += [f"{name} is left out: {problem}."] if problem else []
+            for each in found.files:
+                passages, digest, problem = _read(each, known.get(each.name))
+                left_out += [f"{each.name} is left out: {problem}."] if problem else []
                 if passages is not None:
-                    table.replace(connection, name, _rows(embedding, digest, passages))
-        return left_out
+                    table.replace(connection, each.name, _rows(embedding, digest, passages))
+        return [*found.left_out, *left_out]
 
     def with_embeddings(self, built: Embeddings) -> "PostgresRetriever":
         """Give one that asks this model, which was built for the name in `embeddings`."""

@@ -68,9 +68,10 @@ def _html(name: str, content: bytes) -> Iterable[Passage]:
 
 
 def _decoded(content: bytes) -> str:
-    text = decoded(content)
+    text = decoded(content, "strict")
     if text is None:
-        raise UnreadableFileError("it is no text")
+        is_text = decoded(content) is not None
+        raise UnreadableFileError("it is not written in UTF-8" if is_text else "it is no text")
     return text
 
 

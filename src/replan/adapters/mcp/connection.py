@@ -6,12 +6,10 @@ calls tools is another one.
 
 import asyncio
 import contextlib
-import os
-import tempfile
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
-from typing import IO, Any, Self, cast
+from typing import Any, Self, cast
 
 import httpx2
 from mcp.client.client import Client
@@ -23,6 +21,7 @@ from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
 from replan.adapters.mcp.asking import Call
 from replan.adapters.mcp.bounds import LINES, LONGEST_MESSAGE, TOO_LONG, told_too_long
 from replan.adapters.mcp.http import ToolClient
+from replan.adapters.mcp.last_words import LastWords
 from replan.adapters.mcp.ways import Address, Program, Way
 from replan.errors import ToolServerError
 from replan.failures import describe
@@ -30,7 +29,6 @@ from replan.failures import describe
 _SILENCE = httpx2.Timeout(30, read=None)
 """Of one request; how long a call may take is bounded where it is made."""
 
-_LAST_WORDS = 500
 _MOST_UNREAD = 20
 
 _call_at_work: ContextVar[Call | None] = ContextVar("replan_mcp_call", default=None)
@@ -97,10 +95,10 @@ class Connection:
 
     async def _lived(self, way: Way) -> None:
         told_too_long.set(self._end_at_long_line)
-        said: IO[str] | None = None
+        said: LastWords | None = None
         try:
             # In a thread, as all work with files: some servers end what blocks their loop.
-            said = await asyncio.to_thread(_room_for_words)
+            said = await asyncio.to_thread(LastWords)
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(self._seconds):
                     transport = self._watched(_transport(way, said))
@@ -108,17 +106,17 @@ class Connection:
                     connected = await stack.enter_async_context(client)
                 self._ready.set_result(connected)
                 await self._ended.wait()
-            self._words = await asyncio.to_thread(_last_words, said)
+            self._words = await asyncio.to_thread(said.end)
         # Of a connection that was there, whoever calls hears.
         except Exception as error:  # noqa: BLE001 - foreign code
             told = _told(way, self.problem or error, self._seconds)
-            self._words = await asyncio.to_thread(_last_words, said) if said else ""
+            self._words = await asyncio.to_thread(said.end) if said else ""
             self._fail(f"{told}{self._words}")
         finally:
             self._ended.set()
             self._fail(self.problem or "its connection was closed")
             if said is not None:
-                said.close()
+                said.sink.close()
 
     def _fail(self, problem: str) -> None:
         if not self._ready.done():
@@ -176,7 +174,7 @@ class _Messages:
         await self.stream.aclose()
 
 
-def _transport(way: Way, said: IO[str]) -> Any:
+def _transport(way: Way, said: LastWords) -> Any:
     match way:
         case Program(command, args, env, folder):
             # The client adds the few variables that no program can do without, such as PATH.
@@ -189,7 +187,7 @@ def _transport(way: Way, said: IO[str]) -> Any:
                 # What is no text is no message either; the client would read on, and say nothing.
                 encoding_error_handler="replace",
             )
-            return stdio_client(started, said)  # pyright: ignore[reportArgumentType] - it is a file
+            return stdio_client(started, said.sink)
         case Address(url, headers):
             return _over_http(url, headers)
 
@@ -213,14 +211,3 @@ def _told(way: Way, error: BaseException | str, seconds: float) -> str:
     if isinstance(error, TimeoutError):
         return f"{way} did not answer within {seconds:g} s as an MCP server does"
     return f"{way} cannot be used ({describe(error)})"
-
-
-def _room_for_words() -> IO[str]:
-    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
-
-
-def _last_words(said: IO[str]) -> str:
-    """What a program said before it failed, on its way for people."""
-    said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_WORDS))
-    text = said.read().strip()
-    return f"; it said: {text}" if text else ""

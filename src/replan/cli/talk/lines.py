@@ -7,7 +7,7 @@ from typing import Any, Protocol, TextIO, TypeVar
 from replan.cli.desk.keyboard import Keyboard
 from replan.cli.desk.signals import Stop, heard
 from replan.runs.stopping import put_an_end_to
-from replan.specialists.threads import in_thread
+from replan.specialists.function import in_thread
 
 T = TypeVar("T")
 

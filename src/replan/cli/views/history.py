@@ -220,6 +220,7 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "fact_forgotten": lambda said: (
         f"{_who(said)} forgot fact {said['fact_id']}{_behind(said['text'])}"
     ),
+    "phase_entered": lambda said: f"{_who(said)} entered the phase {one_line(said['phase'])}",
     "tool_completed": _approved,
     "steps_reopened": lambda said: f"runs again: {one_line(', '.join(map(str, said['reruns'])))}",
     "steps_routed": _routed,

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 from pydantic_core import InitErrorDetails
 
+from replan.declared.fields import Row
+from replan.declared.part import broken
 from replan.team.chats import Chats
-from replan.team.fields import Model, Row, Tool
+from replan.team.fields import Model, Tool
 from replan.team.kinds.member import Answering
-from replan.team.part import broken
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from replan.declared.fields import Row
+from replan.declared.part import Part
 from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget
 from replan.state.memory import MemoryOptions
 from replan.state.team import Effects, SpecialistCard
-from replan.team.fields import InputProcessor, Name, OutputProcessor, Prompt, Row, Sentence
-from replan.team.part import Part
+from replan.team.fields import InputProcessor, Name, OutputProcessor, Prompt, Sentence
 from replan.team.typed import Typed
 
 if TYPE_CHECKING:

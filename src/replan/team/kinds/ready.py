@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import Field
 
+from replan.declared.surroundings import Surroundings
 from replan.team.chats import Chats
 from replan.team.fields import ReadySpecialist, card_of
 from replan.team.kinds.member import Member
-from replan.team.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort

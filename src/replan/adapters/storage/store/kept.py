@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from langgraph.store.base import get_text_at_path, tokenize_path
 
-from replan.adapters.storage.store.full_text import indexed
+from replan.adapters.storage.store.full_text import words_in
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Kept:
             texts = (said for path in paths for said in get_text_at_path(self.value, path))
         else:
             texts = _texts_in(self.value)
-        return indexed("\n".join(texts))
+        return words_in("\n".join(texts))
 
 
 def _texts_in(value: object) -> Iterable[str]:

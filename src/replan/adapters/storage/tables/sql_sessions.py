@@ -175,9 +175,11 @@ class SqlSessions:
     ) -> dict[Table, list[dict[str, Any]]]:
         """The rows of a turn."""
         own = _columns(key)
-        told: JsonValue = {"title": turn.title, "stage": turn.stage, "result": turn.result}
+        told = turn.model_dump(mode="json", include={"title", "stage", "given", "result"})
         result = self._seal.close(told, *of_turn(key, number))
         kept = {name: getattr(turn, name) for name in _PLAIN}
+        # In encrypted storage it tells that there was an input, and nothing of it.
+        kept["given"] = self._seal.named(turn.given) if turn.given else ""
         return {
             schema.turns: [{**own, **kept, "number": number, "result": result}],
             schema.messages: [
@@ -293,7 +295,7 @@ async def _way(connection: AsyncConnection, key: SessionKey, version: int) -> _W
     newest = version
     while newest in found and not found[newest].given:
         back = found[newest].takes_back
-        newest = 0 if back is None else back - 1
+        newest = (newest if back is None else back) - 1
     return _Way(version, newest, frozenset(dead))
 
 

@@ -1,0 +1,43 @@
+"""Kinds of fields and checks that all that is declared has in common."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+
+from pydantic import BeforeValidator, ValidationInfo
+
+from replan.declared.surroundings import refused
+
+T = TypeVar("T")
+
+
+def meant(name: str, known: Iterable[str], else_: str) -> str:
+    near = get_close_matches(name, [*known], 1)
+    return f"Did you mean {near[0]}?" if near else else_
+
+
+def name_like(
+    pattern: str, reason: str, fix: str, taken: Callable[[], Iterable[str]] = tuple
+) -> Callable[[str], str]:
+    def checked(name: str) -> str:
+        if name in taken() or not re.fullmatch(pattern, name):
+            raise refused("bad_name", reason, fix)
+        return name
+
+    return checked
+
+
+def row(given: object, info: ValidationInfo) -> object:
+    """Refuse what is no list; a text is a sequence, too."""
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
+        raise refused("wrong_type", "This is not a list.", fix)
+    return cast("object", given)
+
+
+# A type checker sees what Python gives.
+if TYPE_CHECKING:
+    Row = Sequence
+else:
+    Row = Annotated[Sequence[T], BeforeValidator(row)]

@@ -1,0 +1,40 @@
+"""Find keys that stand in a file, and show values without them."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from replan.declared.paths import Where
+from replan.secrets.known import MASK
+from replan.secrets.masking import without_secrets
+from replan.secrets.shapes import holds_key
+
+FIX = (
+    "Put the key in an environment variable and name that one: api_key_env: OPENAI_API_KEY. "
+    "A key that was shared in a file should be replaced."
+)
+_LONGEST = 60
+
+
+def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
+    if isinstance(value, dict):
+        for name, inner in cast("dict[str, Any]", value).items():
+            yield from keys_in(inner, (*where, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(cast("list[Any]", value)):
+            yield from keys_in(inner, (*where, index))
+    elif isinstance(value, str) and holds_key(value):
+        yield where
+
+
+def shown(value: object) -> str:
+    """Write a single value for people: short, and without secrets; nothing for none."""
+    if value is None or isinstance(value, dict | list):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    if holds_key(text):
+        return MASK
+    text = without_secrets(text)
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return repr(text) if isinstance(value, str) else text

@@ -1,0 +1,132 @@
+"""What is wrong with what is declared: the field, the value, the reason and the fix of each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from replan.declared.fields import meant
+from replan.declared.keys import FIX
+from replan.declared.paths import Where, field_path
+from replan.errors import ConfigurationError
+from replan.secrets.known import MASK
+from replan.secrets.shapes import holds_key
+from replan.secrets.sources import holds_secret
+from replan.values import texts_of
+
+# Fields that a team had once, and what to write instead.
+_FORMER = {"local": "Write use: replan_local:NAME in its place."}
+_NUMBER = "Write a number, without quotes."
+_FIELDS = ("wrong_type", "This must have fields.", "Write fields under it, or {class_name}(...).")
+# What pydantic finds: the code of the mistake, the reason, the fix.
+_WORDS = {
+    "string_type": ("wrong_type", "This must be text.", "Write text, in quotes where needed."),
+    "int_type": ("wrong_type", "This must be a whole number.", _NUMBER),
+    "float_type": ("wrong_type", "This must be a number.", _NUMBER),
+    "bool_type": ("wrong_type", "This must be true or false.", "Write true or false."),
+    "dict_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
+    "mapping_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
+    "model_type": _FIELDS,
+    "literal_error": ("unknown_choice", "This is none of the choices.", "Write {expected}."),
+    "greater_than_equal": ("out_of_bounds", "This is too small.", "Write {ge} or more."),
+    "greater_than": ("out_of_bounds", "This is too small.", "Write more than {gt}."),
+    "less_than_equal": ("out_of_bounds", "This is too large.", "Write {le} or less."),
+    "finite_number": (
+        "out_of_bounds",
+        "This is no number that can be counted with.",
+        "Write a number, or leave the field out.",
+    ),
+    "too_short": ("empty", "This is empty.", "Give at least one."),
+    "string_too_short": ("empty", "This is empty.", "Write something, or leave the field out."),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """One mistake: where it is, and whether it is in the name of the field, not in its value."""
+
+    where: Where
+    code: str
+    reason: str
+    fix: str
+    value: object = None
+    in_name: bool = False
+
+
+def path_of(where: Where) -> str:
+    """Write a path as people do; a key that was put in the place of a name is not told."""
+    return field_path(tuple(_masked(part) for part in where))
+
+
+def found_in(error: ValidationError, kind: type[BaseModel]) -> Iterator[Found]:
+    for each in error.errors(include_url=False):
+        yield _found(each, kind)
+
+
+def told_of(error: ValidationError, kind: type[BaseModel]) -> Iterator[ConfigurationError]:
+    fields = {path_of(each.where): each for each in reversed([*found_in(error, kind)])}
+    for field, each in reversed(fields.items()):
+        problem = f"{each.reason[:1].lower()}{each.reason[1:].rstrip('.')}"
+        yield ConfigurationError(field, _masked(each.value), problem, each.fix, each.code)
+
+
+def _found(error: ErrorDetails, kind: type[BaseModel]) -> Found:
+    # A wrong key of a mapping has a last part of its own.
+    where = tuple(part for part in error["loc"] if part != "[key]")
+    if error["type"] == "extra_forbidden":
+        return _unknown(where, kind, error["input"])
+    if error["type"] == "missing":
+        fix = f"Add {where[-1]} ({_purpose(where, kind)})."
+        return Found(where, "missing", "This is missing.", fix, in_name=True)
+    code, reason, fix = _words_of(error)
+    value = MASK if code == "literal_secret" else error["input"]
+    return Found(where, code, reason, fix, value, in_name=where != error["loc"])
+
+
+def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
+    context = error.get("ctx", {})
+    if "fix" in context:
+        return error["type"], context["reason"], context["fix"]
+    if error["type"] not in _WORDS:
+        return "bad_value", f"{error['msg'].rstrip('.')}.", "See `replan schema`."
+    code, reason, fix = _WORDS[error["type"]]
+    return code, reason, fix.format_map(context)
+
+
+def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
+    name = str(where[-1])
+    if holds_secret(name):
+        reason = "A file must not contain a key."
+        return Found(where, "literal_secret", reason, FIX, MASK, in_name=True)
+    known = list(_model_at(where[:-1], kind).model_fields)
+    fix = _FORMER.get(name) or meant(name.casefold(), known, f"The fields are: {', '.join(known)}.")
+    return Found(where, "unknown_field", "There is no such field.", fix, value, in_name=True)
+
+
+def _purpose(where: Where, kind: type[BaseModel]) -> str:
+    model, name = _model_at(where[:-1], kind), str(where[-1])
+    text = model.model_fields[name].description or texts_of(model)[name]
+    # The first clause is enough in a message; an editor shows the whole.
+    text = text.partition(":")[0].rstrip(".")
+    return text[0].lower() + text[1:]
+
+
+def _model_at(where: Where, kind: type[BaseModel]) -> type[BaseModel]:
+    for part in where:
+        field = kind.model_fields.get(str(part))
+        kind = (_model_in(field.annotation) if field else None) or kind
+    return kind
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_in(part) for part in get_args(annotation))
+    return next((each for each in found if each is not None), None)
+
+
+def _masked(value: Any) -> Any:
+    """Give a value; not one that looks like a key."""
+    return MASK if isinstance(value, str) and holds_key(value) else value

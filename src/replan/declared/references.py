@@ -1,0 +1,128 @@
+"""Import what `module:function` names, from installed packages or the file's own folder."""
+
+import importlib
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
+from difflib import get_close_matches
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from replan.declared.surroundings import refused
+from replan.failures import describe
+
+_FORM = "Write module:function, as in team_tools:search."
+
+
+def imported(reference: str, folder: Path | None) -> Any:
+    module_name, attribute = _divided(reference)
+    module = found = _module(module_name, folder)
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except Exception as error:
+            # Getting an attribute may run code of the module.
+            raise _no_attribute(module, attribute, part, error) from error
+    return found
+
+
+def named(reference: str, folder: Path) -> Callable[..., Any]:
+    """Give something in the place of what a reference names, without running any code of it."""
+    module_name, _ = _divided(reference)
+    top = module_name.partition(".")[0]
+    importlib.invalidate_caches()
+    if PathFinder.find_spec(top, [str(folder)]) is None and find_spec(top) is None:
+        raise _no_module(module_name, folder)
+
+    # A tool must have a docstring.
+    def not_imported(request: str) -> str:
+        """Stand for what is not imported."""
+        raise NotImplementedError(reference)
+
+    not_imported.__name__ = name_in(reference)
+    return not_imported
+
+
+def name_in(reference: str) -> str:
+    return reference.rpartition(":")[2].rpartition(".")[2]
+
+
+def _divided(reference: str) -> tuple[str, str]:
+    module_name, colon, attribute = reference.partition(":")
+    parts = [*module_name.split("."), *attribute.split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise refused("bad_reference", "This names nothing that can be imported.", _FORM)
+    return module_name, attribute
+
+
+def _module(name: str, folder: Path | None) -> ModuleType:
+    importlib.invalidate_caches()
+    if folder is not None:
+        _check_not_hidden(name.partition(".")[0], folder)
+    try:
+        with _on_path(folder) if folder is not None else nullcontext():
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise _broken(name, error) from error
+        raise _no_module(name, folder) from error
+    except (Exception, SystemExit) as error:
+        # Foreign code; whatever it raises is a mistake of the file that names it.
+        raise _broken(name, error) from error
+
+
+def _check_not_hidden(top: str, folder: Path) -> None:
+    """Refuse a module of one's own whose name a module that is loaded already has."""
+    loaded, own = sys.modules.get(top), PathFinder.find_spec(top, [str(folder)])
+    if loaded is None or own is None or own.origin is None:
+        return
+    origin = getattr(loaded.__spec__, "origin", None) or getattr(loaded, "__file__", None)
+    if origin is None or not _same_file(origin, own.origin):
+        reason = f"Another module called '{top}' is already loaded."
+        raise refused("module_hidden", reason, f"Give {Path(own.origin).name} a name of its own.")
+
+
+def _same_file(one: str, other: str) -> bool:
+    return Path(one).resolve() == Path(other).resolve()
+
+
+@contextmanager
+def _on_path(folder: Path) -> Generator[None]:
+    entry = str(folder)
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        # An imported module may have changed the path itself.
+        if entry in sys.path:
+            sys.path.remove(entry)
+
+
+def _no_module(name: str, folder: Path | None) -> PydanticCustomError:
+    own = sorted(path.stem for path in folder.glob("*.py")) if folder is not None else []
+    near = get_close_matches(name, own, 1)
+    reason = f"There is no module '{name}', neither installed nor in the team file's folder."
+    fix = f"Did you mean {near[0]}?" if near else f"Install it, or write {name}.py there."
+    return refused("no_module", reason, fix)
+
+
+def _no_attribute(
+    module: ModuleType, attribute: str, part: str, error: Exception
+) -> PydanticCustomError:
+    if not isinstance(error, AttributeError):
+        return _broken(module.__name__, error)
+    public = [name for name in dir(module) if not name.startswith("_")]
+    near = get_close_matches(part, public, 1)
+    reason = f"The module '{module.__name__}' has no '{attribute}'."
+    fix = f"Did you mean {near[0]}?" if near else "Check the name of the function."
+    return refused("no_function", reason, fix)
+
+
+def _broken(name: str, error: BaseException) -> PydanticCustomError:
+    reason = f"The module '{name}' cannot be imported: {describe(error).rstrip('.')}."
+    return refused("broken_module", reason, "Fix the module, or install what it needs.")

@@ -1,0 +1,36 @@
+"""What stands around a file that declares something: what its texts may name."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import LiteralString
+
+from pydantic_core import PydanticCustomError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What stands around a file.
+
+    Attributes:
+        folder: The folder of the file; prompts and modules may stand there.
+        imports: Whether what the file names is imported, which runs its code.
+    """
+
+    folder: Path
+    imports: bool = True
+
+
+def refused(code: LiteralString, reason: str, fix: str) -> PydanticCustomError:
+    """Make the error that a check of a field raises; pydantic adds where the field is."""
+    # The texts go in as values: braces in them are text.
+    return PydanticCustomError(code, "{reason}", {"reason": reason, "fix": fix})
+
+
+def as_sentence(problem: str) -> str:
+    """Write the problem of a `ConfigurationError` as mistakes are written."""
+    return f"{problem[:1].upper()}{problem[1:].rstrip('.')}."
+
+
+def folder_of(path: Path) -> Path:
+    """The folder that a file stands in, as the user names it."""
+    return path.absolute().parent.resolve()

@@ -1,0 +1,247 @@
+"""Read YAML as plain values and their places; nothing in it can run, hide or swell."""
+# PyYAML leaves parts of its loaders open, so their methods read as partly unknown.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import yaml
+from yaml.constructor import SafeConstructor
+
+from replan.declared.paths import Where, field_path
+from replan.errors import FieldMistake
+from replan.secrets.masking import without_secrets
+from replan.texts.bounds import TEAM
+from replan.texts.yaml_events import LOADER, YamlBoundError, check_bounds
+
+_STANDARD = "tag:yaml.org,2002:"
+_MERGE, _NULL = f"{_STANDARD}merge", f"{_STANDARD}null"
+_CONVERTED = frozenset(f"{_STANDARD}{kind}" for kind in ("bool", "int", "float"))
+_TEXTS = frozenset(f"{_STANDARD}{kind}" for kind in ("str", "timestamp", "merge", "value"))
+_LONGEST_NUMBER = 100
+_MENDS = (
+    ("mapping values are not allowed", "Put text that has ': ' in it in quotes."),
+    ("'\\t'", "Indent with spaces."),
+    ("a tab character", "Indent with spaces."),
+    ("cannot start any token", "Put text that begins with a special character in quotes."),
+    ("The alias", "Put text that begins with '*' in quotes, or define the anchor above."),
+    ("another document", "Keep one document in a file, without a second '---'."),
+    ("nested", "Write it flat, as the examples do."),
+    ("more than", "Repeat less with aliases; far fewer are needed."),
+)
+_MEND = "Check the indentation and the quotes here and in the line above."
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line and a column, counted from 1."""
+
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class YamlSource:
+    """A YAML text as values.
+
+    Attributes:
+        value: Mappings with text as keys, lists, text, numbers, truth values.
+        keys: Where the name of a field stands.
+        values: Where the value of a field stands.
+        mistakes: What is wrong with the YAML itself.
+    """
+
+    value: Any = None
+    keys: dict[Where, Place] = field(default_factory=dict[Where, Place])
+    values: dict[Where, Place] = field(default_factory=dict[Where, Place])
+    mistakes: tuple[FieldMistake, ...] = ()
+
+    def place_of(self, where: Where, *, name: bool = False) -> Place:
+        """Find a value, or the name of its field; what does not stand there is where it belongs."""
+        for end in range(len(where), -1, -1):
+            names_it = name or end < len(where)
+            found = self.keys.get(where[:end]) if names_it else None
+            found = found or self.values.get(where[:end])
+            if found is not None:
+                return found
+        return Place()
+
+    def at(self, where: Where) -> Any:
+        value = self.value
+        for part in where:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
+    def renamed(self, where: Where, name: str) -> "YamlSource":
+        """Give a field another name; it stands where it stood."""
+        *section, old = where
+        fields = self.at(tuple(section))
+        fields[name] = fields.pop(old)
+
+        def moved(places: dict[Where, Place]) -> dict[Where, Place]:
+            end = len(where)
+            return {
+                (*section, name, *at[end:]) if at[:end] == where else at: place
+                for at, place in places.items()
+            }
+
+        return replace(self, keys=moved(self.keys), values=moved(self.values))
+
+
+def read_yaml(text: str) -> YamlSource:
+    """Read a text; mistakes of syntax leave no value, other mistakes leave their field out."""
+    reading = _Reading()
+    try:
+        check_bounds(text, TEAM)
+        node = cast("yaml.Node | None", yaml.compose(text, Loader=LOADER))
+        value = None if node is None else reading.value(node, ())
+    except YamlBoundError as excess:
+        return YamlSource(mistakes=(_excess(excess),))
+    except yaml.YAMLError as error:
+        return YamlSource(mistakes=(_syntax_mistake(error, text),))
+    return YamlSource(
+        value=value,
+        keys=reading.keys,
+        values=reading.values,
+        mistakes=tuple(reading.mistakes),
+    )
+
+
+class _Reading:
+    """One pass over the nodes of a text; an alias is read again wherever it stands."""
+
+    def __init__(self) -> None:
+        self.keys: dict[Where, Place] = {}
+        self.values: dict[Where, Place] = {}
+        self.mistakes: list[FieldMistake] = []
+
+    def value(self, node: yaml.Node, where: Where) -> Any:
+        # What aliases name is counted, but how deep it comes to stand is seen only here.
+        if len(where) > TEAM.depth:
+            raise _refusal("this is nested too deep", node.start_mark)
+        self.values[where] = _place(node)
+        if isinstance(node, yaml.MappingNode) and node.tag == f"{_STANDARD}map":
+            return self._mapping(node, where)
+        if isinstance(node, yaml.SequenceNode) and node.tag == f"{_STANDARD}seq":
+            return [self.value(item, (*where, index)) for index, item in enumerate(node.value)]
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, where)
+        return self._tagged(node, where)
+
+    def _mapping(self, node: yaml.MappingNode, where: Where) -> dict[str, Any]:
+        self._check_keys(node, where)
+        found: dict[str, Any] = {}
+        for key, value in self._pairs(node):
+            # Of a field that is given twice the first one counts: what was told of it stands there.
+            inner = (*where, key.value)
+            if key.value not in found:
+                self.keys[inner] = _place(key)
+                found[key.value] = self.value(value, inner)
+        # A field without a value is as if it were not there.
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _pairs(self, node: yaml.MappingNode) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
+        """Its own fields first, then those of what it merges in with `<<`."""
+        merged: list[yaml.Node] = []
+        for key, value in node.value:
+            if key.tag == _MERGE:
+                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+            elif isinstance(key, yaml.ScalarNode):
+                yield key, value
+        for other in merged:
+            if not isinstance(other, yaml.MappingNode):
+                raise _refusal("'<<' can only merge mappings", other.start_mark)
+            yield from self._pairs(other)
+
+    def _check_keys(self, node: yaml.MappingNode, where: Where) -> None:
+        seen: dict[str, Place] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self._tell(key, where, "bad_key", "The name of a field must be text.", "Name it.")
+            elif key.value in seen:
+                reason = f"This field is already in line {seen[key.value].line}."
+                fix = "Keep one of the two."
+                self._tell(key, (*where, key.value), "duplicate_field", reason, fix)
+            else:
+                seen[key.value] = _place(key)
+
+    def _scalar(self, node: yaml.ScalarNode, where: Where) -> Any:
+        if node.tag == _NULL:
+            return None
+        if node.tag in _TEXTS or (node.tag in _CONVERTED and len(node.value) > _LONGEST_NUMBER):
+            return node.value
+        if node.tag not in _CONVERTED:
+            return self._tagged(node, where)
+        try:
+            value = cast("Any", SafeConstructor()).construct_object(node)
+        except (ValueError, KeyError):
+            kind = node.tag.removeprefix(_STANDARD)
+            reason = f"This cannot be read as {kind}."
+            self._tell(node, where, "bad_value", reason, "Write the value without a tag.")
+            return None
+        return value
+
+    def _tagged(self, node: yaml.Node, where: Where) -> None:
+        reason = f"This file cannot have the tag '{without_secrets(node.tag)[:60]}'."
+        self._tell(node, where, "unknown_tag", reason, "Write the value without a tag.")
+
+    def _tell(self, node: yaml.Node, where: Where, code: str, reason: str, fix: str) -> None:
+        place = _place(node)
+        self.mistakes.append(
+            FieldMistake(
+                line=place.line,
+                column=place.column,
+                code=code,
+                reason=reason,
+                fix=fix,
+                field=without_secrets(field_path(where)),
+            )
+        )
+
+
+def _place(node: yaml.Node) -> Place:
+    return Place(node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _refusal(problem: str, mark: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+def _excess(excess: YamlBoundError) -> FieldMistake:
+    return FieldMistake(
+        line=excess.line + 1,
+        column=excess.column + 1,
+        code="yaml",
+        reason=f"{without_secrets(excess.problem)}.",
+        fix=_mend_of(excess.problem),
+    )
+
+
+def _mend_of(problem: str) -> str:
+    return next((fix for sign, fix in _MENDS if sign in problem), _MEND)
+
+
+def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
+    problem, place = str(error), Place()
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        problem = error.problem or error.context or problem
+        place = Place(mark.line + 1, mark.column + 1) if mark else place
+        if mark and "character that cannot" in problem:
+            # What is written in C does not say which one.
+            problem += f": {text[mark.index : mark.index + 1]!r}"
+    elif isinstance(error, yaml.reader.ReaderError):
+        before = text[: error.position]
+        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        problem = "here is a character that YAML does not allow"
+    return FieldMistake(
+        line=place.line,
+        column=place.column,
+        code="yaml",
+        reason=f"This is not YAML: {without_secrets(problem)}.",
+        fix=_mend_of(problem),
+    )

@@ -1,0 +1,1 @@
+"""Jobs: a slot-filling engine that corrects itself."""

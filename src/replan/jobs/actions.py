@@ -1,0 +1,122 @@
+"""What a command does, as the engine sees it: a call with checked parameters, and its outcome."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+from urllib.parse import quote
+
+from pydantic import JsonValue
+
+from replan.declared.effects import Effects
+from replan.jobs.action_spec import ActionSpec
+from replan.jobs.job import Job
+from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec_rules import PLACEHOLDER
+from replan.values import Value
+
+ITEM = "item"
+"""The placeholder for the number of the item."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionCall:
+    """A call of an action.
+
+    Attributes:
+        spec: The spec.
+        action: The type of action.
+        parameters: Its parameters, with the values of the slots.
+        key: The idempotency key.
+        effects: What a repetition changes outside.
+        job: The job as it is.
+    """
+
+    spec: JobSpec
+    action: ActionSpec
+    parameters: Mapping[str, JsonValue]
+    key: str
+    effects: Effects
+    job: Job
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether a repetition would have its effect again."""
+        return self.effects == "unsafe"
+
+
+class Outcome(Value):
+    """What came of a call.
+
+    Attributes:
+        success: Whether it did what it should.
+        result: What it gave, as JSON.
+        error: Why it did not do it.
+        can_pass: Whether another attempt may succeed.
+        in_doubt: Whether it may have taken effect all the same.
+    """
+
+    success: bool
+    result: JsonValue = None
+    error: str = ""
+    can_pass: bool = False
+    in_doubt: bool = False
+
+
+class Executor(Protocol):
+    """Does actions."""
+
+    async def execute(self, call: ActionCall) -> Outcome:
+        """Do an action once; a failure is an outcome, too."""
+        ...
+
+
+class UnsafeValueError(ValueError):
+    """A value cannot stand where it would stand."""
+
+
+def parameters_of(
+    command: Command, item: Mapping[str, JsonValue], number: int
+) -> dict[str, JsonValue]:
+    """Put the values of an item into the parameters of a command.
+
+    A text that is one placeholder becomes the value itself. In an address a value is escaped.
+
+    Raises:
+        UnsafeValueError: A value would change the path of an address.
+    """
+    if command.parameters is None:
+        return dict(item)
+    known = {ITEM: number, **item}
+    return {
+        name: _address(each, known) if name == "endpoint" else _filled(each, known)
+        for name, each in command.parameters.items()
+    }
+
+
+def _filled(value: JsonValue, known: Mapping[str, JsonValue]) -> JsonValue:
+    if isinstance(value, dict):
+        filled = {name: _filled(each, known) for name, each in value.items()}
+        return {name: each for name, each in filled.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [_filled(each, known) for each in cast("list[JsonValue]", value)]
+    if not isinstance(value, str):
+        return value
+    whole = PLACEHOLDER.fullmatch(value)
+    if whole:
+        return known.get(whole[1])
+    return PLACEHOLDER.sub(lambda found: _text(known.get(found[1])), value)
+
+
+def _address(value: JsonValue, known: Mapping[str, JsonValue]) -> str:
+    def escaped(found: Any) -> str:
+        text = _text(known.get(found[1]))
+        # A server would read these as the folder itself, or the one above.
+        if text.strip(".") == "":
+            raise UnsafeValueError(f"{text!r} cannot stand in an address")
+        return quote(text, safe="")
+
+    return PLACEHOLDER.sub(escaped, str(value))
+
+
+def _text(value: JsonValue) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,95 @@
+"""What a command needs, what of it is wrong, and how the user is asked for the rest."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from pydantic import JsonValue
+
+from replan.jobs.corrections import merged
+from replan.jobs.extraction.port import Extractor, JobMessage, Wanted
+from replan.jobs.job import Job
+from replan.jobs.sayings import Language, listed, say
+from replan.jobs.slot import Slot, ValidationIssue, said_in
+from replan.jobs.spec import JobSpec
+
+REOPENED = "reopened"
+"""The code of what says that a value was taken back because another one changed."""
+
+
+class InformationCollector:
+    """Knows which information the commands of a spec need."""
+
+    def __init__(self, spec: JobSpec, extractor: Extractor) -> None:
+        """Prepare.
+
+        Args:
+            spec: The spec.
+            extractor: Finds values in messages.
+        """
+        self.spec = spec
+        self.extractor = extractor
+
+    def get_required_info(self, command: str) -> tuple[str, ...]:
+        """The slots that a command needs, each after those on which it depends."""
+        found = self.spec.command(command)
+        return () if found is None else self.spec.in_order(found.needs)
+
+    async def extract_info(
+        self, messages: Sequence[JobMessage], required_info: Sequence[str], today: date
+    ) -> Mapping[str, JsonValue]:
+        """Find values of slots in the messages of a user."""
+        said = "\n".join(each.content for each in messages if each.role == "user")
+        job = Job(id="-", type=self.spec.name)
+        wanted = Wanted(spec=self.spec, job=job, said=said, messages=messages, today=today)
+        found = (await self.extractor.extract(wanted)).values
+        return {name: found[name] for name in required_info if name in found}
+
+    def validate_info(
+        self, info: Mapping[str, object], requirements: Sequence[str], language: Language = "en"
+    ) -> tuple[ValidationIssue, ...]:
+        """What is wrong with information: wrong values, and needed slots that it lacks."""
+        known = [name for name in (*requirements, *info) if self.spec.knows(name)]
+        merge = merged(self.spec, tuple(dict.fromkeys(known)), {}, info, language)
+        wrong = {issue.field for issue in merge.issues}
+        return (
+            *merge.issues,
+            *(
+                self.spec.slot(name).issue_of("empty", "", language).replace(code="missing")
+                for name in requirements
+                if name not in merge.values and name not in wrong
+            ),
+        )
+
+    def generate_collection_prompt(
+        self,
+        missing_info: Sequence[str],
+        language: Language = "en",
+        issues: Sequence[ValidationIssue] = (),
+    ) -> str:
+        """Ask for what is missing: what was wrong first, then a question, then what else is needed.
+
+        Args:
+            missing_info: The slots, the one first that is asked for.
+            language: The language.
+            issues: What is wrong with values that were given.
+        """
+        lines = [self._told(issue, language) for issue in issues]
+        if missing_info:
+            lines.append(self._question(self.spec.slot(missing_info[0]), language))
+        if others := [self.spec.slot(name).called(language) for name in missing_info[1:]]:
+            lines.append(say("also", language, names=listed(others, language)))
+        return "\n".join(lines)
+
+    def _told(self, issue: ValidationIssue, language: Language) -> str:
+        if issue.code == REOPENED:
+            return issue.message
+        slot = self.spec.slot(issue.field)
+        key = "wrong" if issue.value else "wrong_secret"
+        called = slot.called(language)
+        return say(key, language, value=issue.value, name=called, problem=issue.message)
+
+    def _question(self, slot: Slot, language: Language) -> str:
+        question = said_in(slot.question, language) or slot.called(language)
+        if not slot.choices:
+            return question
+        return f"{question} {say('choices', language, choices=listed(slot.choices, language))}"

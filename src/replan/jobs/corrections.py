@@ -1,0 +1,127 @@
+"""What given values change in a job: they fill slots, or correct them, and reopen what depends."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from replan.jobs.sayings import Language
+from replan.jobs.slot import ValidationIssue
+from replan.jobs.spec import JobSpec
+
+NOTHING: tuple[object, ...] = (None, "", [], {})
+"""Values that say nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge:
+    """What came of given values.
+
+    Attributes:
+        values: The values after them.
+        issues: What is wrong with those that were left out or taken back.
+        changed: The slots whose value was changed or taken back for what it is itself.
+        reopened: The slots that were taken back because one on which they depend has changed.
+    """
+
+    values: dict[str, JsonValue]
+    issues: tuple[ValidationIssue, ...]
+    changed: tuple[str, ...]
+    reopened: tuple[str, ...]
+
+
+def merged(
+    spec: JobSpec,
+    names: Sequence[str],
+    held: Mapping[str, JsonValue],
+    given: Mapping[str, object],
+    language: Language,
+) -> Merge:
+    """Put given values into those that are held.
+
+    A value that is changed takes back those that depend on it, through others too, unless they are
+    given in the same breath; nothing else is taken back. A wrong value is left out, and the value
+    that it was to replace goes, too, since the user has withdrawn it.
+
+    Args:
+        spec: The spec.
+        names: The slots that may be filled.
+        held: The values so far.
+        given: New values, in any form.
+        language: The language of the texts about what is wrong.
+    """
+    merging = _Merging(spec, held, language)
+    ordered = spec.in_order(names)
+    for name in ordered:
+        if given.get(name) not in NOTHING:
+            merging.take(name, given[name])
+    for name in ordered:
+        merging.check_again(name)
+    return merging.merge
+
+
+class _Merging:
+    def __init__(self, spec: JobSpec, held: Mapping[str, JsonValue], language: Language) -> None:
+        self.values = dict(held)
+        self._spec = spec
+        self._held = held
+        self._language: Language = language
+        self._fresh: set[str] = set()
+        self._issues: dict[str, ValidationIssue] = {}
+        self._changed: dict[str, None] = {}
+        self._reopened: dict[str, None] = {}
+
+    @property
+    def merge(self) -> Merge:
+        return Merge(
+            values=self.values,
+            issues=tuple(self._issues.values()),
+            changed=tuple(self._changed),
+            reopened=tuple(name for name in self._reopened if name not in self.values),
+        )
+
+    def take(self, name: str, given: object) -> None:
+        slot = self._spec.slot(name)
+        try:
+            value = slot.normal(given)
+        except ValueError as error:
+            self._refuse(name, slot.issue_of(str(error), given, self._language))
+            return
+        issue = slot.issue(value, self.values, self._language)
+        if issue is not None:
+            self._refuse(name, issue)
+            return
+        self._fresh.add(name)
+        if self.values.get(name) == value:
+            return
+        if name in self._held and name not in self._reopened:
+            self._changed[name] = None
+            self._reopen(name)
+        self.values[name] = value
+
+    def check_again(self, name: str) -> None:
+        """Look again at a value whose check may need what came only now."""
+        if name not in self.values:
+            return
+        slot, value = self._spec.slot(name), self.values[name]
+        try:
+            self.values[name] = slot.normal(value)
+        except ValueError as error:
+            self._refuse(name, slot.issue_of(str(error), value, self._language))
+            return
+        issue = slot.issue(self.values[name], self.values, self._language)
+        if issue is not None:
+            self._refuse(name, issue)
+
+    def _refuse(self, name: str, issue: ValidationIssue) -> None:
+        self._issues[name] = issue
+        if name in self.values:
+            del self.values[name]
+            self._changed[name] = None
+            self._reopen(name)
+
+    def _reopen(self, name: str) -> None:
+        for each in self._spec.dependents_of(name):
+            if each in self.values and each not in self._fresh:
+                del self.values[each]
+                self._reopened[each] = None

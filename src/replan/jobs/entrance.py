@@ -1,0 +1,105 @@
+"""A job that comes from outside: read whole or refused whole, and never trusted."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replan.declared.fields import meant
+from replan.errors import ConfigurationError, JobError
+from replan.jobs.corrections import merged
+from replan.jobs.job import COMMAND, CONFIRMATION, Job
+from replan.jobs.planning import is_stale, plan_id
+from replan.jobs.spec import JobSpec
+from replan.state.context_fields import Reading
+from replan.values import adapter
+
+_OTHERS = frozenset({COMMAND, CONFIRMATION, "answer"})
+
+
+def read_job(given: Job | Mapping[str, Any], spec: JobSpec) -> Job:
+    """Read a job that comes from outside.
+
+    What follows from its spec is computed anew, and a plan that does not fit what it has collected
+    is taken away, so that its phase is corrected.
+
+    Raises:
+        JobError: It is damaged, of another spec or version, or has unknown names. The error names
+            every field.
+    """
+    if isinstance(given, Job):
+        job = given
+    else:
+        reading = Reading(_MOST_BYTES)
+        job = reading.value(Job, given, read=lambda kind, data: adapter(kind).validate_python(data))
+        if reading.mistakes:
+            raise JobError(list(reading.mistakes.values()))
+    if mistakes := [*_mistakes(job, spec)]:
+        raise JobError(mistakes)
+    return _grounded(job, spec)
+
+
+_MOST_BYTES = 4_000_000
+
+
+def _mistakes(job: Job, spec: JobSpec) -> Iterator[ConfigurationError]:
+    """What a job says that its spec does not know."""
+    if job.type != spec.name:
+        yield _mistake("type", job.type, f"this spec is '{spec.name}'", "Use the job's own spec.")
+        return
+    if job.version != spec.version:
+        fix = "Use the spec of this version, or start a new job."
+        yield _mistake("version", job.version, f"this spec is of version {spec.version}", fix)
+    commands = [each.name for each in spec.commands]
+    if job.command and job.command not in commands:
+        fix = meant(job.command, commands, f"Use one of: {', '.join(commands)}.")
+        yield _mistake("command", job.command, "there is no such command", fix)
+    names = [each.name for each in spec.slots]
+    for field, name in _named_in(job):
+        if name not in names:
+            fix = meant(name, names, f"The slots are: {', '.join(names)}.")
+            yield _mistake(field, name, "there is no such slot", fix)
+
+
+def _named_in(job: Job) -> Iterator[tuple[str, str]]:
+    """The slots that a job names, with the fields."""
+    rows = {
+        "required_info[{}]": job.required_info,
+        "missing_info[{}]": job.missing_info,
+        "validation_errors[{}].field": [issue.field for issue in job.validation_errors],
+        "remarks[{}].field": [issue.field for issue in job.remarks],
+    }
+    for field, row in rows.items():
+        yield from ((field.format(index), name) for index, name in enumerate(row))
+    yield from ((f"collected_info.{name}", name) for name in job.collected_info)
+    for index, name in enumerate(job.asked.names):
+        if name not in _OTHERS:
+            yield f"asked.names[{index}]", name
+
+
+def _mistake(field: str, value: object, problem: str, fix: str) -> ConfigurationError:
+    return ConfigurationError(field, value, problem, fix, "unknown_name")
+
+
+def _grounded(job: Job, spec: JobSpec) -> Job:
+    """Compute anew what follows from the spec and from the values."""
+    names = spec.slots_of(job.command)
+    values = {name: each for name, each in job.collected_info.items() if name in names}
+    command = spec.command(job.command)
+    required: tuple[str, ...] = ()
+    if command is not None:
+        more = [name for name in job.required_info if name in names]
+        required = spec.in_order(tuple(dict.fromkeys((*command.needs, *more))))
+    issues = merged(spec, names, {}, values, job.language).issues
+    known = {issue.field for issue in issues}
+    before = tuple(each for each in job.validation_errors if each.field not in known)
+    plan = job.plan
+    if plan is not None and (plan.command != job.command or is_stale(job, plan)):
+        plan = None
+    elif plan is not None and plan.id not in ("", plan_id(job.id, plan.command, plan.items)):
+        plan = plan.replace(id="")
+    return job.replace(
+        collected_info=values,
+        required_info=required,
+        missing_info=tuple(name for name in required if name not in values),
+        validation_errors=(*before, *issues),
+        plan=plan,
+    )

@@ -1,0 +1,190 @@
+"""Execution: the user confirms what must not happen by mistake, then the action is done once."""
+
+import json
+
+from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
+from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
+from replan.jobs.outputs import (
+    Engine,
+    ProcessInput,
+    ProcessOutput,
+    ask,
+    fail,
+    too_many_corrections,
+)
+from replan.jobs.planning import idempotency_key
+from replan.jobs.sayings import say
+from replan.jobs.slot import said_in
+from replan.jobs.spec import Command
+from replan.jobs.turn import Turn, heard
+from replan.texts.storable import storable_text
+
+ANSWER = "answer"
+"""What an action asks for that asks the user."""
+
+ATTEMPTS = 3
+"""How often an action is attempted at most, if it may be repeated."""
+
+_LONGEST_SHOWN = 2_000
+
+
+class ExecutionHandler:
+    """Does the plan."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Prepare."""
+        self._engine = engine
+
+    def can_handle(self, phase: JobPhase) -> bool:
+        """Whether this is its phase."""
+        return phase is JobPhase.EXECUTION
+
+    def get_next_phase(self, job: Job) -> JobPhase:
+        """The phase that comes after it."""
+        return JobPhase.COMPLETED
+
+    def get_required_info(self, job: Job) -> tuple[str, ...]:
+        """The slots that the command of a job needs."""
+        return self._engine.collector.get_required_info(job.command)
+
+    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+        """Do what is planned, once it is confirmed where it must be."""
+        engine, spec = self._engine, self._engine.spec
+        command, plan = spec.command(job.command), job.plan
+        if command is None or plan is None:
+            return fail(job, "broken", "There is no plan.")
+        if command.action == "ask_user":
+            return await self._asked(job, plan, command, given)
+        took = await heard(spec, engine.tracker, job, given.turn)
+        job = took.job
+        if (too_many := too_many_corrections(engine, job)) is not None:
+            return too_many
+        if job.plan is None or job.validation_errors:
+            # What was said changes the plan; where the job belongs now, the corrector says.
+            return ProcessOutput(job=job, next_phase=job.phase)
+        if spec.confirm and spec.effects_of(command) == "unsafe" and job.confirmed != plan.id:
+            if took.confirmed is not True:
+                return self._confirmation(
+                    job, command, given.turn, is_refused=took.confirmed is False
+                )
+            job = job.replace(confirmed=plan.id)
+        return await self._done(job, command, plan)
+
+    def _confirmation(
+        self, job: Job, command: Command, turn: Turn, *, is_refused: bool
+    ) -> ProcessOutput:
+        """Show all values, and ask whether they are right."""
+        language, spec = job.language, self._engine.spec
+        if is_refused:
+            text = say("refused", language, name=spec.slot(command.slots[0]).called(language))
+        else:
+            shown = {
+                name: job.collected_info[name]
+                for name in command.slots
+                if name in job.collected_info
+            }
+            lines = [
+                f"- {spec.slot(name).called(language)}: {spec.slot(name).shown(value, language)}"
+                for name, value in shown.items()
+            ]
+            called = command.called(language)
+            text = say("confirm", language, command=called, values="\n".join(lines))
+        failed = [each for each in job.intermediate_results if not each.success]
+        told = [say("doubt", language, problem=each.error_msg) for each in failed[-1:]]
+        remarks = self._engine.collector.generate_collection_prompt((), language, job.remarks)
+        text = "\n".join(part for part in (remarks, *told, text) if part)
+        return ask(self._engine, job.replace(remarks=()), turn, (CONFIRMATION,), text)
+
+    async def _done(self, job: Job, command: Command, plan: JobPlan) -> ProcessOutput:
+        """Do the action for each item that is not done yet."""
+        for number, item in enumerate(plan.items, start=1):
+            key = idempotency_key(job, plan, number)
+            if any(each.success and each.key == key for each in job.intermediate_results):
+                continue
+            try:
+                parameters = parameters_of(command, item, number)
+            except UnsafeValueError as error:
+                job = self._recorded(
+                    job, command, number, key, Outcome(success=False, error=str(error))
+                )
+                return self._failed(job, str(error))
+            call = ActionCall(
+                spec=self._engine.spec,
+                action=self._engine.spec.action_of(command),
+                parameters=parameters,
+                key=key,
+                effects=self._engine.spec.effects_of(command),
+                job=job,
+            )
+            job, outcome = await self._attempted(job, command, call, number)
+            if not outcome.success:
+                return self._failed(job, outcome.error)
+        return self._completed(job, command, plan)
+
+    async def _attempted(
+        self, job: Job, command: Command, call: ActionCall, number: int
+    ) -> tuple[Job, Outcome]:
+        problems = call.action.problems(call.parameters) if call.action.parameters else []
+        if problems:
+            outcome = Outcome(success=False, error=f"{call.action.type}: {'; '.join(problems)}.")
+            return self._recorded(job, command, number, call.key, outcome), outcome
+        outcome = Outcome(success=False)
+        for _ in range(1 if call.unsafe else ATTEMPTS):
+            outcome = await self._engine.executor.execute(call)
+            job = self._recorded(job, command, number, call.key, outcome)
+            if outcome.success or not outcome.can_pass:
+                break
+        return job, outcome
+
+    def _recorded(self, job: Job, command: Command, number: int, key: str, outcome: Outcome) -> Job:
+        step = f"{command.action}/{number}"
+        result = IntermediateResult(
+            step=step,
+            result=outcome.result,
+            timestamp=self._engine.clock(),
+            success=outcome.success,
+            error_msg=outcome.error,
+            key=key,
+        )
+        return self._engine.tracker.record_progress(job, step, result)
+
+    def _failed(self, job: Job, why: str) -> ProcessOutput:
+        # Whoever takes the job up again confirms it again.
+        job = job.replace(confirmed="")
+        return fail(job, "action", say("failed", job.language, problem=why.rstrip(".") + "."))
+
+    def _completed(self, job: Job, command: Command, plan: JobPlan) -> ProcessOutput:
+        language = job.language
+        keys = {idempotency_key(job, plan, number) for number in range(1, len(plan.items) + 1)}
+        results = [e.result for e in job.intermediate_results if e.success and e.key in keys]
+        result = results[0] if len(results) == 1 else results
+        done = said_in(command.done, language) or say(
+            "done", language, command=command.called(language)
+        )
+        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        lines = [done]
+        if result not in (None, "", [], {}):
+            lines.append(say("result", language, result=text[:_LONGEST_SHOWN]))
+        remarks = self._engine.collector.generate_collection_prompt((), language, job.remarks)
+        job = job.replace(phase=JobPhase.COMPLETED, remarks=()).noted("ended", "completed")
+        return ProcessOutput(
+            job=job,
+            next_phase=JobPhase.COMPLETED,
+            user_prompt="\n".join(part for part in (remarks, *lines) if part),
+            execution_result=result,
+        )
+
+    async def _asked(
+        self, job: Job, plan: JobPlan, command: Command, given: ProcessInput
+    ) -> ProcessOutput:
+        """Ask the question of the command; the next message is the answer."""
+        said = given.turn.said
+        if job.asked.names == (ANSWER,) and said and not given.turn.is_taken:
+            outcome = Outcome(success=True, result=storable_text(said))
+            job = self._recorded(job, command, 1, idempotency_key(job, plan, 1), outcome)
+            return self._completed(job, command, plan)
+        question = parameters_of(command, plan.items[0], 1)
+        text = str(question.get("question", ""))
+        if expected := question.get("expected_format"):
+            text = f"{text} ({expected})"
+        return ask(self._engine, job, given.turn, (ANSWER,), text)

@@ -1,0 +1,1 @@
+"""What finds the command and the values of slots in what a user says."""

@@ -1,0 +1,267 @@
+"""Extraction by rules: what is named, what is asked for, and what only one slot can take."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from pydantic import JsonValue
+
+from replan.jobs.extraction.dates import dates_in
+from replan.jobs.extraction.numbers import numbers_in
+from replan.jobs.extraction.port import Extracted, Wanted
+from replan.jobs.job import CONFIRMATION
+from replan.jobs.sayings import bare, means
+from replan.jobs.slot import Slot
+from replan.jobs.slot_values import text as as_text
+
+_IS = r"\s*(?:[:：=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
+_CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"
+_LINE_END = re.compile(r"[\n;；]")
+_SENTENCE_END = re.compile(r"[\n;；。\uff01]|[.!](?=\s|$)")
+_AND = re.compile(r"\s+(?:and|but)$")
+_AROUND = " ,，、\t.。!\uff01"
+_QUESTION = re.compile(r"[?\uff1f]\s*$")
+_WORD = re.compile(r"\w")
+_LONGEST_SAID = 20_000
+_FEW = 4
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What rules found, and what they did not understand.
+
+    Attributes:
+        found: What was found.
+        is_sure: Whether all of the message is understood, so that nobody else need be asked.
+        guessed: The slots that were given a whole message, since they were asked for.
+    """
+
+    found: Extracted
+    is_sure: bool
+    guessed: frozenset[str] = frozenset()
+
+
+class RuleExtractor:
+    """Finds values without a model."""
+
+    async def extract(self, wanted: Wanted) -> Extracted:
+        """Look through the new messages of the user."""
+        return read_by_rules(wanted).found
+
+
+def read_by_rules(wanted: Wanted) -> Reading:
+    """Look through the new messages of the user: yes and no, names, then what is asked for."""
+    said = wanted.said[:_LONGEST_SAID]
+    asked = wanted.spec.slot(wanted.asked) if wanted.spec.knows(wanted.asked) else None
+    if asked is None or _loose(asked, said, wanted) is None:
+        if means(said, "cancel"):
+            return Reading(Extracted(cancelled=True), is_sure=True)
+        if wanted.asked == CONFIRMATION and (means(said, "yes") or means(said, "no")):
+            return Reading(Extracted(confirmed=means(said, "yes")), is_sure=True)
+    values, rest = _named(said, wanted)
+    is_sure = bool(values) and not _WORD.search(rest)
+    command = _command(rest, wanted)
+    is_sure = is_sure or bare(rest) == bare(command) != ""
+    if rest.strip():
+        values = _unnamed(rest, wanted, values, has_command=bool(command)) | values
+    guessed: set[str] = set()
+    if asked is not None and asked.name not in values and not command:
+        answer = _answer(rest, asked)
+        if answer is not None:
+            values[asked.name] = answer
+            guessed.add(asked.name)
+            is_sure = len(rest.split()) < _FEW or bool(asked.pattern or asked.choices)
+    elif asked is not None and asked.name in values and len(rest.split()) < _FEW:
+        is_sure = True
+    found = Extracted(command=command, values=values)
+    return Reading(found, is_sure, frozenset(guessed))
+
+
+def _command(said: str, wanted: Wanted) -> str:
+    """The one command that a message names; a known one is left only by a message of its own."""
+    found: list[tuple[int, int, str]] = []
+    for each in wanted.spec.commands:
+        labels = [*cast("dict[str, str]", each.label).values()]
+        for word in (each.name, each.name.replace("_", " "), *labels, *each.words):
+            if bare(word) == bare(said):
+                return "" if each.name == wanted.job.command else each.name
+            spans = _places(word, said) if not wanted.job.command else ()
+            found += [(*span, each.name) for span in spans]
+    names = {
+        name
+        for start, end, name in found
+        # A word may be a part of the word of another command.
+        if not any(a <= start and end <= b and b - a > end - start for a, b, _ in found)
+    }
+    return names.pop() if len(names) == 1 else ""
+
+
+def _places(word: str, said: str) -> Iterator[tuple[int, int]]:
+    """Where a word stands in a text; a script without blanks has no boundaries of words."""
+    pattern = re.escape(word)
+    if word.isascii():
+        pattern = rf"(?<!\w){pattern}(?!\w)"
+    yield from (found.span() for found in re.finditer(pattern, said, re.IGNORECASE))
+
+
+def _named(said: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
+    """The values that are given by name, and the rest of the message."""
+    if said.lstrip().startswith("{") and (fields := _object(said)) is not None:
+        names = {alias: name for name in wanted.names for alias in _aliases(wanted.spec.slot(name))}
+        return {names.get(bare(key), key): each for key, each in fields.items()}, ""
+    values: dict[str, JsonValue] = {}
+    rest: list[str] = []
+    at = 0
+    marks = [*_marks(said, wanted)]
+    for place, (name, start, end) in enumerate(marks):
+        rest.append(said[at:start])
+        until = marks[place + 1][1] if place + 1 < len(marks) else len(said)
+        is_line = start == 0 or said[start - 1] == "\n"
+        value, length = _piece(wanted.spec.slot(name), said[end:until], wanted, is_line=is_line)
+        if value is not None:
+            values[name] = value
+        at = end + length
+    rest.append(said[at:])
+    return values, " ".join(part.strip() for part in rest if part.strip(" ,;\n\t，；、。."))
+
+
+def _piece(slot: Slot, piece: str, wanted: Wanted, *, is_line: bool) -> tuple[JsonValue, int]:
+    """The value at the beginning of a text, and how much of the text it is."""
+    # A line that begins with the name is all value; in a sentence, the value ends with it.
+    end = (_LINE_END if is_line or slot.type == "list" else _SENTENCE_END).search(piece)
+    length = end.start() if end else len(piece)
+    text = _AND.sub("", piece[:length].strip(_AROUND))
+    found = _loose(slot, piece[:length], wanted) if slot.type in _FINDERS else None
+    return (text or None) if found is None else found, length
+
+
+def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
+    """Where a slot is named in front of its value: the slot, and the span of its name."""
+    found: list[tuple[int, int, str]] = []
+    for name in wanted.names:
+        for alias in _aliases(wanted.spec.slot(name)):
+            word = re.escape(alias)
+            left = r"(?<!\w)" if alias.isascii() else ""
+            forms = rf"{_CHANGE}{word}\s+to\s+|{left}{word}{_IS}"
+            found += [
+                (each.start(), -each.end(), name)
+                for each in re.finditer(forms, said, re.IGNORECASE)
+            ]
+    at = 0
+    for start, end, name in sorted(found):
+        if start >= at:
+            yield name, start, -end
+            at = -end
+
+
+def _aliases(slot: Slot) -> Iterator[str]:
+    labels = [*cast("dict[str, str]", slot.label).values()]
+    yield from dict.fromkeys(
+        bare(each) for each in (slot.name, slot.name.replace("_", " "), *labels, *slot.words)
+    )
+
+
+def _unnamed(
+    said: str, wanted: Wanted, named: dict[str, JsonValue], *, has_command: bool
+) -> dict[str, JsonValue]:
+    """What is asked for, and what only one open slot can take."""
+    job, spec = wanted.job, wanted.spec
+    open_ = [spec.slot(n) for n in wanted.names if n not in job.collected_info and n not in named]
+    values: dict[str, JsonValue] = {}
+    asked = next((each for each in open_ if each.name == wanted.asked), None)
+    if asked is not None and (value := _loose(asked, said, wanted)) is not None:
+        values[asked.name] = value
+    elif asked is not None and not has_command and not _is_told(asked):
+        # A free text may hold anything.
+        return values
+    for kind in ("told", "date", "number"):
+        takers = [each for each in open_ if _kind_of(each) == kind and each.name not in values]
+        is_asked = asked is not None and _kind_of(asked) == kind
+        rivals = takers if kind != "told" else [t for t in takers if _loose(t, said, wanted)]
+        if len(rivals) == 1 and not is_asked:
+            value = _loose(rivals[0], said, wanted)
+            if value is not None:
+                values[rivals[0].name] = value
+    return values
+
+
+def _is_told(slot: Slot) -> bool:
+    return bool(slot.choices or slot.pattern or slot.type != "text")
+
+
+def _kind_of(slot: Slot) -> str:
+    if slot.choices or slot.pattern:
+        return "told"
+    return "number" if slot.type in ("number", "integer") else slot.type
+
+
+def _loose(slot: Slot, said: str, wanted: Wanted) -> JsonValue:
+    """The one value that a slot can take out of a message; None if there is none, or several."""
+    if slot.choices:
+        return _chosen(slot, said)
+    if slot.type in _FINDERS:
+        found = [*dict.fromkeys(_FINDERS[slot.type](said, wanted))]
+        return found[0] if len(found) == 1 else None
+    if slot.type == "boolean" and (means(said, "yes") or means(said, "no")):
+        return means(said, "yes")
+    if slot.pattern:
+        found = {each[0] for each in re.finditer(_apart(slot.pattern), said)}
+        return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _apart(pattern: str) -> str:
+    return rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])"
+
+
+def _numbers(said: str, wanted: Wanted) -> Iterator[JsonValue]:
+    days = [span for _, span in dates_in(said, wanted.today)]
+    for number, (start, end) in numbers_in(said):
+        if not any(first < end and start < last for first, last in days):
+            yield number
+
+
+def _days(said: str, wanted: Wanted) -> Iterator[JsonValue]:
+    yield from (day.isoformat() for day, _ in dates_in(said, wanted.today))
+
+
+_FINDERS: dict[str, Callable[[str, Wanted], Iterator[JsonValue]]] = {
+    "date": _days,
+    "number": _numbers,
+    "integer": _numbers,
+}
+
+
+def _chosen(slot: Slot, said: str) -> JsonValue:
+    choices = cast("dict[str, tuple[str, ...]]", slot.choices)
+    found = [
+        choice
+        for choice, words in choices.items()
+        if any(any(_places(word, said)) for word in (choice, *words))
+    ]
+    if slot.type == "list":
+        return cast("JsonValue", found) or None
+    return found[0] if len(found) == 1 else None
+
+
+def _answer(said: str, slot: Slot) -> JsonValue:
+    """Take a whole message for the answer to a question; not if it asks a question itself."""
+    text = said.strip()
+    if not text or _QUESTION.search(text) or as_text(text) is None:
+        return None
+    if slot.type == "object":
+        return _object(text)
+    if slot.type == "text" and not slot.choices and not slot.pattern:
+        return text.strip("\"'“”")
+    # It is no value of the slot, and the user is told so.
+    return text if slot.type == "list" or len(text.split()) < _FEW else None
+
+
+def _object(text: str) -> dict[str, JsonValue] | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, JsonValue]", found) if isinstance(found, dict) else None

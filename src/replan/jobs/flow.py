@@ -1,0 +1,120 @@
+"""The stateless flow: the job travels in the metadata between a client and a server."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from replan.failures import describe, is_signal
+from replan.jobs.extraction.port import JobMessage
+from replan.jobs.job import Job, JobPhase
+from replan.jobs.job_book import JobManager
+from replan.jobs.messages import Said
+from replan.jobs.processor import JobProcessor
+from replan.values import Value, adapter
+
+
+class JobContext(Value):
+    """Where the job of a client is.
+
+    Attributes:
+        job: The job.
+        job_id: Its id, where a server keeps jobs.
+    """
+
+    job: dict[str, JsonValue] | None = None
+    job_id: str | None = None
+
+
+class JobMetadata(Value):
+    """What travels beside the messages (`ListingMetadata` of the design that jobs come from).
+
+    Attributes:
+        command: The command of the job.
+        plan: A copy of its plan.
+        context: The job.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    command: str = ""
+    plan: dict[str, JsonValue] | None = None
+    context: JobContext = Field(default_factory=JobContext)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the metadata as JSON, without what is empty in the context."""
+        written = self.model_dump(mode="json")
+        written["context"] = {
+            name: each for name, each in written["context"].items() if each is not None
+        }
+        return written
+
+
+class FlowOutput(Value):
+    """What the flow gives.
+
+    Attributes:
+        message: What the user is told or asked.
+        metadata: What the client keeps, and hands to the next turn.
+        error: Why the turn failed; empty if it did not.
+    """
+
+    message: JobMessage
+    metadata: JobMetadata
+    error: str = ""
+
+
+async def run_flow(
+    processor: JobProcessor,
+    metadata: JobMetadata | Mapping[str, Any] | None,
+    messages: Sequence[Said],
+    jobs: JobManager | None = None,
+) -> FlowOutput:
+    """Take a turn of the job in the metadata, or of a new one. Nothing is kept here.
+
+    Args:
+        processor: Processes the job.
+        metadata: What the last turn gave; None at the beginning.
+        messages: The conversation, or its newest messages.
+        jobs: The jobs that are kept, if the metadata may name one by its id.
+
+    Raises:
+        JobError: The job in the metadata cannot be used, or its id is unknown.
+    """
+    given = adapter(JobMetadata).validate_python(metadata or {})
+    job = await _job_in(given, processor, jobs)
+    try:
+        result = await processor.process(job, messages)
+    except Exception as error:
+        if is_signal(error):
+            raise
+        why = describe(error)
+        failed = job.replace(phase=JobPhase.FAILED, error=why, error_code="broken")
+        return _output(failed.noted("ended", "broken"), why, given, why)
+    if jobs is not None:
+        await jobs.update_job(result.job)
+    return _output(result.job, result.response_message, given)
+
+
+def get_job_from_metadata(metadata: JobMetadata) -> Mapping[str, Any] | None:
+    """The job in the metadata; None if there is none."""
+    return metadata.context.job
+
+
+async def _job_in(metadata: JobMetadata, processor: JobProcessor, jobs: JobManager | None) -> Job:
+    found = get_job_from_metadata(metadata)
+    if found is not None:
+        return processor.read(found)
+    if jobs is not None and metadata.context.job_id:
+        return await jobs.get_job(metadata.context.job_id)
+    return processor.new_job(metadata.command)
+
+
+def _output(job: Job, text: str, given: JobMetadata, error: str = "") -> FlowOutput:
+    plan = None if job.plan is None else job.plan.model_dump(mode="json")
+    context = JobContext(job=job.to_dict(), job_id=given.context.job_id and job.id)
+    return FlowOutput(
+        message=JobMessage(role="assistant", content=text),
+        metadata=JobMetadata(command=job.command, plan=plan, context=context),
+        error=error,
+    )

@@ -1,0 +1,142 @@
+"""What happens in the phases before execution: recognise the command, collect, and plan."""
+
+from typing import Protocol
+
+from replan.jobs.execution import ExecutionHandler
+from replan.jobs.job import COMMAND, Job, JobPhase, JobPlan
+from replan.jobs.outputs import (
+    Engine,
+    ProcessInput,
+    ProcessOutput,
+    ask,
+    fail,
+    go_on,
+    too_many_corrections,
+)
+from replan.jobs.planning import plan_id
+from replan.jobs.sayings import listed, say
+from replan.jobs.slot import said_in
+from replan.jobs.turn import heard, switch
+
+
+class PhaseHandler(Protocol):
+    """Does what a phase is for."""
+
+    def can_handle(self, phase: JobPhase) -> bool:
+        """Whether this is its phase."""
+        ...
+
+    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+        """Do it, on a copy."""
+        ...
+
+    def get_next_phase(self, job: Job) -> JobPhase:
+        """The phase that comes after it if all goes well."""
+        ...
+
+    def get_required_info(self, job: Job) -> tuple[str, ...]:
+        """The slots that the command of a job needs, as the collector knows them."""
+        ...
+
+
+class _Handler:
+    phase: JobPhase
+    next_phase: JobPhase
+
+    def __init__(self, engine: Engine) -> None:
+        """Prepare."""
+        self._engine = engine
+
+    def can_handle(self, phase: JobPhase) -> bool:
+        """Whether this is its phase."""
+        return phase is self.phase
+
+    def get_next_phase(self, job: Job) -> JobPhase:
+        """The phase that comes after it if all goes well."""
+        return self.next_phase
+
+    def get_required_info(self, job: Job) -> tuple[str, ...]:
+        """The slots that the command of a job needs."""
+        return self._engine.collector.get_required_info(job.command)
+
+
+class IntentRecognitionHandler(_Handler):
+    """Finds out which command is wanted."""
+
+    phase = JobPhase.INTENT_RECOGNITION
+    next_phase = JobPhase.INFORMATION_COLLECTION
+
+    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+        """Recognise the command, or ask which one is wanted."""
+        engine, spec = self._engine, self._engine.spec
+        if not job.command:
+            found = (await given.turn.extracted(job)).command
+            if spec.command(found) is None:
+                return ask(engine, job, given.turn, (COMMAND,), self._question(job))
+            job = switch(spec, job, found)
+        return go_on(job, self.next_phase)
+
+    def _question(self, job: Job) -> str:
+        spec, language = self._engine.spec, job.language
+        called = listed([each.called(language) for each in spec.commands], language)
+        return said_in(spec.question, language) or say("which", language, commands=called)
+
+
+class InformationCollectionHandler(_Handler):
+    """Collects what the command needs."""
+
+    phase = JobPhase.INFORMATION_COLLECTION
+    next_phase = JobPhase.PLAN_GENERATION
+
+    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+        """Take what was said, then ask for what is missing or wrong."""
+        engine = self._engine
+        took = await heard(engine.spec, engine.tracker, job, given.turn)
+        job = took.job
+        if (too_many := too_many_corrections(engine, job)) is not None:
+            return too_many
+        wrong = tuple(issue.field for issue in job.validation_errors)
+        names = tuple(dict.fromkeys((*self._askable(job), *wrong)))
+        if not names:
+            return go_on(job, self.next_phase)
+        issues = (*job.remarks, *job.validation_errors)
+        prompt = engine.collector.generate_collection_prompt(names, job.language, issues)
+        return ask(engine, job.replace(remarks=()), given.turn, names, prompt)
+
+    def _askable(self, job: Job) -> tuple[str, ...]:
+        return self._engine.spec.in_order(job.missing)
+
+
+class PlanGenerationHandler(_Handler):
+    """Makes the plan of what was collected."""
+
+    phase = JobPhase.PLAN_GENERATION
+    next_phase = JobPhase.EXECUTION
+
+    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+        """Make the plan with its id; what the planner lacks is collected first."""
+        if job.plan is not None and job.plan.id:
+            return go_on(job, self.next_phase)
+        spec = self._engine.spec
+        draft = await self._engine.planner.plan(spec, job)
+        known = spec.slots_of(job.command)
+        lacks = [name for name in draft.lacks if name in known and name not in job.collected_info]
+        if lacks:
+            required = spec.in_order(tuple(dict.fromkeys((*job.required_info, *lacks))))
+            job = job.replace(required_info=required, plan=None)
+            return go_on(job, JobPhase.INFORMATION_COLLECTION)
+        if draft.lacks or not draft.items:
+            return fail(job, "broken", "The planner gave no plan, and asks for nothing new.")
+        name = plan_id(job.id, job.command, draft.items)
+        plan = JobPlan(id=name, command=job.command, items=draft.items)
+        return go_on(job.replace(plan=plan, validation_errors=()), self.next_phase)
+
+
+def handlers_of(engine: Engine) -> tuple[PhaseHandler, ...]:
+    """The handlers of the four phases in which something happens."""
+    return (
+        IntentRecognitionHandler(engine),
+        InformationCollectionHandler(engine),
+        PlanGenerationHandler(engine),
+        ExecutionHandler(engine),
+    )

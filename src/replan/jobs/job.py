@@ -1,0 +1,252 @@
+"""A job: all that is known of one piece of work, as a value that its caller keeps."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, cast
+
+from pydantic import Field, JsonValue, computed_field, model_validator
+
+from replan.jobs.sayings import Language
+from replan.jobs.slot import ValidationIssue
+from replan.values import Value
+
+
+class JobPhase(StrEnum):
+    """Where a job stands."""
+
+    INTENT_RECOGNITION = "INTENT_RECOGNITION"
+    INFORMATION_COLLECTION = "INFORMATION_COLLECTION"
+    PLAN_GENERATION = "PLAN_GENERATION"
+    EXECUTION = "EXECUTION"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more happens in it."""
+        return self in (JobPhase.COMPLETED, JobPhase.FAILED)
+
+    def comes_before(self, other: "JobPhase") -> bool:
+        """Whether a job passes it before another one."""
+        order = [*JobPhase]
+        return order.index(self) < order.index(other)
+
+
+JobStatus = Literal["pending", "in_progress", "completed", "failed"]
+"""How a job stands, derived from its phase."""
+
+JobStage = Literal["reasoning", "acting", "completed", "failed"]
+"""What a job does, derived from its phase: it finds out what to do, or does it."""
+
+FailureCode = Literal["", "cancelled", "no_progress", "corrections", "turns", "action", "broken"]
+"""Why a job failed: its user cancelled it, it came to a bound, its action failed, or a part of it
+is broken. Empty if it did not."""
+
+CONFIRMATION = "confirmation"
+"""What is asked for where no slot is: whether all values are right."""
+
+COMMAND = "command"
+"""What is asked for where no slot is: which command is wanted."""
+
+
+class JobPlan(Value):
+    """What a job is about to do: its command with the values of each item.
+
+    Attributes:
+        id: Follows from the job, the command and the items, so it is the same in each process.
+        command: The command.
+        items: The values of the slots, once for each time that the action is done.
+    """
+
+    id: str = ""
+    command: str
+    items: tuple[dict[str, JsonValue], ...] = ()
+
+
+class IntermediateResult(Value):
+    """What an action gave.
+
+    Attributes:
+        step: The action, and the number of the item.
+        result: What it gave; None if it failed.
+        timestamp: When.
+        success: Whether it did what it should.
+        error_msg: Why it did not.
+        key: The idempotency key that it had.
+    """
+
+    step: str
+    result: JsonValue = None
+    timestamp: datetime
+    success: bool
+    error_msg: str = ""
+    key: str = ""
+
+
+class JobExecutionContext(Value):
+    """What a caller wants an execution to know (`ExecutionContext` of the design of jobs).
+
+    Attributes:
+        parameters: Values by name.
+        tools: Names of tools.
+        constraints: Sentences.
+        user_preferences: Values by name.
+    """
+
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    tools: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    user_preferences: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class JobStep(Value):
+    """An entry of a job's history.
+
+    Attributes:
+        turn: The turn, counted from 1.
+        what: What happened: started, heard, corrected, reset, moved, asked, acted, ended.
+        phase: The phase of the job after it.
+        reason: Why, or what.
+        slots: The slots that it is about.
+        dropped: Names that an extractor gave, and that are no slots of the command.
+    """
+
+    turn: int
+    what: Literal["started", "heard", "corrected", "reset", "moved", "asked", "acted", "ended"]
+    phase: JobPhase
+    reason: str = ""
+    slots: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+class Asked(Value):
+    """What a job asks for, and how often it did.
+
+    Attributes:
+        names: All that is missing, the first of them is what the question is about.
+        count: How often this was asked for in a row without progress.
+        text: The question that is open where an action asks; else empty.
+    """
+
+    names: tuple[str, ...] = ()
+    count: int = 0
+    text: str = ""
+
+
+class Job(Value):
+    """One piece of work: what is known of it, and where it stands.
+
+    It is a value. `JobProcessor.process` takes it with the newest messages and gives the next one.
+    `to_dict` and `read_job` carry it through JSON.
+
+    Attributes:
+        id: The job.
+        type: The name of its spec.
+        version: The version of its spec.
+        phase: Where it stands. What it really holds decides; a wrong phase is corrected.
+        command: The command; empty until it is known.
+        required_info: The slots that the command needs.
+        collected_info: The values of slots.
+        missing_info: The needed slots without a value.
+        validation_errors: What the last validation found.
+        plan: What is about to be done.
+        intermediate_results: What actions gave.
+        context: What the caller wants the execution to know.
+        error: Why it failed.
+        error_code: The kind of this reason.
+        language: The language in which its user is spoken to.
+        confirmed: The id of the plan that the user confirmed.
+        remarks: What was wrong with values that were taken back, until the user is told.
+        asked: What it asks for.
+        turns: How many turns it has had since it began or was taken up again.
+        corrections: How many given values were changed since then.
+        history: What happened, the oldest first.
+        status: Derived: pending, in_progress, completed or failed.
+        stage: Derived: reasoning, acting, completed or failed.
+    """
+
+    id: str = Field(min_length=1)
+    type: str
+    version: int = 1
+    phase: JobPhase = JobPhase.INTENT_RECOGNITION
+    command: str = ""
+    required_info: tuple[str, ...] = ()
+    collected_info: dict[str, JsonValue] = Field(default_factory=dict)
+    missing_info: tuple[str, ...] = ()
+    validation_errors: tuple[ValidationIssue, ...] = ()
+    plan: JobPlan | None = None
+    intermediate_results: tuple[IntermediateResult, ...] = ()
+    context: JobExecutionContext | None = None
+    error: str = ""
+    error_code: FailureCode = ""
+    language: Language = "en"
+    confirmed: str = ""
+    remarks: tuple[ValidationIssue, ...] = ()
+    asked: Asked = Asked()
+    turns: int = Field(default=0, ge=0)
+    corrections: int = Field(default=0, ge=0)
+    history: tuple[JobStep, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_derived(cls, given: Any) -> Any:
+        """Leave out what is derived: it follows from the phase, whatever is written."""
+        if isinstance(given, Mapping):
+            fields = cast("Mapping[str, Any]", given)
+            return {name: each for name, each in fields.items() if name not in _DERIVED}
+        return given
+
+    @computed_field
+    @property
+    def status(self) -> JobStatus:
+        """How it stands."""
+        if self.phase is JobPhase.COMPLETED:
+            return "completed"
+        if self.phase is JobPhase.FAILED:
+            return "failed"
+        return "in_progress" if self.turns or self.collected_info or self.command else "pending"
+
+    @computed_field
+    @property
+    def stage(self) -> JobStage:
+        """What it does."""
+        match self.phase:
+            case JobPhase.EXECUTION:
+                return "acting"
+            case JobPhase.COMPLETED:
+                return "completed"
+            case JobPhase.FAILED:
+                return "failed"
+            case _:
+                return "reasoning"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is completed or failed."""
+        return self.phase.is_over
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The needed slots without a value, as it holds them now."""
+        return tuple(name for name in self.required_info if name not in self.collected_info)
+
+    def noted(self, what: Any, reason: str = "", **facts: Any) -> "Job":
+        """Give the job with an entry in its history."""
+        step = JobStep(turn=self.turns, what=what, phase=self.phase, reason=reason, **facts)
+        return self.replace(history=(*self.history[-_LONGEST_HISTORY:], step))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the job as JSON; error is left out where it is empty."""
+        written = self.model_dump(mode="json")
+        empty = [name for name in ("error", "error_code") if not written[name]]
+        for name in empty:
+            del written[name]
+        for result in written["intermediate_results"]:
+            if not result["error_msg"]:
+                del result["error_msg"]
+        return written
+
+
+_DERIVED = frozenset({"status", "stage"})
+_LONGEST_HISTORY = 2_000

@@ -1,0 +1,101 @@
+"""Jobs that are kept by their ids, for callers who do not hand the job itself around."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from replan.errors import ConfigurationError, JobError
+from replan.jobs.collector import InformationCollector
+from replan.jobs.corrector import PhaseCorrector
+from replan.jobs.job import Job, JobPhase
+from replan.jobs.processor import JobProcessor
+from replan.jobs.slot import ValidationIssue
+
+
+class JobRepository(Protocol):
+    """Where jobs are kept."""
+
+    async def load(self, job_id: str) -> Job | None:
+        """The job of an id; None if there is none."""
+        ...
+
+    async def save(self, job: Job) -> None:
+        """Keep a job in the place of the one with its id."""
+        ...
+
+
+class MemoryJobs:
+    """Jobs in the memory of the process."""
+
+    def __init__(self) -> None:
+        """Begin without jobs."""
+        self._jobs: dict[str, Job] = {}
+
+    async def load(self, job_id: str) -> Job | None:
+        """The job of an id; None if there is none."""
+        return self._jobs.get(job_id)
+
+    async def save(self, job: Job) -> None:
+        """Keep a job in the place of the one with its id."""
+        self._jobs[job.id] = job
+
+
+class JobManager:
+    """The life of jobs that are kept by their ids."""
+
+    def __init__(self, processor: JobProcessor, jobs: JobRepository | None = None) -> None:
+        """Prepare.
+
+        Args:
+            processor: Makes and processes the jobs.
+            jobs: Where they are kept; by default in memory.
+        """
+        self._processor = processor
+        self._jobs = MemoryJobs() if jobs is None else jobs
+        self._corrector = PhaseCorrector()
+
+    async def create_job(self, command: str, user_message: str) -> Job:
+        """Make a job, let it hear a first message, and keep it."""
+        job = self._processor.new_job(command)
+        said = [user_message] if user_message.strip() else []
+        job = (await self._processor.process(job, said)).job
+        await self._jobs.save(job)
+        return job
+
+    async def get_job(self, job_id: str) -> Job:
+        """The job of an id.
+
+        Raises:
+            JobError: There is none.
+        """
+        job = await self._jobs.load(job_id)
+        if job is None:
+            fix = "Hand over the job itself, or start a new one."
+            mistake = ConfigurationError("job_id", job_id, "there is no such job", fix)
+            raise JobError([mistake])
+        return job
+
+    async def update_job(self, job: Job) -> None:
+        """Keep what became of a job."""
+        await self._jobs.save(job)
+
+    async def transition_phase(self, job_id: str, new_phase: JobPhase) -> Job:
+        """Put a job into a phase.
+
+        Raises:
+            JobError: There is no such job, or something is missing for the phase.
+        """
+        job = await self.get_job(job_id)
+        is_ready, issues = self._corrector.validate_phase_prerequisites(job, new_phase)
+        if not is_ready:
+            fix = f"It belongs in {self._corrector.correct_phase(job)[0]}."
+            mistake = ConfigurationError("phase", str(new_phase), "; ".join(issues), fix)
+            raise JobError([mistake])
+        job = job.replace(phase=new_phase).noted("moved")
+        await self._jobs.save(job)
+        return job
+
+    def validate_job_info(self, job: Job) -> Sequence[ValidationIssue]:
+        """What is wrong with, or missing in, what a job has collected."""
+        collector: InformationCollector = self._processor.collector
+        required = collector.get_required_info(job.command)
+        return collector.validate_info(job.collected_info, required, job.language)

@@ -1,0 +1,109 @@
+"""What a phase gives: the job after it, and whether the user is needed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from replan.jobs.actions import Executor
+from replan.jobs.collector import InformationCollector
+from replan.jobs.job import COMMAND, CONFIRMATION, FailureCode, Job, JobPhase
+from replan.jobs.planning import Planner
+from replan.jobs.sayings import listed, say
+from replan.jobs.spec import JobSpec
+from replan.jobs.tracker import ProgressTracker
+from replan.jobs.turn import Turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """What the handlers of a job work with; each part can be replaced.
+
+    Attributes:
+        spec: The spec.
+        collector: Knows what is needed, and asks for it.
+        tracker: Keeps a job from marking time.
+        planner: Makes the plan.
+        executor: Does actions.
+        clock: Gives the time.
+    """
+
+    spec: JobSpec
+    collector: InformationCollector
+    tracker: ProgressTracker
+    planner: Planner
+    executor: Executor
+    clock: Callable[[], datetime]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessInput:
+    """What a handler is given beside the job.
+
+    Attributes:
+        turn: What the user said.
+    """
+
+    turn: Turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessOutput:
+    """What a phase gives.
+
+    Attributes:
+        job: The job after it.
+        next_phase: The phase that comes next.
+        needs_user_interaction: Whether the user is needed first.
+        user_prompt: What the user is told or asked.
+        execution_result: What the action gave.
+    """
+
+    job: Job
+    next_phase: JobPhase
+    needs_user_interaction: bool = False
+    user_prompt: str = ""
+    execution_result: JsonValue = None
+
+
+def go_on(job: Job, phase: JobPhase) -> ProcessOutput:
+    """Go on with the next phase."""
+    return ProcessOutput(job=job, next_phase=phase)
+
+
+def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str) -> ProcessOutput:
+    """Ask the user; the job fails if the same was asked too often without progress."""
+    progressed = turn.progressed
+    if names == job.asked.names and not progressed and engine.tracker.detect_loop(job):
+        called = listed([_called(engine.spec, name, job) for name in names], job.language)
+        count = engine.tracker.max_asks
+        return fail(job, "no_progress", say("no_progress", job.language, count=count, names=called))
+    is_again = names == job.asked.names and not progressed and job.asked.count
+    if is_again and names != (CONFIRMATION,) and not job.validation_errors:
+        text = f"{say('again', job.language)} {text}"
+    asked = engine.tracker.asking(job, names, progressed=progressed)
+    job = job.replace(asked=asked).noted("asked", slots=names)
+    return ProcessOutput(
+        job=job, next_phase=job.phase, needs_user_interaction=True, user_prompt=text
+    )
+
+
+def fail(job: Job, code: FailureCode, why: str) -> ProcessOutput:
+    """End a job, with all that it has kept."""
+    job = job.replace(phase=JobPhase.FAILED, error=why, error_code=code)
+    return ProcessOutput(job=job.noted("ended", code), next_phase=JobPhase.FAILED, user_prompt=why)
+
+
+def too_many_corrections(engine: Engine, job: Job) -> ProcessOutput | None:
+    """End a job whose values were changed too often."""
+    most = engine.spec.max_corrections
+    if job.corrections <= most:
+        return None
+    return fail(job, "corrections", say("corrections", job.language, count=most))
+
+
+def _called(spec: JobSpec, name: str, job: Job) -> str:
+    if name in (COMMAND, CONFIRMATION):
+        return say(name, job.language)
+    return spec.slot(name).called(job.language) if spec.knows(name) else name

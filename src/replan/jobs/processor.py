@@ -1,0 +1,204 @@
+"""The engine of jobs: a job and the newest messages in, the next job and what to say out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import JsonValue
+
+from replan.jobs.actions import Executor
+from replan.jobs.collector import InformationCollector
+from replan.jobs.corrector import PhaseCorrector
+from replan.jobs.entrance import read_job
+from replan.jobs.extraction.port import Extractor
+from replan.jobs.handlers import PhaseHandler, handlers_of
+from replan.jobs.job import Asked, Job, JobExecutionContext, JobPhase
+from replan.jobs.messages import Said, messages_of
+from replan.jobs.outputs import Engine, ProcessInput, ProcessOutput, fail
+from replan.jobs.planning import ItemPlanner, Planner
+from replan.jobs.sayings import Language, language_of, say
+from replan.jobs.spec import JobSpec, languages_of
+from replan.jobs.tracker import ProgressTracker
+from replan.jobs.turn import Turn
+from replan.values import Value
+
+MOST_TRANSITIONS = 20
+"""Phases that a job passes in one turn at most."""
+
+
+class ProcessResult(Value):
+    """What came of a turn.
+
+    Attributes:
+        next_phase: The phase of the job.
+        response_message: What the user is told or asked.
+        need_user_input: Whether the job waits for the user.
+        is_completed: Whether the job is done.
+        job: The job after the turn; hand it to the next one.
+        understood: Whether something was found in what the user said.
+    """
+
+    next_phase: JobPhase
+    response_message: str
+    need_user_input: bool
+    is_completed: bool
+    job: Job
+    understood: bool = False
+
+
+class JobProcessor:
+    """Processes the jobs of a spec. It keeps nothing between two calls."""
+
+    def __init__(  # noqa: PLR0913 - each part can be replaced
+        self,
+        spec: JobSpec,
+        *,
+        extractor: Extractor,
+        executor: Executor,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str],
+        planner: Planner | None = None,
+        corrector: PhaseCorrector | None = None,
+        handlers: Callable[[Engine], Iterable[PhaseHandler]] = handlers_of,
+    ) -> None:
+        """Prepare; `job_processor` makes one with the usual parts.
+
+        Args:
+            spec: The spec.
+            extractor: Finds values in messages.
+            executor: Does actions.
+            clock: Gives the time, with its zone.
+            new_id: Gives the id of a new job.
+            planner: Makes plans, if not one of all values.
+            corrector: Corrects phases, if not by the usual rules.
+            handlers: Makes the handlers of the phases.
+        """
+        self.spec = spec
+        self._clock, self._new_id = clock, new_id
+        self.collector = InformationCollector(spec, extractor)
+        self._tracker = ProgressTracker(spec.max_asks)
+        self._corrector = corrector or PhaseCorrector()
+        self._engine = Engine(
+            spec=spec,
+            collector=self.collector,
+            tracker=self._tracker,
+            planner=planner or ItemPlanner(),
+            executor=executor,
+            clock=clock,
+        )
+        self._handlers = tuple(handlers(self._engine))
+
+    def new_job(
+        self,
+        command: str = "",
+        values: Mapping[str, JsonValue] | None = None,
+        *,
+        job_id: str | None = None,
+        language: Language | None = None,
+        context: JobExecutionContext | None = None,
+    ) -> Job:
+        """Make a job.
+
+        Args:
+            command: The command, if it is known. A spec with one command needs none.
+            values: Values of slots that are known already. They are checked like those of a user.
+            job_id: The id; by default a new one.
+            language: The language of the user, if it is known.
+            context: What the execution is to know.
+
+        Raises:
+            JobError: The command or a name is unknown.
+        """
+        commands = self.spec.commands
+        command = command or (commands[0].name if len(commands) == 1 else "")
+        job = Job(
+            id=job_id or self._new_id(),
+            type=self.spec.name,
+            version=self.spec.version,
+            command=command,
+            collected_info=dict(values or {}),
+            language=language or languages_of(self.spec)[0],
+            context=context,
+        )
+        return read_job(job, self.spec).noted("started", command)
+
+    def read(self, job: Job | Mapping[str, Any]) -> Job:
+        """Read a job of this spec that comes from outside.
+
+        Raises:
+            JobError: It cannot be used; the error names every field.
+        """
+        return read_job(job, self.spec)
+
+    async def process(
+        self, job: Job | Mapping[str, Any], messages: Sequence[Said] = ()
+    ) -> ProcessResult:
+        """Take one turn of a job, which stays as it is.
+
+        The phases follow each other until the user is needed or the job is over. What the user said
+        since the assistant spoke last is new; the messages before it are context. A job that is
+        completed or cancelled is followed by a new one; one that failed is taken up again.
+
+        Args:
+            job: The job, or what `to_dict` gave.
+            messages: The conversation, or only its newest messages: texts of the user, mappings
+                with role and content, or LangChain's messages.
+
+        Raises:
+            JobError: The job is not one of this spec.
+        """
+        job = read_job(job, self.spec)
+        turn = Turn(self.collector, messages_of(messages), self._clock().date())
+        if job.is_over and not turn.said:
+            return _result(ProcessOutput(job=job, next_phase=job.phase, user_prompt=job.error))
+        job = self._opened(job, turn.said)
+        found = await turn.extracted(job)
+        understood = bool(
+            found.command or found.values or found.cancelled or found.confirmed is not None
+        )
+        if found.cancelled:
+            output = fail(job, "cancelled", say("cancelled", job.language))
+        else:
+            output = await self._through_phases(job, turn)
+        return _result(output, understood=understood)
+
+    async def _through_phases(self, job: Job, turn: Turn) -> ProcessOutput:
+        for _ in range(MOST_TRANSITIONS):
+            job = self._corrector.corrected(job)
+            is_ready, issues = self._corrector.validate_phase_prerequisites(job, job.phase)
+            if not is_ready:
+                return fail(job, "broken", "; ".join(issues))
+            handler = next(each for each in self._handlers if each.can_handle(job.phase))
+            output = await handler.process(job, ProcessInput(turn=turn))
+            job = output.job
+            if output.needs_user_interaction or job.is_over:
+                return output
+            if output.next_phase is not job.phase:
+                job = job.replace(phase=output.next_phase).noted("moved")
+        return fail(job, "broken", f"The job passed {MOST_TRANSITIONS} phases in one turn.")
+
+    def _opened(self, job: Job, said: str) -> Job:
+        """Begin a turn: a new job after one that is over, or one that failed taken up again."""
+        language = (
+            language_of(said, languages_of(self.spec), job.language) if said else job.language
+        )
+        if job.is_over and (job.phase is JobPhase.COMPLETED or job.error_code == "cancelled"):
+            job = self.new_job(language=language, context=job.context)
+        elif job.is_over:
+            phase = JobPhase.INFORMATION_COLLECTION if job.command else JobPhase.INTENT_RECOGNITION
+            asked = Asked(names=job.asked.names)
+            job = job.replace(
+                phase=phase, error="", error_code="", asked=asked, turns=0, corrections=0
+            ).noted("started", "taken up again")
+        return job.replace(turns=job.turns + 1, language=language)
+
+
+def _result(output: ProcessOutput, *, understood: bool = False) -> ProcessResult:
+    return ProcessResult(
+        next_phase=output.job.phase,
+        response_message=output.user_prompt,
+        need_user_input=output.needs_user_interaction,
+        is_completed=output.job.phase is JobPhase.COMPLETED,
+        job=output.job,
+        understood=understood,
+    )

@@ -1,0 +1,82 @@
+"""What the engine says and understands without a model, in English and in Chinese."""
+
+import re
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from replan.prompts.templates import render
+
+Language = Literal["en", "zh"]
+"""A language that a job speaks."""
+
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+
+_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_LETTER = re.compile(r"[A-Za-z]")
+_AROUND = " \t\r\n.!,;\u3002\uff01\uff0c\uff1b\u3001~\uff5e'\"\u201c\u201d\u2018\u2019"
+
+
+def say(key: str, language: Language, **values: object) -> str:
+    """Give a sentence of the engine; values are put in, and never read as a template."""
+    return render(_words()[language][key], **values)
+
+
+def problem(code: str, language: Language, **values: object) -> str:
+    """Say what is wrong with a value."""
+    return render(_words()[language]["problems"][code], **values)
+
+
+def listed(names: Iterable[str], language: Language) -> str:
+    return say("separator", language).join(names)
+
+
+def means(text: str, what: Literal["yes", "no", "cancel"]) -> bool:
+    """Whether a whole message says yes, no or cancel, in any of the languages."""
+    return bare(text) in _heard(what)
+
+
+def says_yes(text: str) -> bool:
+    """Whether a message has a yes in it, and no no."""
+    return _has_word(text, "yes") and not _has_word(text, "no")
+
+
+def _has_word(text: str, what: str) -> bool:
+    wanted = bare(text)
+    words = (re.escape(word) for word in _heard(what))
+    pattern = "|".join(rf"(?<!\w){word}(?!\w)" if word[0].isascii() else word for word in words)
+    return re.search(pattern, wanted) is not None
+
+
+def bare(text: str) -> str:
+    """A message without case and without the marks around it."""
+    return " ".join(text.strip(_AROUND).casefold().split())
+
+
+def language_of(text: str, spoken: Iterable[Language], before: Language) -> Language:
+    """The language of a message among those that a job speaks; without a sign the one before."""
+    known: list[Language] = [*spoken]
+    found: Language | None = None
+    if _CHINESE.search(text):
+        found = "zh"
+    elif len(_LETTER.findall(text)) > _FEW:
+        found = "en"
+    if found in known:
+        return found
+    return before if before in known else known[0]
+
+
+# So many letters may be a code or a name.
+_FEW = 8
+
+
+@cache
+def _words() -> dict[str, Any]:
+    return tomllib.loads(files("replan.jobs").joinpath("words.toml").read_text("utf-8"))
+
+
+@cache
+def _heard(what: str) -> frozenset[str]:
+    return frozenset(word for each in _words().values() for word in each["heard"][what])

@@ -1,0 +1,265 @@
+"""A slot: one piece of information of a job, and which values it takes."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+)
+
+from replan.declared.fields import Row, name_like
+from replan.declared.part import Part
+from replan.declared.references import imported, named
+from replan.declared.surroundings import Surroundings, refused
+from replan.failures import describe
+from replan.jobs.sayings import LANGUAGES, Language, bare, listed, problem, say
+from replan.jobs.slot_values import OF_TYPE, SlotType
+from replan.texts.storable import storable_text
+from replan.values import Value
+
+LONGEST_VALUE = 10_000
+"""Characters of a value at most, where its slot says no less."""
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+ANY = "*"
+"""The language of a text that a spec gives without a language."""
+
+
+class ValidationIssue(Value):
+    """What is wrong with a value of a job (`ValidationError` of the design that jobs come from).
+
+    Attributes:
+        field: The slot.
+        message: What is wrong, in the language of the job.
+        code: A stable machine-readable name of the kind of mistake.
+        value: The value as text, shortened; empty for a secret slot.
+    """
+
+    field: str
+    message: str
+    code: str
+    value: str = ""
+
+
+def texts(given: object) -> object:
+    """Take one text, or a text for each language."""
+    if isinstance(given, str):
+        given = {ANY: given}
+    if not isinstance(given, Mapping):
+        fix = "Write a text, or one for each language: {en: ..., zh: ...}."
+        raise refused("wrong_type", "This is no text.", fix)
+    for language, text in cast("Mapping[Any, Any]", given).items():
+        if language not in (*LANGUAGES, ANY):
+            fix = f"The languages are: {', '.join(LANGUAGES)}."
+            raise refused("unknown_language", f"There is no language '{language}'.", fix)
+        if not isinstance(text, str) or not text.strip():
+            raise refused("empty", f"The text for '{language}' is empty.", "Write a text.")
+    return cast("object", given)
+
+
+def _choices(given: object) -> object:
+    """Take a list of choices, or a mapping of choices to other words for them."""
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        given = dict.fromkeys(cast("Sequence[Any]", given), ())
+    if not isinstance(given, Mapping) or not all(
+        isinstance(word, str) for word in cast("Mapping[Any, Any]", given)
+    ):
+        fix = "Write a list of texts, or a mapping of each to other words for it."
+        raise refused("wrong_type", "These are no choices.", fix)
+    found = cast("Mapping[str, Any]", given)
+    return {word: tuple(also or ()) for word, also in found.items()}
+
+
+def _pattern(given: str) -> str:
+    try:
+        re.compile(given)
+    except re.error as error:
+        fix = "Write a regular expression of Python."
+        raise refused("bad_pattern", f"This is no pattern: {error}.", fix) from error
+    return given
+
+
+def function(given: object, info: ValidationInfo) -> object:
+    """Take a function, or in a file the name of one."""
+    around = cast("Surroundings | None", info.context)
+    if around is not None:
+        if not isinstance(given, str):
+            raise refused("wrong_type", "This must be text.", "Write module:function.")
+        given = (imported if around.imports else named)(given, around.folder)
+    if not callable(given):
+        reason = f"It is of type {type(given).__name__}, and cannot be called."
+        raise refused("no_function", reason, "Give a function.")
+    return cast("object", given)
+
+
+SlotName = Annotated[
+    str,
+    AfterValidator(
+        name_like(
+            r"[a-z][a-z0-9_]{0,63}",
+            "This is no name for a slot or a command.",
+            "Use small letters, digits and '_', beginning with a letter.",
+            taken=lambda: ("command", "confirmation", "item"),
+        )
+    ),
+]
+"""The name of a slot or a command."""
+
+# A type checker sees what Python gives.
+if TYPE_CHECKING:
+    Texts = Mapping[str, str] | str
+    Choices = Mapping[str, Sequence[str]] | Sequence[str]
+    Function = Callable[..., Any]
+else:
+    Texts = Annotated[Mapping[str, str], BeforeValidator(texts)]
+    Choices = Annotated[Mapping[str, Sequence[str]], BeforeValidator(_choices)]
+    Function = Annotated[Any, PlainValidator(function), WithJsonSchema({"type": "string"})]
+
+
+def said_in(given: Texts, language: Language) -> str:
+    """A text in a language; empty if there is none."""
+    found = cast("Mapping[str, str]", given)
+    return found.get(language) or found.get(ANY, "")
+
+
+class Slot(Part):
+    """One piece of information that a job collects.
+
+    Attributes:
+        name: Small letters, digits and _, beginning with a letter.
+        question: How the user is asked for it: a text, or one for each language of the job.
+        type: text, integer, number, boolean, date, list or object.
+        label: What it is called to the user: a text, or one for each language.
+        words: Other names under which a user may give it, as in 'name: value'.
+        choices: The values that it takes: a list, or a mapping of each to other words for it.
+        pattern: A regular expression that a text must match as a whole.
+        minimum: The smallest number.
+        maximum: The largest number.
+        longest: The characters of a text at most.
+        check: A function of the value, or of the value and the values of depends_on. It returns
+            None or True if the value fits, else False or a text that says what is wrong. In a file
+            module:function.
+        depends_on: The slots on which its value depends: it is asked for after them, and asked for
+            again if one of them changes.
+        secret: Whether its value must not be shown.
+    """
+
+    name: SlotName = Field(kw_only=False)
+    question: Texts
+    type: SlotType = "text"
+    label: Texts = Field(default_factory=dict[str, str])
+    words: Row[str] = ()
+    choices: Choices = Field(default_factory=dict[str, Sequence[str]])
+    pattern: Annotated[str, AfterValidator(_pattern)] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    longest: int = Field(default=1_000, ge=1, le=LONGEST_VALUE)
+    check: Function | None = None
+    depends_on: Row[str] = ()
+    secret: bool = False
+
+    def called(self, language: Language) -> str:
+        """What it is called to the user."""
+        return said_in(self.label, language) or self.name.replace("_", " ")
+
+    def shown(self, value: JsonValue, language: Language) -> str:
+        """Write a value for the user."""
+        if self.secret:
+            return "***"
+        if isinstance(value, bool):
+            return say("yes" if value else "no", language)
+        if isinstance(value, list):
+            return listed(map(str, value), language)
+        return str(value)
+
+    def normal(self, value: object) -> JsonValue:
+        """Give a value the one form in which the slot holds it.
+
+        Raises:
+            ValueError: It is of another type or no choice; the argument is the code of the problem.
+        """
+        if isinstance(value, str):
+            value = value.strip()
+        made = OF_TYPE[self.type](value)
+        if self.choices and isinstance(made, str):
+            made = self._choice(made)
+        elif self.choices and isinstance(made, list):
+            chosen = [self._choice(str(each)) for each in made]
+            kept: list[JsonValue] = [*dict.fromkeys(map(str, chosen))]
+            made = None if None in chosen else kept
+        if made is None:
+            raise ValueError("not_a_choice" if self.choices else f"wrong_type_{self.type}")
+        return made
+
+    def issue(
+        self, value: JsonValue, others: Mapping[str, JsonValue], language: Language
+    ) -> ValidationIssue | None:
+        """What is wrong with a value in its form; None if it fits.
+
+        The check is left out until the slots are known on which the value depends.
+        """
+        found = self._bound_broken(value)
+        if found is not None:
+            return self.issue_of(found[0], value, language, bound=found[1])
+        if self.check is None or any(name not in others for name in self.depends_on):
+            return None
+        known = {name: others[name] for name in self.depends_on}
+        try:
+            told = self._checked(value, known)
+        except Exception as error:  # noqa: BLE001 - foreign code
+            return self.issue_of("check_broken", value, language, problem=describe(error))
+        if told is None or told is True:
+            return None
+        issue = self.issue_of("check_failed", value, language)
+        return (
+            issue.replace(message=storable_text(told)) if isinstance(told, str) and told else issue
+        )
+
+    def issue_of(
+        self, code: str, value: object, language: Language, **facts: object
+    ) -> ValidationIssue:
+        """Say what is wrong with a value."""
+        choices = listed(cast("Mapping[str, Any]", self.choices), language)
+        message = problem(code, language, choices=choices, **facts)
+        kept = "" if self.secret else storable_text(str(value))[:60]
+        return ValidationIssue(field=self.name, message=message, code=code, value=kept)
+
+    def _choice(self, said: str) -> str | None:
+        wanted = bare(said)
+        found = cast("Mapping[str, Sequence[str]]", self.choices)
+        for choice, words in found.items():
+            if wanted in {bare(each) for each in (choice, *words)}:
+                return choice
+        return None
+
+    def _checked(self, value: JsonValue, others: Mapping[str, JsonValue]) -> object:
+        check = cast("Callable[..., object]", self.check)
+        wanted = [
+            each
+            for each in inspect.signature(check).parameters.values()
+            if each.kind in _POSITIONAL and each.default is inspect.Parameter.empty
+        ]
+        return check(value, dict(others)) if len(wanted) > 1 else check(value)
+
+    def _bound_broken(self, value: JsonValue) -> tuple[str, object] | None:
+        if (isinstance(value, str) and not value) or value in ([], {}):
+            return "empty", None
+        if isinstance(value, str) and len(value) > self.longest:
+            return "too_long", self.longest
+        if isinstance(value, str) and self.pattern and not re.fullmatch(self.pattern, value):
+            return "wrong_pattern", None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if self.minimum is not None and value < self.minimum:
+                return "too_small", f"{self.minimum:g}"
+            if self.maximum is not None and value > self.maximum:
+                return "too_large", f"{self.maximum:g}"
+        return None

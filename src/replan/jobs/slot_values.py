@@ -1,0 +1,92 @@
+"""The one form in which a slot of a type holds its values; what cannot have it gives None."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Literal, cast
+
+from pydantic import JsonValue
+
+from replan.jobs.sayings import means
+from replan.texts.storable import LARGEST, first_unwritable
+
+SlotType = Literal["text", "integer", "number", "boolean", "date", "list", "object"]
+"""What a slot holds. A date is a text such as `2026-03-31`, a list is one of texts."""
+
+_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_BETWEEN = re.compile(r"\s*[,，、;；\n]\s*")
+_MOST = 100_000
+
+
+def text(value: object) -> JsonValue:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST:
+        value = str(value)
+    return value if isinstance(value, str) and first_unwritable(value) < 0 else None
+
+
+def integer(value: object) -> JsonValue:
+    found = number(value)
+    return found if isinstance(found, int) else None
+
+
+def number(value: object) -> JsonValue:
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = int(value) if _WHOLE.fullmatch(value) else float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if not math.isfinite(value) or abs(value) > LARGEST:
+        return None
+    return int(value) if value == int(value) else value
+
+
+def boolean(value: object) -> JsonValue:
+    if isinstance(value, str):
+        return True if means(value, "yes") else False if means(value, "no") else None
+    return value if isinstance(value, bool) else None
+
+
+def day(value: object) -> JsonValue:
+    if type(value) is date:
+        return value.isoformat()
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        return None
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        return None
+
+
+def texts(value: object) -> JsonValue:
+    parts = _BETWEEN.split(value) if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple):
+        return None
+    found = [text(each) for each in cast("list[object]", parts)]
+    kept = [each.strip() for each in found if isinstance(each, str) and each.strip()]
+    return None if None in found else cast("JsonValue", [*dict.fromkeys(kept)])
+
+
+def fields(value: object) -> JsonValue:
+    if not isinstance(value, Mapping):
+        return None
+    try:
+        written = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    is_kept = len(written) <= _MOST and "\\u0000" not in written and "\\ud" not in written
+    return cast("JsonValue", json.loads(written)) if is_kept else None
+
+
+OF_TYPE: dict[SlotType, Callable[[object], JsonValue]] = {
+    "text": text,
+    "integer": integer,
+    "number": number,
+    "boolean": boolean,
+    "date": day,
+    "list": texts,
+    "object": fields,
+}
+"""By the type of a slot: a value in its form, or None."""

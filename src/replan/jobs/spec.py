@@ -1,0 +1,186 @@
+"""A job spec: its commands, the information that each needs, its rules and its actions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, StringConstraints, ValidationError
+from pydantic_core import InitErrorDetails
+
+from replan.declared.effects import Effects
+from replan.declared.fields import Row
+from replan.declared.mistakes import told_of
+from replan.declared.part import Part
+from replan.errors import JobSpecError
+from replan.jobs.action_spec import BUILT_IN, ActionSpec
+from replan.jobs.sayings import Language
+from replan.jobs.slot import Slot, SlotName, Texts, said_in
+from replan.jobs.spec_rules import broken_rules_of
+
+Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(?:/[^\s?#]*)?$")]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
+
+
+class Command(Part):
+    """Something that a user can have done.
+
+    Attributes:
+        name: Small letters, digits and _, beginning with a letter.
+        needs: The slots that it needs, in the order in which they are asked for.
+        action: The type of action that does it.
+        takes: Further slots, which it takes if they are given.
+        label: What it is called to the user: a text, or one for each language.
+        words: Words by which it is recognised in a message.
+        each: A needed slot of type list: the action is done once for each of its texts.
+        parameters: The parameters of the action. '{slot}' in a text stands for the value of a
+            slot. Without them the action is given the values of all its slots by name.
+        effects: What a repetition changes outside, if this differs from what the action declares.
+        done: What the user is told at the end: a text, or one for each language.
+    """
+
+    name: SlotName = Field(kw_only=False)
+    needs: Row[str]
+    action: str = Field(min_length=1)
+    takes: Row[str] = ()
+    label: Texts = Field(default_factory=dict[str, str])
+    words: Row[str] = ()
+    each: str | None = None
+    parameters: Mapping[str, JsonValue] | None = None
+    effects: Effects | None = None
+    done: Texts = Field(default_factory=dict[str, str])
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The slots that it uses, those first that it needs."""
+        return tuple(dict.fromkeys((*self.needs, *self.takes)))
+
+    def called(self, language: Language) -> str:
+        """What it is called to the user."""
+        return said_in(self.label, language) or self.name.replace("_", " ")
+
+
+class JobSpec(Part):
+    """What a job is about: the slots that it fills, the commands, and the actions that do them.
+
+    All mistakes of a spec are reported together when it is created.
+
+    Attributes:
+        name: The type of its jobs.
+        slots: The information that its commands need.
+        commands: What a user can have done; at least one.
+        actions: Types of actions of your own, beside ask_user, call_api, validate_data and
+            extract_info.
+        version: A job of another version is refused.
+        languages: The languages in which it speaks: en, zh.
+        question: How the user is asked which command is wanted, if not in the engine's words.
+        base_urls: The addresses that call_api may reach, with everything below them.
+        api_key_env: The environment variable with the secret that call_api sends as a bearer token.
+        api_timeout: Seconds that one call of an API may take.
+        confirm: Whether the user confirms all values before an unsafe action.
+        max_asks: How often the same is asked for without progress before the job fails.
+        max_corrections: How many given values may be changed before the job fails.
+
+    Raises:
+        JobSpecError: Names the field, the value and the fix of each mistake.
+    """
+
+    name: SlotName = Field(kw_only=False)
+    slots: Row[Slot]
+    commands: Row[Command] = Field(min_length=1)
+    actions: Row[ActionSpec] = ()
+    version: int = Field(default=1, ge=1)
+    languages: Row[Literal["en", "zh"]] = Field(default=("en",), min_length=1)
+    question: Texts = Field(default_factory=dict[str, str])
+    base_urls: Row[Address] = ()
+    api_key_env: Variable | None = None
+    api_timeout: float = Field(default=30.0, gt=0, le=600)
+    confirm: bool = True
+    max_asks: int = Field(default=3, ge=1, le=20)
+    max_corrections: int = Field(default=5, ge=0, le=100)
+
+    def refuse(self, mistakes: ValidationError) -> None:
+        """Tell all mistakes at once."""
+        raise JobSpecError([*told_of(mistakes, type(self))]) from None
+
+    @classmethod
+    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """What its parts name exists, and no slot depends on itself."""
+        yield from broken_rules_of(given)
+
+    def slot(self, name: str) -> Slot:
+        """The slot of a name."""
+        return self._slots[name]
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a slot of a name."""
+        return name in self._slots
+
+    def command(self, name: str) -> Command | None:
+        """The command of a name; None if there is none."""
+        return self._commands.get(name)
+
+    def slots_of(self, command: str) -> tuple[str, ...]:
+        """The slots that a command uses; without a command, all of them."""
+        found = self.command(command)
+        return tuple(self._slots) if found is None else found.slots
+
+    def action_of(self, command: Command) -> ActionSpec:
+        """The type of action that does a command."""
+        return next(each for each in (*self.actions, *BUILT_IN) if each.type == command.action)
+
+    def effects_of(self, command: Command) -> Effects:
+        """What a repetition of a command changes outside."""
+        return command.effects or self.action_of(command).effects
+
+    def dependents_of(self, name: str) -> frozenset[str]:
+        """The slots whose values depend on that of a slot, directly or through others."""
+        return self._dependents.get(name, frozenset())
+
+    def in_order(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Order slots so that each comes after those on which it depends."""
+        left, ordered = [*names], list[str]()
+        while left:
+            ready = (each for each in left if not {*self.slot(each).depends_on} & {*left})
+            ordered.append(next(ready))
+            left.remove(ordered[-1])
+        return tuple(ordered)
+
+    @property
+    def max_turns(self) -> int:
+        """How many turns a job takes at most, with any user and any model.
+
+        Each turn fills a needed slot, changes a given value, gets the command, or is fruitless. At
+        most `max_corrections` values are changed. A change opens the slot and those that depend on
+        it again, or, if the command changes, all. Between two turns that get somewhere at most
+        `max_asks` - 1 are fruitless.
+        """
+        most = max(len(each.slots) for each in self.commands)
+        reopened = 1 + max((len(each) for each in self._dependents.values()), default=0)
+        if len(self.commands) > 1:
+            reopened = max(reopened, most)
+        filled = most + self.max_corrections * min(reopened, most)
+        return self.max_asks * (2 + filled + self.max_corrections) + 1
+
+    @cached_property
+    def _slots(self) -> dict[str, Slot]:
+        return {each.name: each for each in self.slots}
+
+    @cached_property
+    def _commands(self) -> dict[str, Command]:
+        return {each.name: each for each in self.commands}
+
+    @cached_property
+    def _dependents(self) -> dict[str, frozenset[str]]:
+        direct = {
+            name: {each.name for each in self.slots if name in each.depends_on}
+            for name in self._slots
+        }
+
+        def below(name: str) -> set[str]:
+            return direct[name].union(*map(below, direct[name]))
+
+        return {name: frozenset(below(name)) for name in direct}
+
+
+def languages_of(spec: JobSpec) -> tuple[Language, ...]:
+    return tuple(spec.languages)

@@ -1,0 +1,187 @@
+"""What must hold between the parts of a job spec, in Python and in a file."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from pydantic_core import InitErrorDetails
+
+from replan.declared.fields import meant
+from replan.declared.part import broken
+from replan.jobs.action_spec import BUILT_IN
+from replan.jobs.slot import ANY
+
+PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+"""How the value of a slot is named in a parameter of an action."""
+
+Where = tuple[str | int, ...]
+Found = Iterator[InitErrorDetails]
+
+
+def broken_rules_of(given: Mapping[str, Any]) -> Found:
+    """Find what is wrong between the parts, whatever else is wrong with them."""
+    slots = [_fields(each) for each in _listed(given.get("slots"))]
+    names = [name for each in slots if isinstance(name := each.get("name"), str)]
+    yield from _names_twice("slots", slots)
+    yield from _names_twice("commands", [_fields(each) for each in _listed(given.get("commands"))])
+    for index, slot in enumerate(slots):
+        yield from _slot_rules(slot, ("slots", index), names)
+    yield from _cycles(slots)
+    yield from _missing_texts(slots, given)
+    for index, command in enumerate(_listed(given.get("commands"))):
+        yield from _command_rules(_fields(command), ("commands", index), names, given)
+    for index, action in enumerate(_listed(given.get("actions"))):
+        yield from _action_rules(_fields(action), ("actions", index))
+
+
+def _names_twice(where: str, parts: Sequence[Mapping[str, Any]]) -> Found:
+    seen: dict[object, int] = {}
+    for index, each in enumerate(parts):
+        name = each.get("name")
+        first = seen.setdefault(name, index) if isinstance(name, str) else index
+        if first != index:
+            reason = f"{where}[{first}] already has this name."
+            yield broken((where, index, "name"), name, "duplicate_name", reason, "Rename one.")
+
+
+def _slot_rules(slot: Mapping[str, Any], where: Where, names: Sequence[str]) -> Found:
+    yield from _unknown_slots(slot, where, ("depends_on",), names)
+    kind = slot.get("type", "text")
+    if slot.get("choices") and kind not in ("text", "list"):
+        fix = "Make it a slot of type text or list."
+        yield broken((*where, "choices"), None, "unused_field", f"A {kind} has no choices.", fix)
+    if slot.get("pattern") is not None and kind != "text":
+        fix = "Make it a slot of type text."
+        yield broken((*where, "pattern"), None, "unused_field", f"A {kind} has no pattern.", fix)
+    for bound in ("minimum", "maximum"):
+        if slot.get(bound) is not None and kind not in ("integer", "number"):
+            reason = f"A slot of type {kind} has no bound."
+            fix = "Make it an integer or a number."
+            yield broken((*where, bound), slot[bound], "unused_field", reason, fix)
+
+
+def _unknown_slots(
+    part: Mapping[str, Any], where: Where, fields: Sequence[str], names: Sequence[str]
+) -> Found:
+    for field in fields:
+        for index, name in enumerate(_listed(part.get(field))):
+            if name not in names:
+                fix = meant(str(name), names, "Declare it under slots.")
+                reason = f"There is no slot '{name}'."
+                yield broken((*where, field, index), name, "unknown_slot", reason, fix)
+
+
+def _cycles(slots: Sequence[Mapping[str, Any]]) -> Found:
+    needs = {each.get("name"): [*_listed(each.get("depends_on"))] for each in slots}
+
+    def path_back(start: object) -> list[object]:
+        waiting: list[list[object]] = [[start]]
+        seen: set[object] = set()
+        while waiting:
+            path = waiting.pop()
+            for each in needs.get(path[-1], ()):
+                if each == start:
+                    return [*path, start]
+                if isinstance(each, str) and each not in seen:
+                    seen.add(each)
+                    waiting.append([*path, each])
+        return []
+
+    for index, slot in enumerate(slots):
+        if path := path_back(slot.get("name")):
+            reason = f"It depends on itself: {' -> '.join(map(str, path))}."
+            where = ("slots", index, "depends_on")
+            yield broken(where, None, "cycle", reason, "Take one of these out.")
+
+
+def _missing_texts(slots: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> Found:
+    languages = [each for each in _listed(given.get("languages", ("en",))) if each in ("en", "zh")]
+    for index, slot in enumerate(slots):
+        question = slot.get("question")
+        if isinstance(question, str):
+            question = {ANY: question}
+        if not isinstance(question, Mapping) or (ANY in question and len(languages) < _SEVERAL):
+            continue
+        if lacking := [each for each in languages if each not in question]:
+            named = ", ".join(lacking)
+            reason = f"It has no text in the language {named}."
+            fix = "Write one for each: {en: ..., zh: ...}; or take a language out of languages."
+            yield broken(("slots", index, "question"), None, "no_text", reason, fix)
+
+
+_SEVERAL = 2
+
+
+def _command_rules(
+    command: Mapping[str, Any], where: Where, names: Sequence[str], given: Mapping[str, Any]
+) -> Found:
+    yield from _unknown_slots(command, where, ("needs", "takes"), names)
+    own = [_fields(each) for each in _listed(given.get("actions"))]
+    types = [*(each.get("type") for each in own), *(each.type for each in BUILT_IN)]
+    wanted = command.get("action")
+    if isinstance(wanted, str) and wanted not in types:
+        fix = meant(wanted, map(str, types), "Declare it under actions.")
+        reason = f"There is no action '{wanted}'."
+        yield broken((*where, "action"), wanted, "unknown_action", reason, fix)
+    each, needs = command.get("each"), [*_listed(command.get("needs"))]
+    if each is not None:
+        of_type = {_fields(slot).get("name"): _fields(slot) for slot in _listed(given.get("slots"))}
+        if each not in needs or of_type.get(each, {}).get("type") != "list":
+            reason = "This is no needed slot of type list."
+            fix = "Name one of needs whose type is list."
+            yield broken((*where, "each"), each, "no_list", reason, fix)
+    yield from _parameter_rules(command, where, own)
+
+
+def _parameter_rules(
+    command: Mapping[str, Any], where: Where, own: Sequence[Mapping[str, Any]]
+) -> Found:
+    parameters = command.get("parameters")
+    known = [*_listed(command.get("needs")), *_listed(command.get("takes")), "item"]
+    for path, name in _placeholders(parameters, ()):
+        if name not in known:
+            fix = meant(name, map(str, known), "Put it into needs or takes.")
+            reason = f"The command has no slot '{name}'."
+            yield broken((*where, "parameters", *path), name, "unknown_slot", reason, fix)
+    built_in = next((each for each in BUILT_IN if each.type == command.get("action")), None)
+    declared: Any = built_in or next(
+        (each for each in own if each.get("type") == command.get("action")), None
+    )
+    if declared is None or (built_in is None and parameters is None):
+        return
+    present = _fields(parameters)
+    for each in map(_fields, _listed(_fields(declared).get("parameters"))):
+        name = each.get("name")
+        if each.get("required", True) and name not in present:
+            reason = f"The action needs the parameter '{name}'."
+            yield broken((*where, "parameters"), None, "missing", reason, f"Add {name}: ...")
+
+
+def _placeholders(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
+    if isinstance(value, str):
+        for found in PLACEHOLDER.finditer(value):
+            yield where, found[1]
+    elif isinstance(value, Mapping):
+        for name, inner in cast("Mapping[str, Any]", value).items():
+            yield from _placeholders(inner, (*where, name))
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(cast("Sequence[Any]", value)):
+            yield from _placeholders(inner, (*where, index))
+
+
+def _action_rules(action: Mapping[str, Any], where: Where) -> Found:
+    kind = action.get("type")
+    if kind in {each.type for each in BUILT_IN}:
+        reason = "This is the name of a built-in action."
+        yield broken((*where, "type"), kind, "duplicate_name", reason, "Give it another name.")
+    elif action.get("run") is None:
+        fix = "Give run a function, in a file as module:function."
+        yield broken(where, None, "no_function", "The action has no function.", fix)
+
+
+def _listed(parts: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", parts if isinstance(parts, list | tuple) else ())
+
+
+def _fields(part: object) -> Mapping[str, Any]:
+    return cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))

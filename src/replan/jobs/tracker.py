@@ -1,0 +1,57 @@
+"""Whether a job gets anywhere, by the same idea of progress as a plan."""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from replan.jobs.corrections import NOTHING
+from replan.jobs.job import COMMAND, CONFIRMATION, Asked, IntermediateResult, Job, JobPhase
+from replan.plan.progress import gains
+
+
+class ProgressTracker:
+    """Keeps a job from marking time."""
+
+    def __init__(self, max_asks: int) -> None:
+        """Prepare.
+
+        Args:
+            max_asks: How often the same may be asked for in a row without progress.
+        """
+        self.max_asks = max_asks
+
+    def has_progressed(self, job: Job, new_info: Mapping[str, JsonValue]) -> bool:
+        """Whether a needed slot gets a value that says something and that the job has not."""
+        held = [(name, job.collected_info.get(name)) for name in job.required_info]
+        new = [
+            (name, new_info[name])
+            for name in job.required_info
+            if new_info.get(name) not in NOTHING
+        ]
+        return gains(held, new)
+
+    def record_progress(self, job: Job, step: str, result: IntermediateResult) -> Job:
+        """Give the job with what an action gave."""
+        results = (*job.intermediate_results, result)
+        return job.replace(intermediate_results=results).noted("acted", step)
+
+    def asking(self, job: Job, names: tuple[str, ...], *, progressed: bool) -> Asked:
+        """Count that something is asked for once more."""
+        is_again = names == job.asked.names and not progressed
+        return Asked(names=names, count=job.asked.count + 1 if is_again else 1)
+
+    def detect_loop(self, job: Job) -> bool:
+        """Whether the same was asked for as often as it may be."""
+        return job.asked.count >= self.max_asks
+
+    def suggest_next_action(self, job: Job) -> str:
+        """What should happen next, in a few words, for operators."""
+        if job.is_over:
+            return "nothing: the job is over"
+        if not job.command:
+            return f"ask for the {COMMAND}"
+        if job.missing:
+            return f"ask for {', '.join(job.missing)}"
+        if job.phase is JobPhase.EXECUTION and job.asked.names == (CONFIRMATION,):
+            return f"ask for the {CONFIRMATION}"
+        return f"go on with {job.command}"

@@ -1,0 +1,122 @@
+"""A turn of a job: what the user said, looked through once, and what it changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from replan.jobs.collector import REOPENED, InformationCollector
+from replan.jobs.corrections import merged
+from replan.jobs.extraction.port import Extracted, JobMessage, Wanted
+from replan.jobs.job import Job
+from replan.jobs.sayings import listed, say
+from replan.jobs.slot import ValidationIssue
+from replan.jobs.spec import JobSpec
+from replan.jobs.tracker import ProgressTracker
+from replan.texts.storable import storable_text
+
+
+class Turn:
+    """What was said in a turn. It is looked through once, and its values count once."""
+
+    def __init__(
+        self, collector: InformationCollector, messages: Sequence[JobMessage], today: date
+    ) -> None:
+        self.said = newest(messages)
+        self._collector, self._messages, self._today = collector, messages, today
+        self._found: Extracted | None = None
+        self.is_taken = False
+        self.progressed = False  # whether something that it says got the job anywhere
+
+    async def extracted(self, job: Job) -> Extracted:
+        """What was found in it."""
+        if self._found is None:
+            self._found = Extracted()
+            if self.said:
+                wanted = Wanted(
+                    spec=self._collector.spec,
+                    job=job,
+                    said=self.said,
+                    messages=self._messages,
+                    today=self._today,
+                )
+                self._found = await self._collector.extractor.extract(wanted)
+        return self._found
+
+    async def taken(self, job: Job) -> Extracted:
+        """What was found in it, the first time; then nothing."""
+        if self.is_taken:
+            return Extracted()
+        found = await self.extracted(job)
+        self.is_taken = True
+        return found
+
+
+def newest(messages: Sequence[JobMessage]) -> str:
+    """What the user said since the assistant spoke last."""
+    said: list[str] = []
+    for message in reversed(messages):
+        if message.role == "assistant":
+            break
+        if message.role == "user" and message.content.strip():
+            said.append(message.content.strip())
+    return "\n".join(reversed(said))
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A job after what was said, and whether the user said yes or no to it."""
+
+    job: Job
+    confirmed: bool | None = None
+
+
+async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -> Heard:
+    """Take what was said into a job; what is not wanted is recorded, and left out."""
+    found = await turn.taken(job)
+    before, switched = job, False
+    if found.command and found.command != job.command and spec.command(found.command) is not None:
+        job, switched = switch(spec, job, found.command), True
+    names = spec.slots_of(job.command)
+    given = {name: each for name, each in found.values.items() if name in names}
+    dropped = (*found.dropped, *(name for name in found.values if name not in names))
+    merge = merged(spec, names, job.collected_info, given, job.language)
+    turn.progressed |= switched or tracker.has_progressed(job, merge.values)
+    is_changed = switched or merge.values != before.collected_info
+    job = job.replace(
+        collected_info=merge.values,
+        missing_info=tuple(name for name in job.required_info if name not in merge.values),
+        validation_errors=merge.issues,
+        remarks=(*job.remarks, *_reopened(spec, job, merge.changed, merge.reopened)),
+        corrections=job.corrections + len(merge.changed) + switched,
+        plan=None if is_changed else job.plan,
+        confirmed="" if is_changed else job.confirmed,
+    )
+    if given or dropped or switched or found.trouble:
+        job = job.noted("heard", found.trouble, slots=tuple(given), dropped=_short(dropped))
+    return Heard(job, None if is_changed or merge.issues else found.confirmed)
+
+
+def switch(spec: JobSpec, job: Job, command: str) -> Job:
+    """Give a job another command; the values stay that it uses, too."""
+    wanted = spec.command(command)
+    names = () if wanted is None else wanted.slots
+    kept = {name: each for name, each in job.collected_info.items() if name in names}
+    required = () if wanted is None else spec.in_order(wanted.needs)
+    return job.replace(command=command, required_info=required, collected_info=kept, plan=None)
+
+
+def _reopened(
+    spec: JobSpec, job: Job, changed: Sequence[str], reopened: Sequence[str]
+) -> tuple[ValidationIssue, ...]:
+    if not reopened:
+        return ()
+
+    def called(names: Sequence[str]) -> str:
+        return listed([spec.slot(name).called(job.language) for name in names], job.language)
+
+    text = say("taken_back", job.language, name=called(changed), names=called(reopened))
+    return (ValidationIssue(field=reopened[0], message=text, code=REOPENED),)
+
+
+def _short(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(storable_text(name)[:60] for name in names[:20])

@@ -1,0 +1,47 @@
+"""What a graph that does a step asks by itself, with LangGraph's `interrupt`: told once each."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
+
+from replan.events.types import InputRequested
+from replan.ports.journal import TOLD
+from replan.state.questions import Question, fingerprint_of
+from replan.state.waiting import waiting_for
+from replan.steps.answers_told import tell_answered
+from replan.steps.step_record import StepRecord
+from replan.values import restored
+
+
+async def tell_interrupted(record: StepRecord, signal: GraphBubbleUp) -> None:
+    """Record that a graph asks, and tell of each of its questions once."""
+    await record.ended("waiting")
+    interrupts = signal.args[0] if isinstance(signal, GraphInterrupt) else ()
+    asked = waiting_for(interrupts)
+    for question in asked if isinstance(asked, tuple) else ():
+        note = TOLD + fingerprint_of(question.key, question.text)
+        if not await record.is_noted(note):
+            step_id = record.context.plan_step.id
+            own = question.replace(step_id=step_id, specialist=record.specialist)
+            value = own.model_dump(mode="json")
+            await record.services.journal.note(record.context.run_id, note, value)
+            record.emitter.stream(InputRequested, **record.names, question=question)
+
+
+async def tell_interrupts_answered(record: StepRecord, answers: Mapping[str, Any]) -> None:
+    """Tell of the answers to what a graph asked."""
+    if not answers:
+        return
+    journal = record.services.journal
+    for note in (await journal.notes(record.context.run_id, TOLD)).values():
+        if not isinstance(note, dict):
+            continue
+        question: Question = restored(Question, note)
+        if question.key in answers and _is_own(record, question):
+            await tell_answered(question, answers[question.key], record.emitter, journal)
+
+
+def _is_own(record: StepRecord, question: Question) -> bool:
+    own = (record.context.plan_step.id, record.specialist)
+    return (question.step_id, question.specialist) == own

@@ -1,0 +1,106 @@
+"""What is wrong with a spec is told at once, in Python and in a file, with the fix."""
+
+from pathlib import Path
+
+import pytest
+
+from replan.errors import JobFileError, JobSpecError
+from replan.jobs.job_file import read_job_file
+from replan.jobs.slot import Slot
+from replan.jobs.spec import Command, JobSpec
+
+ROOT = Path(__file__).parents[3]
+BROKEN = """\
+name: travel
+languages: [en, zh]
+slots:
+  - name: origin
+    question: Where from?
+    depends_on: [destination]
+  - name: destination
+    question: {en: Where to?, zh: 去哪里}
+    depends_on: [origin]
+    check: no_such_module:fits
+    colour: red
+  - name: cabin
+    question: {en: Which?, zh: 哪个}
+    type: integer
+    choices: [a]
+    pattern: "["
+commands:
+  - name: book
+    needs: [orign]
+    action: call_ap
+  - name: undo
+    needs: []
+  - name: call
+    needs: [origin]
+    action: call_api
+    each: origin
+    parameters: {endpoint: "/x/{destination}"}
+actions:
+  - type: own
+"""
+
+
+def test_a_file_tells_all_its_mistakes_with_line_column_and_fix(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text(BROKEN, "utf-8")
+    with pytest.raises(JobFileError) as told:
+        read_job_file(path)
+    found = {(each.line, each.field, each.code) for each in told.value.mistakes}
+    assert found == {
+        (5, "slots[0].question", "no_text"),
+        (6, "slots[0].depends_on", "cycle"),
+        (9, "slots[1].depends_on", "cycle"),
+        (10, "slots[1].check", "no_module"),
+        (11, "slots[1].colour", "unknown_field"),
+        (15, "slots[2].choices", "unused_field"),
+        (16, "slots[2].pattern", "unused_field"),
+        (19, "commands[0].needs[0]", "unknown_slot"),
+        (20, "commands[0].action", "unknown_action"),
+        (21, "commands[1].action", "missing"),
+        (26, "commands[2].each", "no_list"),
+        (27, "commands[2].parameters", "missing"),
+        (27, "commands[2].parameters.endpoint", "unknown_slot"),
+        (29, "actions[0]", "no_function"),
+    }
+    assert "Did you mean origin?" in str(told.value)
+    assert "origin -> destination -> origin" in str(told.value)
+
+
+@pytest.mark.parametrize("text", ["", "- a", "name: [", "name: x\nkey: sk-" + "a1B2" * 12])
+def test_what_is_no_job_file_is_refused(tmp_path, text):
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    with pytest.raises(JobFileError):
+        read_job_file(path)
+    with pytest.raises(JobFileError, match="no such file"):
+        read_job_file(tmp_path / "none.yaml")
+
+
+def test_python_tells_the_same():
+    with pytest.raises(JobSpecError) as told:
+        JobSpec(
+            "travel",
+            slots=[Slot("a", question="A?", check=3), Slot("A b", question="")],
+            commands=[Command("go", needs=["b"], action="ask_user")],
+        )
+    fields = {each.field for each in told.value.mistakes}
+    assert fields >= {"slots[0].check", "slots[1].name", "slots[1].question"}
+    assert fields >= {"commands[0].needs[0]", "commands[0].parameters"}
+
+
+def test_the_travel_job_is_read_and_its_functions_are_those_of_its_folder(tmp_path):
+    spec = read_job_file(ROOT / "examples/jobs/travel.yaml")
+    assert spec.dependents_of("origin") == {"destination"}
+    assert spec.max_turns > 10
+    (tmp_path / "trip_checks.py").write_text("def fits(value):\n    return value != 'x'\n")
+    text = "name: t\nslots: [{name: a, question: A, check: 'trip_checks:fits'}]\n"
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        text + "commands: [{name: go, needs: [a], action: ask_user, parameters: {question: ok}}]\n"
+    )
+    slot = read_job_file(path).slot("a")
+    assert slot.issue("x", {}, "en").code == "check_failed"
+    assert slot.issue("y", {}, "en") is None

@@ -1,0 +1,271 @@
+"""Turns of a job: what is asked, what is corrected, what is done, and where it ends."""
+
+import pytest
+
+from replan.errors import JobError
+from replan.jobs.action_spec import ActionSpec
+from replan.jobs.actions import Outcome
+from replan.jobs.goals import decompose_goals
+from replan.jobs.job import Job, JobPhase, JobPlan
+from replan.jobs.planning import PlanDraft
+from replan.jobs.slot import Slot, ValidationIssue
+from replan.jobs.spec import Command, JobSpec
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_job_asks_for_the_command_then_for_what_is_missing_then_acts(spec, executor, talk):
+    opening = await talk(spec, None)
+    assert "publish" in opening.response_message
+    assert opening.need_user_input
+    assert opening.job.asked.names == ("command",)
+    asked = await talk(spec, "please publish something")
+    assert asked.response_message == "Which product?"
+    assert asked.job.required_info == ("product_center_id",)
+    done = await talk(spec, None, "edit", "PL-7", "A new title", executor=executor)
+    assert done.is_completed
+    assert done.job.status == "completed"
+    [call] = executor.calls
+    assert call.parameters == {"product_listing_id": "PL-7", "title": "A new title"}
+    [result] = done.job.intermediate_results
+    assert (result.step, result.success, result.result) == ("do/1", True, "done")
+    everything = await talk(spec, "edit, product_listing_id: PL-7, title: A new title")
+    assert everything.is_completed
+    assert everything.job.turns == 1
+
+
+async def test_scenario_1_a_value_that_fails_validation_is_asked_for_again(spec, talk, make):
+    issue = ValidationIssue(
+        field="product_listing_id", message="it is unknown.", code="unknown", value="PL-1"
+    )
+    job = Job(
+        id="1",
+        type="product_listing",
+        phase="PLAN_GENERATION",
+        command="activate",
+        collected_info={"product_listing_id": "PL-1"},
+        validation_errors=(issue,),
+    )
+    result = await talk(spec, None, job=job)
+    assert result.next_phase is JobPhase.INFORMATION_COLLECTION
+    assert result.response_message == (
+        "I cannot use 'PL-1' for product listing id: it is unknown.\nWhich listing?"
+    )
+    assert (result.job.collected_info, result.job.command) == ({}, "activate")
+    assert not result.job.validation_errors
+    assert (await make(spec).process(result.job, ["PL-2"])).is_completed
+
+
+async def test_scenario_2_without_a_command_all_begins_again(spec, talk):
+    job = Job(
+        id="1",
+        type="product_listing",
+        phase="INFORMATION_COLLECTION",
+        collected_info={"title": "x"},
+        required_info=("title",),
+    )
+    result = await talk(spec, None, job=job)
+    assert result.next_phase is JobPhase.INTENT_RECOGNITION
+    assert (result.job.collected_info, result.job.required_info) == ({}, ())
+
+
+async def test_scenario_3_a_job_that_jumps_ahead_is_taken_back(spec, executor, talk):
+    job = Job(id="1", type="product_listing", phase="EXECUTION", command="edit")
+    forged = job.replace(
+        required_info=(),
+        plan=JobPlan(id="p", command="edit", items=({"title": "x"},)),
+    )
+    for held in (job, forged):
+        result = await talk(spec, None, job=held, executor=executor)
+        assert result.next_phase is JobPhase.INFORMATION_COLLECTION
+        assert result.job.command == "edit"
+        assert result.job.missing_info == ("product_listing_id", "title")
+    assert not executor.calls
+
+
+def trip(**changes):
+    def fits(value, others):
+        return f"there is no {others['a']}-{value}." if value == others["a"] else None
+
+    slots = [
+        Slot("a", question="A?"),
+        Slot("b", question="B?", depends_on=["a"], check=fits),
+        Slot("c", question="C?", depends_on=["b"]),
+        Slot("d", question="D?"),
+        Slot("e", question="E?"),
+    ]
+    fields = {
+        "slots": slots,
+        "commands": [Command("go", needs=["a", "b", "c", "d"], takes=["e"], action="do")],
+        "actions": [ActionSpec("do", run=print)],
+    }
+    return JobSpec("trip", **{**fields, **changes})
+
+
+async def test_a_correction_takes_back_what_depends_on_it_and_nothing_else(talk, make):
+    whole = await talk(trip(), "a: 1, b: 2, c: 3, d: 4")
+    assert whole.job.asked.names == ("confirmation",)
+    changed = await make(trip()).process(whole.job, ["a: 5"])
+    assert changed.job.collected_info == {"a": "5", "d": "4"}
+    assert changed.job.missing_info == ("b", "c")
+    assert "B?" in changed.response_message
+    same = await make(trip()).process(whole.job, ["a: 1"])
+    assert same.job.collected_info == whole.job.collected_info
+    both = await make(trip()).process(whole.job, ["b: 6, a: 5"])
+    assert both.job.collected_info == {"a": "5", "b": "6", "d": "4"}
+    wrong = await make(trip()).process(whole.job, ["b: 1"])
+    assert wrong.job.collected_info == {"a": "1", "d": "4"}
+    assert "there is no 1-1." in wrong.response_message
+
+
+async def test_an_unsafe_action_is_confirmed_with_the_values_that_are_done(talk, executor):
+    spec = trip(commands=[Command("go", needs=["a", "d"], takes=["e"], action="do")])
+    said = ["a: 1, d: 4", "no", "e: 9", "d: 5"]
+    result = await talk(spec, *said, executor=executor)
+    assert not executor.calls
+    assert "- d: 5" in result.response_message
+    assert "- e: 9" in result.response_message
+    done = await talk(spec, *said, "yes", executor=executor)
+    assert done.is_completed
+    assert executor.calls[0].parameters == {"a": "1", "d": "5", "e": "9"}
+    cancelled = await talk(spec, *said, "cancel")
+    assert (cancelled.job.status, cancelled.job.error_code) == ("failed", "cancelled")
+
+
+async def test_at_its_bounds_a_job_fails_says_why_and_is_taken_up_again(spec, talk, make):
+    lost = await talk(spec, "publish", "?", "?", "?")
+    assert (lost.next_phase, lost.job.error_code) == (JobPhase.FAILED, "no_progress")
+    assert lost.job.error == lost.response_message
+    assert "product center id" in lost.response_message
+    assert (await make(spec).process(lost.job)).job == lost.job
+    done = await make(spec).process(lost.job, ["PC-1"])
+    assert done.is_completed
+    assert done.job.id == lost.job.id
+    new = await make(spec).process(done.job, ["deactivate PL-1"])
+    assert new.job.id != done.job.id or new.job.command == "deactivate"
+    moody = await talk(trip(max_corrections=2), "a: 1", "a: 2", "a: 3", "a: 4")
+    assert (moody.job.error_code, moody.job.collected_info) == ("corrections", {"a": "4"})
+
+
+async def test_an_action_that_fails_is_repeated_only_if_it_may_be(spec, talk, make, recorder):
+    gone = Outcome(success=False, error="the server is gone", can_pass=True)
+    passing = recorder(gone, gone)
+    done = await talk(spec, "publish PC-1", executor=passing)
+    assert done.is_completed
+    assert len({call.key for call in passing.calls}) == 1
+    assert [each.success for each in done.job.intermediate_results] == [False, False, True]
+    failing = recorder(gone, gone, gone)
+    failed = await talk(spec, "publish PC-1", executor=failing)
+    assert (failed.job.error_code, failed.job.status) == ("action", "failed")
+    assert "the server is gone" in failed.response_message
+    again = await make(spec, failing).process(failed.job, ["go on"])
+    assert again.is_completed
+    assert len({call.key for call in failing.calls}) == 1
+    unsafe = recorder(gone)
+    once = await talk(trip(), "a: 1, b: 2, c: 3, d: 4", "yes", executor=unsafe)
+    assert (once.job.error_code, len(unsafe.calls)) == ("action", 1)
+    doubt = await make(trip(), unsafe).process(once.job, ["go on"])
+    assert "may have taken effect" in doubt.response_message
+    assert len(unsafe.calls) == 1
+
+
+async def test_the_plan_and_the_key_are_the_same_in_each_process(spec, talk, recorder):
+    keys = set()
+    for _ in range(2):
+        executor = recorder()
+        result = await talk(spec, "publish PC-1", executor=executor)
+        keys.add((executor.calls[0].key, result.job.plan.id))
+    assert len(keys) == 1
+
+
+async def test_each_text_of_a_list_is_done_once(recorder, make):
+    spec = JobSpec(
+        "tags",
+        slots=[Slot("names", question="Which?", type="list")],
+        commands=[Command("tag", needs=["names"], each="names", action="do")],
+        actions=[ActionSpec("do", run=print, effects="keyed")],
+    )
+    executor = recorder(
+        Outcome(success=True, result=1), Outcome(success=False, error="full", can_pass=False)
+    )
+    failed = await make(spec, executor).process(make(spec).new_job(), ["names: a, b, c"])
+    assert failed.job.error_code == "action"
+    done = await make(spec, executor).process(failed.job, ["go on"])
+    assert done.is_completed
+    assert [call.parameters["names"] for call in executor.calls] == ["a", "b", "b", "c"]
+
+
+async def test_what_a_planner_lacks_is_collected_first(spec, talk):
+    class Fussy:
+        async def plan(self, spec, job):
+            if "e" not in job.collected_info:
+                return PlanDraft(lacks=("e",))
+            return PlanDraft(items=(job.collected_info,))
+
+    keyed = {"actions": [ActionSpec("do", run=print, effects="keyed")]}
+    asked = await talk(trip(**keyed), "a: 1, b: 2, c: 3, d: 4", planner=Fussy())
+    assert asked.response_message == "E?"
+    said = ["a: 1, b: 2, c: 3, d: 4", "5"]
+    assert (await talk(trip(**keyed), *said, planner=Fussy())).is_completed
+
+
+async def test_a_question_can_be_the_action(talk):
+    spec = JobSpec(
+        "poll",
+        slots=[Slot("topic", question="About what?")],
+        commands=[
+            Command(
+                "ask",
+                needs=["topic"],
+                action="ask_user",
+                parameters={"question": "What of {topic}?"},
+            )
+        ],
+    )
+    asked = await talk(spec, None, "tea")
+    assert asked.response_message == "What of tea?"
+    done = await talk(spec, None, "tea", "It is fine.")
+    assert (done.is_completed, done.job.intermediate_results[0].result) == (True, "It is fine.")
+
+
+def test_goals_follow_from_a_command(spec):
+    def goals(command):
+        return [(g.id, g.type, g.priority, g.dependencies) for g in decompose_goals(spec, command)]
+
+    gather, do = "information_gathering", "task_execution"
+    assert goals("publish") == [
+        ("collect_product_center_id", gather, 1, ()),
+        ("execute_publish", do, 2, ("collect_product_center_id",)),
+    ]
+    first, second = "collect_product_listing_id", "collect_title"
+    assert goals("edit") == [
+        (first, gather, 1, ()),
+        (second, gather, 2, (first,)),
+        ("execute_edit", do, 3, (first, second)),
+    ]
+    assert goals("erase") == []
+
+
+async def test_a_job_from_outside_is_refused_with_every_field(spec, make):
+    processor = make(spec)
+    good = processor.new_job("edit").to_dict()
+    bad = {**good, "command": "erase", "collected_info": {"colour": 1}, "missing_info": ["title2"]}
+    with pytest.raises(JobError) as told:
+        await processor.process(bad)
+    assert [each.field for each in told.value.mistakes] == [
+        "command",
+        "missing_info[0]",
+        "collected_info.colour",
+    ]
+    for field, value in {
+        "phase": "DREAMING",
+        "type": "other",
+        "version": 2,
+        "turns": "many",
+        "unknown": 1,
+        "history": [{"turn": 1}],
+    }.items():
+        with pytest.raises(JobError, match=field):
+            await processor.process({**good, field: value})
+    with pytest.raises(JobError, match="id"):
+        await processor.process({name: each for name, each in good.items() if name != "id"})

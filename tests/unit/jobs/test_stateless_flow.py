@@ -1,0 +1,58 @@
+"""The job in the metadata of a client, and jobs that are kept by their ids."""
+
+import json
+
+import pytest
+
+from replan.errors import JobError
+from replan.jobs.flow import run_flow
+from replan.jobs.job import JobPhase
+from replan.jobs.job_book import JobManager
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_job_travels_in_the_metadata_and_nothing_is_kept(spec, executor, make):
+    metadata = None
+    for said in ("edit something", "PL-1", "A title"):
+        output = await run_flow(make(spec, executor), metadata, [{"role": "user", "content": said}])
+        metadata = json.loads(json.dumps(output.metadata.to_dict()))
+    assert output.message.role == "assistant"
+    assert metadata["command"] == "edit"
+    assert metadata["plan"]["items"] == [{"product_listing_id": "PL-1", "title": "A title"}]
+    assert metadata["context"]["job"]["status"] == "completed"
+    assert set(metadata["context"]) == {"job"}
+    assert len(executor.calls) == 1
+
+
+async def test_an_error_gives_the_client_its_failed_job(spec, make):
+    class Broken:
+        async def extract(self, wanted):
+            raise RuntimeError("no reply")
+
+    output = await run_flow(make(spec, extractor=Broken()), {"command": "edit"}, ["hello"])
+    job = output.metadata.context.job
+    assert (job["phase"], job["status"]) == ("FAILED", "failed")
+    assert "no reply" in job["error"]
+    assert "no reply" in output.error
+    again = await run_flow(make(spec), output.metadata, ["PL-1"])
+    assert again.metadata.context.job["collected_info"] == {"product_listing_id": "PL-1"}
+    with pytest.raises(JobError, match="phase"):
+        await run_flow(make(spec), {"context": {"job": {**job, "phase": "odd"}}}, ["hello"])
+
+
+async def test_a_manager_keeps_jobs_by_their_ids(spec, make):
+    processor = make(spec)
+    jobs = JobManager(processor)
+    job = await jobs.create_job("", "edit PL-1")
+    assert await jobs.get_job(job.id) == job
+    assert [issue.field for issue in jobs.validate_job_info(job)] == ["title"]
+    with pytest.raises(JobError, match="missing"):
+        await jobs.transition_phase(job.id, JobPhase.EXECUTION)
+    moved = await jobs.transition_phase(job.id, JobPhase.INTENT_RECOGNITION)
+    assert moved.phase is JobPhase.INTENT_RECOGNITION
+    output = await run_flow(processor, {"context": {"job_id": job.id}}, ["title: x"], jobs)
+    assert output.metadata.context.job_id == job.id
+    assert (await jobs.get_job(job.id)).status == "completed"
+    with pytest.raises(JobError, match="no such job"):
+        await run_flow(processor, {"context": {"job_id": "none"}}, ["x"], jobs)
