@@ -107,10 +107,13 @@ class PortableRun(Value):
         reading = Reading()
         written = reading.value(_Written, data, path)
         reading.end()
-        rows: RunRows | None = reading.value(RunRows, written.rows, (*path, "rows"), restored)
+        rows: RunRows | None = reading.value(
+            RunRows, written.rows, (*path, "rows"), restored, is_copied=True
+        )
         for place, (key, note) in enumerate(() if rows is None else rows.notes):
             if key.startswith(QUESTIONS):
-                reading.value(Question, note, (*path, "rows", "notes", place, 1), restored)
+                where = (*path, "rows", "notes", place, 1)
+                reading.value(Question, note, where, restored, is_copied=True)
         results = written.rows.get("results")
         recorded = cast("dict[str, JsonValue]", results) if isinstance(results, dict) else {}
         state = state_in(written.state, recorded, (*path, "state"), reading)
