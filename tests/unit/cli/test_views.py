@@ -443,8 +443,9 @@ def test_what_a_person_was_shown_and_changed_is_told_where_the_plan_is_another_o
     assert 'step 2 worker asked (2/worker/1): May it? send(to="ann")' in lines
     assert 'step 2 worker asked (2/worker/2): Old one? send(to="ann")' in lines
     assert 'anna changed 2/worker/2: {"to": "bob"}' in lines
-    assert [line for line in lines if "4d97934b" in line and "answered" in line] == [
-        "anna answered 4d97934b: red"
+    assert [line for line in lines if "4d97934b" in line] == [
+        "step 2 worker asked (4d97934b): Which?",
+        "anna answered 4d97934b: red",
     ]
     of_step = [line.split(" ", 1)[1] for line in moments(story, 2)]
     assert of_step == [line for line in lines if "2/worker" in line or "4d97934b" in line]
@@ -623,7 +624,9 @@ def hostile_run():
 def test_hostile_text_in_every_field_steers_no_terminal_in_any_view(width):
     run = hostile_run()
     story, plan = story_of(run), run.plan
+    kept = story_of(run.replace(ledger=(), origin=HOSTILE))
     views = {
+        "steps": [line for of in (story, kept) for n in (1, 2, 3) for line in step_lines(of, n)],
         "overview": overview(story, width),
         "timeline": timeline(story, width),
         "attempts": attempts_lines(run, attempts_of(run), run.results),
