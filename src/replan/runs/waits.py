@@ -34,7 +34,7 @@ def waits_of(step: StepStory, story: Story) -> list[Wait]:
     ends = {number: ended for number, each in needed.items() if (ended := _end(each)) is not None}
     if (missing or failed) and not step.attempts:
         ready = begun
-        what = _steps(missing) if missing else f"{_steps(failed)}, which failed"
+        what = _steps(missing) if missing else f"{_steps(failed)} (failed)"
         waits.append(Wait(what=what, seconds=_since(planned, begun), since=planned))
     elif ends:
         last = max(ends, key=lambda number: ends[number])

@@ -500,7 +500,7 @@ def test_a_step_says_for_whom_and_how_long_it_waited():
     assert re.search(r"\nwaits for step 3 since .*\nNobody tried it yet\.", told[4])
     assert "in run 01234567: replan show 01234567 --step 5\n  It is kept." in told[5]
     assert told[6].splitlines()[1:3] == ["skipped", "Skipped by eva."]
-    assert re.search(r"\nwaits for step 7, which failed since .*\nNobody tried", told[8])
+    assert re.search(r"\nwaits for step 7 \(failed\) since .*\nNobody tried", told[8])
     head = overview(story, 100)
     assert head[1] == "waiting: 3 of 8 steps done, 1 waiting, 2 pending, 1 failed, 1 skipped"
     assert any(line.startswith("  [?] 3.") for line in head)
