@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -75,7 +75,7 @@ class PipelineSpecialist:
         before = turn_at_work.set(turn)
         try:
             if (phase := turn.phase) is not None:
-                await self.graph.ainvoke({"phase": phase}, config)
+                await cast("Any", self.graph).ainvoke({"phase": phase}, config)
             return await turn.rest()
         finally:
             turn_at_work.reset(before)

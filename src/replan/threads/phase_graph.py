@@ -50,7 +50,7 @@ def phase_graph(
     return graph.compile(name=name)
 
 
-def _node(phase: str, inner: PhaseGraph | None) -> Callable[[Walk], Any]:
+def _node(phase: str, inner: PhaseGraph | None) -> Any:
     async def work(_: Walk) -> Walk:
         turn = turn_at_work.get()
         while turn.phase == phase:
