@@ -108,7 +108,7 @@ def _agent() -> Agent:
     model = ScriptedModel({"think": always(think), "feedback": always(end)})
 
     def work(context: ExecutionContext) -> str:
-        step = context.step_id
+        step = context.plan_step.id
         return report(step) if step < STEPS else f"{report(step)} {ask_user('How many?')}"
 
     worker = Specialist("worker", "Looks into parts.", run=work, effects="pure")

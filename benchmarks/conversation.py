@@ -1,15 +1,18 @@
 """What a long conversation costs: the prompt of a late turn against that of an early one, by mode.
 
-Nothing is timed here: the same conversation gives the same tokens. A turn is a question of 50
-tokens and an answer of 100; summaries come back as long as they may be.
+The same conversation gives the same tokens. A turn is a question of 50 tokens and an answer of 100;
+summaries come back as long as they may be. Then: which share of the CPU time goes to memory,
+knowledge, facts and tool servers in runs that have nothing of the kind configured.
 """
 
 import asyncio
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Sequence
 
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.checkpoint.memory import InMemorySaver
+from profiling import Profile
 from reporting import Row, options, publish
 
 from replan import MemoryOptions, Specialist, Team, build_graph, run
@@ -21,6 +24,19 @@ EARLY = 20
 
 QUESTION, ANSWER, SUMMARY = 50, 100, 512
 """Tokens, at four characters each."""
+
+WINDOW = "/replan/memory/conversation.py"
+REST = (
+    *("/replan/memory/summary.py", "/replan/nodes/summarise.py", "/replan/state/options.py"),
+    *(
+        "/replan/state/step_options.py",
+        "/replan/steps/own_memory.py",
+        "/replan/steps/enrichment.py",
+    ),
+    *("/replan/knowledge/", "/replan/facts/", "/host_knowledge.py", "/replies/citations.py"),
+    *("/adapters/knowledge/", "/adapters/mcp/", "/granted_tools.py"),
+)
+"""Where the code of memory, knowledge, facts and tool servers stands."""
 
 MODES: tuple[Mode, ...] = ("window", "summary", "full")
 
@@ -36,7 +52,8 @@ def arguments() -> ArgumentParser:
 def main(args: Namespace) -> list[Row]:
     """Talk for as many turns in each mode."""
     turns = args.turns * (5 if args.long else 1)
-    return [asyncio.run(talked(mode, turns, args.trigger)) for mode in MODES]
+    talks = [asyncio.run(talked(mode, turns, args.trigger)) for mode in MODES]
+    return [*talks, *asyncio.run(with_nothing_configured(turns))]
 
 
 async def talked(mode: Mode, turns: int, trigger: int) -> Row:
@@ -69,6 +86,40 @@ def row_of(mode: Mode, asked: Sequence[ModelCall], summaries: int) -> Row:
         "summaries": summaries,
         "messages for each": messages // summaries if summaries else None,
     }
+
+
+async def with_nothing_configured(turns: int) -> list[Row]:
+    """Count where the CPU time of turns goes, a tenth of which are plans of twenty steps."""
+    steps = "".join(f"- [ ] {number}. Look {number} up @clerk\n" for number in range(1, 21))
+    replies = {
+        "think": always(
+            lambda messages: (
+                f"---\ncomplexity: complex\n---\n# Look\n\n{steps}"
+                if messages[-1].text.endswith("0")
+                else f"---\ncomplexity: simple\n---\n{text_of(ANSWER)}"
+            )
+        ),
+        "specialist": always(text_of(ANSWER)),
+        "feedback": always(f"---\nverdict: complete\n---\n{text_of(ANSWER)}"),
+    }
+    thread = {"configurable": {"thread_id": "off"}}
+    with ScriptedModel(replies) as model:
+        team = Team(model, [Specialist("clerk", "Looks up.", chat_model=model)])
+        graph = build_graph(team, checkpointer=InMemorySaver())
+        with Profile() as profile:
+            for turn in range(turns):
+                await run(graph, f"{text_of(QUESTION)} {turn}", config={**thread})
+    files = Counter[str]()
+    for stack, count in profile.seen.items():
+        paths = [code.co_filename for code in stack]
+        files["window"] += count * any(WINDOW in path for path in paths)
+        files["rest"] += count * any(part in path for path in paths for part in REST)
+    total = profile.seen.total()
+    table = "CPU with nothing configured"
+    return [
+        {"table": table, "": "the window of each prompt", "%": 100 * files["window"] / total},
+        {"table": table, "": "all else of this", "%": 100 * files["rest"] / total},
+    ]
 
 
 def text_of(tokens: int) -> str:

@@ -21,7 +21,8 @@ from knowledge import sources
 from langgraph.store.base import PutOp
 
 from replan import open_storage
-from replan.adapters.storage.store.full_text import ranked, words_in
+from replan.adapters.storage.store.full_text import words_in
+from replan.adapters.storage.store.words_in_memory import WordsInMemory
 
 _FACTS, _ASKED, _WORDS, _OTHERS = 10_000, 100, 4, 10
 _BATCH = 1_000
@@ -73,10 +74,12 @@ async def searches(where: str, key: str | None, others: int) -> dict[str, float]
 async def ranking() -> float:
     """The CPU time of ranking alone, of all facts in memory."""
     said = facts()
-    texts = [words_in(text) for text in said]
+    words = WordsInMemory()
+    texts = {number: words_in(text) for number, text in enumerate(said, start=1)}
+    words.update((len(said), len(said)), texts.keys(), texts)
 
     async def rank(query: str) -> None:
-        ranked(query, texts)
+        words.ranked(query, 10)
 
     return median([await milliseconds(lambda query=query: rank(query)) for query in queries(said)])
 

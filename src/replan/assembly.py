@@ -16,7 +16,7 @@ from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
-from replan.adapters.call_journal import CallAccounts, CallJournal, own_journal
+from replan.adapters.call_journal import CallAccounts, CallJournal, CallThreads, own_journal
 from replan.adapters.chat_models import LangChainModels
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.checkpoints.savers import MemorySaver
@@ -26,6 +26,7 @@ from replan.adapters.storage.stored_values.serializer import (
     saver_for,
     strict_serializer,
 )
+from replan.adapters.threads.memory import MemoryThreads
 from replan.calling import TeamGraph
 from replan.errors import ConfigurationError
 from replan.events.callbacks import Hook
@@ -41,9 +42,11 @@ from replan.ports.model_provider import ModelProvider
 from replan.ports.retriever import Retriever
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.storage import Storage
+from replan.ports.thread_repository import ThreadRepository
 from replan.prompts.host import HostPrompts
 from replan.secrets.sources import learn_environment, learn_values
 from replan.services import HOST, HostModels, Services
+from replan.sessions.run_place import call_places
 from replan.sessions.stateless_agent import StatelessAgent, Workplace
 from replan.specialists.function import call
 from replan.specialists.tools import chat_with_tools
@@ -100,8 +103,9 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
     """
     learn_environment(os.environ)
     provider = models or models_from_environment(base_url)
-    services = services_of(team, provider, storage and storage.journal, tenant)
-    services = replace(services, clock=clock or services.clock)
+    services = services_of(team, provider, storage and storage.journal, tenant, clock)
+    threads = services.threads if storage is None else storage.threads
+    services = replace(services, threads=threads)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
     store = storage.store if store is None and storage is not None else store
@@ -147,11 +151,11 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
         read = read_team_file(Path(team), os.environ).with_model(None, base_url)
         team, models = read.config, models or read.models
     provider = models or models_from_environment(base_url)
-    bound = services_of(team, provider, cast("Journal", CallJournal()), tenant)
+    bound = services_of(team, provider, cast("Journal", CallJournal()), tenant, clock)
     services = replace(
         bound,
         accounts=CallAccounts(),
-        clock=clock or bound.clock,
+        threads=cast("ThreadRepository", CallThreads()),
         new_id=new_id or bound.new_id,
     )
     saver = MemorySaver(strict_serializer(), MemoryHolds())
@@ -159,13 +163,22 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
     return StatelessAgent(
         Workplace(
             graph=graph,
-            journals=own_journal,
+            places=call_places(graph, own_journal, partial(token_hex, 16)),
             clock=services.clock,
             new_id=services.new_id,
-            new_thread=partial(token_hex, 16),
             key=key,
+            kept_in=partial(_kept_in, team, replace(services, accounts=bound.accounts), store),
         )
     )
+
+
+def _kept_in(team: Team, services: Services, store: BaseStore | None, storage: Storage) -> Graph:
+    """The graph of an agent's team in a storage."""
+    kept = replace(services, journal=storage.journal, threads=storage.threads)
+    graph = _compiled(team, kept, storage.checkpointer, store or storage.store)
+    # Its client keeps the answer first.
+    graph.interrupt_before_nodes = ["summarise"]
+    return graph
 
 
 def _key_of(given: str | bytes | None) -> bytes | None:
@@ -232,11 +245,16 @@ def _tracing(traces: Traces) -> Tracing:
 
 
 def services_of(
-    team: Team, provider: ModelProvider, journal: Journal | None = None, tenant: str = ""
+    team: Team,
+    provider: ModelProvider,
+    journal: Journal | None = None,
+    tenant: str = "",
+    clock: Callable[[], datetime] | None = None,
 ) -> Services:
     """Bind a team to live models, specialists, journal, clock and ids."""
     servers, missing = built_servers(team.tool_servers, os.environ)
-    host, chats = team.host, Chats(provider, servers, tenant)
+    now = clock or partial(datetime.now, UTC)
+    host, chats = team.host, Chats(provider, servers, tenant, os.environ, now)
     chats.mistakes += missing
     built = chats.built(team.chat_models)
     specialists: dict[str, SpecialistPort] = {}
@@ -310,7 +328,7 @@ def services_of(
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
         folders=Folders(workspace, Path(team.out) if team.out else workspace),
-        clock=partial(datetime.now, UTC),
+        clock=now,
         new_id=partial(token_hex, 16),
         prices=with_free_ones(team.prices),
         unpriced={
@@ -320,6 +338,7 @@ def services_of(
             if price_of(one.names, team.prices) is None
         }
         | _unpriced_embeddings(knowledge, team.prices),
+        threads=MemoryThreads(),
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
 

@@ -22,6 +22,10 @@ ReplanError
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
 ├── StorageError                 the storage of runs cannot be read or written
 │   └── ThreadLostError          another run has taken the thread
+├── ThreadError                  a thread of a pipeline cannot be used or changed
+│   ├── StaleThreadError         somebody else has stored the thread meanwhile
+│   ├── SubThreadPathError       a path leads to no sub-thread
+│   └── PhaseError               a phase of a pipeline cannot do its work
 ├── RetrievalError               knowledge could not be searched
 ├── FactError                    a fact cannot be remembered
 ├── ModelCallError               a model could not be reached or refused the call
@@ -375,6 +379,59 @@ class ThreadLostError(StorageError):
 
     def __str__(self) -> str:
         return f"{self.problem} {self.fix}"
+
+
+class ThreadError(ReplanError):
+    """A thread of a pipeline cannot be used or changed.
+
+    Attributes:
+        thread_id: The thread.
+        problem: What is wrong.
+        fix: What to do.
+    """
+
+    def __init__(self, thread_id: str, problem: str, fix: str) -> None:
+        self.thread_id = thread_id
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"Thread '{thread_id}': {problem}. {fix}")
+
+
+class StaleThreadError(ThreadError):
+    """Somebody else has stored a thread since it was read. Nothing of this copy was written."""
+
+    def __init__(self, thread_id: str) -> None:
+        problem = "somebody else works on it, or has stored it since it was read"
+        super().__init__(thread_id, problem, "Let one at a time work on it, and read it again.")
+
+
+class SubThreadPathError(ThreadError):
+    """A path leads to no sub-thread.
+
+    Attributes:
+        path: The path.
+        part: The part of it that fails.
+        reason: Why it fails.
+    """
+
+    def __init__(self, thread_id: str, path: str, part: str, problem: str) -> None:
+        self.path = path
+        self.part = part
+        self.reason = problem
+        fix = "Write a path such as messages.3.meta._thread."
+        super().__init__(thread_id, f"the path '{path}' fails at '{part}': {problem}", fix)
+
+
+class PhaseError(ThreadError):
+    """A phase of a pipeline cannot do its work.
+
+    Attributes:
+        phase: The phase.
+    """
+
+    def __init__(self, thread_id: str, phase: str, problem: str, fix: str) -> None:
+        self.phase = phase
+        super().__init__(thread_id, f"in the phase '{phase}', {problem}", fix)
 
 
 class RetrievalError(ReplanError):

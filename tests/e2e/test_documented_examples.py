@@ -5,7 +5,7 @@ What a page may hold:
 - ```python blocks run in their order, in one namespace for each page; the lines that begin with
   `# >` are what the block prints.
 - ```console blocks: commands after `$`, and what they print. Those that begin with `replan`,
-  `make demo` or `echo $?` are run.
+  `make demo` or `echo $?` are run; `< FILE` is what they read.
 - `<!-- file: NAME -->` before a block of any language: its text is saved as that file.
 - `<!-- setup` ... `-->`: Python that the rendered page does not show.
 
@@ -138,7 +138,11 @@ class Shell:
         if command == "echo $?":
             return f"{self.code}\n"
         words = shlex.split(recipe_of_demo() if command == "make demo" else command)
-        result = CliRunner().invoke(app, words[1:])
+        given = ""
+        if "<" in words:
+            *words, _, name = words
+            given = Path(name).read_text("utf-8")
+        result = CliRunner().invoke(app, words[1:], input=given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         self.code = result.exit_code

@@ -14,7 +14,7 @@ from replan.testing import ChatRequest, OpenAIServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
-LONGEST = 80
+LONGEST = 120
 
 SHOWN = {
     "approve_a_plan.py": [
@@ -116,6 +116,12 @@ SHOWN = {
         "May the tool shop__order be called? {'article': 'pencils', 'amount': 470}\n",
         "There were 3 pencils, and 47 are ordered.",
         "The pencils are on their way.\n",
+    ],
+    "web_session.py": [
+        "Paint the hall @painter: the connection is lost after event 3\n",
+        "and is there again, up to the result: Colour?\n",
+        "blue: the connection is lost after event 2\nand is there again, up to the result: ",
+        "\n\nblue\n",
     ],
     "tools.py": [
         "the tool is asked for Ulm\nthe tool is asked for Bonn\n",

@@ -175,9 +175,19 @@ async def test_a_model_without_another_plan_leaves_the_decision_to_the_person():
     with ScriptedModel({"think": THINK, "plan_update": PLAN, "feedback": COMPLETE}) as model:
         graph, ran, _ = await waiting(model)
         state = await decide(graph, "reject: I do not like it")
-        assert waiting_for(state).problem == "The model has no other plan."
+        assert waiting_for(state).reason == "The model has no other plan."
         await decide(graph, "approve")
     assert len(ran) == 2
+
+
+async def test_what_is_wrong_with_a_revision_is_no_fault_of_the_word_that_asked_for_it():
+    short = f"{PLAN[: PLAN.index('- [ ] 2.')]}- [ ] 3. Three @a (after 1)\n"
+    with ScriptedModel({"think": THINK, "plan_update": [short, short]}) as model:
+        graph, _, _ = await waiting(model)
+        asked = waiting_for(await decide(graph, "reject: Two is too long."))
+    assert asked.problem == ""
+    assert "Two is too long.\nNot all of the model's revision is taken:\n" in asked.reason
+    assert "leaves out these steps: 2 (Two)" in asked.reason
 
 
 def failing(context):

@@ -189,7 +189,7 @@ async def test_langgraphs_own_resumption_tells_of_answers_to_callbacks():
     ("kind", "answer", "told"),
     [
         ("approval", {"action": "approve"}, ("approved", "")),
-        ("approval", {"action": "edit", "arguments": {"n": 1}}, ("edited", "")),
+        ("approval", {"action": "edit", "arguments": {"n": 1}}, ("edited", '{"n": 1}')),
         ("approval", {"action": "reject", "reason": "dear"}, ("rejected", "dear")),
         ("in doubt", "run again", ("answered", "run again")),
         ("question", {"a": "ü"}, ("answered", '{"a": "ü"}')),

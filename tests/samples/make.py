@@ -8,6 +8,7 @@ classes that checkpoints may hold; the tests open and upgrade every one. FOLDER 
 work. The samples name it, so choose one that tells nothing.
 """
 
+import asyncio
 import gzip
 import os
 import shutil
@@ -17,13 +18,16 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from postgres import fresh_database, running_server, server_programs  # noqa: E402 - stands beside
+from replan import AgentContext, Message, open_storage  # noqa: E402
 from replan.adapters.storage.stored_values.serializer import state_types  # noqa: E402
+from replan.ports.session_store import SessionKey, SessionTurn  # noqa: E402
 
 KEY = "the key of the samples"
 PLANS = {
@@ -60,7 +64,7 @@ def main(number: str, folder: Path) -> None:
 
 
 def run_all(folder: Path, where: str, key: str) -> None:
-    """Leave one run of each kind in a store."""
+    """Leave one run of each kind in a store, and a session."""
     for name, steps in PLANS.items():
         (folder / f"{name}.md").write_text(
             "\n".join([f"# {name}\n", *(f"- [ ] {step}" for step in steps)]) + "\n"
@@ -79,6 +83,28 @@ def run_all(folder: Path, where: str, key: str) -> None:
         expected = {"over": 0, "killed": -signal.SIGKILL}.get(name, 3)
         if done.returncode != expected:
             sys.exit(f"the run '{name}' ended with {done.returncode}, not {expected}")
+    asyncio.run(leave_a_session(where, key))
+
+
+async def leave_a_session(where: str, key: str) -> None:
+    """Leave a session of two turns in a store, of which the second took the place of another."""
+    own, at = SessionKey("", "anna", "sample"), datetime(2026, 11, 25, 12, tzinfo=UTC)
+    begun = AgentContext(session_id="sample")
+    async with open_storage(where, key=key or None) as storage:
+        for number, takes_back in enumerate((None, None, 2)):
+            kept = await storage.sessions.load(own, 1 if takes_back else None)
+            before = kept.context if kept else begun
+            said = Message(role="user", content=f"Turn {number}", timestamp=at.isoformat())
+            after = before.replace(dialogue_history=(*before.dialogue_history, said))
+            turn = SessionTurn(
+                turn_id=str(number),
+                at=at,
+                given="a digest",
+                title="Turns",
+                updates=before.updates_to(after),
+                takes_back=takes_back,
+            )
+            await storage.sessions.append(own, turn, number)
 
 
 def dump(address: str) -> bytes:

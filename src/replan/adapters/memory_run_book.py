@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.holds.thread_holds import Holds
 from replan.ports.run_book import KeptText, LoggedEvent, Request, RunOutcome, RunRecord
+from replan.ports.thread_repository import ThreadRepository
 
 
 class MemoryRunBook:
@@ -18,10 +19,12 @@ class MemoryRunBook:
         journal: MemoryJournal,
         holds: Holds,
         forget_thread: Callable[[str], Awaitable[None]],
+        threads: ThreadRepository | None = None,
     ) -> None:
         self._journal = journal
         self._holds = holds
         self._forget_thread = forget_thread
+        self._threads = threads
         self._records: dict[str, RunRecord] = {}
         self._events: dict[str, list[JsonValue]] = {}
         self._texts: dict[tuple[str, str], KeptText] = {}
@@ -46,12 +49,21 @@ class MemoryRunBook:
         return [record for record in self._newest_first() if record.run_id.startswith(prefix)]
 
     async def recent(
-        self, limit: int, labels: Mapping[str, str] | None = None
+        self,
+        limit: int,
+        labels: Mapping[str, str] | None = None,
+        *,
+        behind: RunRecord | None = None,
     ) -> Sequence[RunRecord]:
-        wanted = (labels or {}).items()
-        return [each for each in self._newest_first() if wanted <= each.labels.items()][:limit]
+        wanted, records = (labels or {}).items(), self._newest_first()
+        if behind is not None:
+            ids = [each.run_id for each in records]
+            records = records[ids.index(behind.run_id) + 1 :] if behind.run_id in ids else []
+        return [each for each in records if wanted <= each.labels.items()][:limit]
 
     async def remove(self, run_id: str) -> None:
+        if self._threads is not None:
+            await self._threads.forget(run_id)
         record = self._records.get(run_id)
         if record is None:
             self._forget(run_id)

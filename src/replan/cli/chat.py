@@ -38,6 +38,10 @@ def chat(
         ),
     ] = None,
     team: TeamFileOption = None,
+    job: Annotated[
+        Path | None,
+        typer.Option("--job", metavar="JOB.yaml", help="Talk about a job, in the place of a team."),
+    ] = None,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     directory: DirectoryOption = None,
@@ -51,7 +55,7 @@ def chat(
     verbose: VerboseOption = False,
     log_file: LogFileOption = None,
 ) -> None:
-    """Talk with a team: each line is a message; /help in the conversation lists more.
+    """Talk with a team or about a job: each line is a message; /help lists what else there is.
 
     Without a terminal, it reads lines and writes lines. Exit codes: 0 left, 1 the last message got
     no answer (without a terminal), 2 wrong use, 3 something waits for an answer, 130 interrupted.
@@ -59,6 +63,7 @@ def chat(
     chosen = chosen_model(context, model, team)
     said_again = {
         "--team": team,
+        "--job": job,
         "--model": chosen,
         "--base-url": base_url,
         "--dir": directory,
@@ -72,7 +77,10 @@ def chat(
         from replan.cli.kept.orders import Order, settings_of_run
         from replan.cli.kept.signature import own_name
         from replan.cli.talk.talking import talked
+        from replan.errors import InputError
 
+        if job is not None and team is not None:
+            raise InputError("A conversation has a team or a job. Leave one of the two out.")
         order = Order(
             task="",
             team=team,
@@ -98,7 +106,7 @@ def chat(
             return f"replan chat --session {session_id}{options}" if outlives else ""
 
         whose = own_name() if user is None else user
-        return attempted(lambda: talked(order, session, whose, told, resume), told)
+        return attempted(lambda: talked(order, session, whose, told, resume, job), told)
 
     end_with(ran)
 

@@ -17,7 +17,7 @@ from replan.cli.kept.plan_text import read_plan_text
 from replan.cli.options import JsonOption
 from replan.cli.process import GOOD, WRONG_USE, end_with
 from replan.cli.views.cells import counted, harmless, one_line, padded
-from replan.errors import InputError, TeamFileError
+from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -32,9 +32,9 @@ _WIDEST_NAME = 24
 
 def check(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(metavar="PLAN.md|TEAM.yaml...", help="A plan, a team file, or one of each."),
-    ],
+    ] = None,
     *,
     team: Annotated[
         Path | None,
@@ -45,6 +45,10 @@ def check(
             exists=True,
             help="A team file, whose names and limits count.",
         ),
+    ] = None,
+    job: Annotated[
+        Path | None,
+        typer.Option("--job", metavar="JOB.yaml", help="A job file: what it needs, and its turns."),
     ] = None,
     imports: Annotated[
         bool,
@@ -60,7 +64,7 @@ def check(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell the mistakes of a plan or a team file; or what a run does, and takes at worst.
+    """Tell the mistakes of a plan, a team or a job; or what is ahead, and what it takes at worst.
 
     A team file that is named beside the plan is checked as a whole, with its models and their keys.
     Exit codes: 0 it can run, 2 it has mistakes, or a plan names specialists whom the team does not
@@ -68,6 +72,10 @@ def check(
     """
 
     def checked() -> int:
+        if job is not None:
+            return _job_checked(job, files, imports=imports, as_json=as_json)
+        if not files:
+            raise InputError("There is nothing to check. Name a plan, a team file, or --job FILE.")
         plan, own = _told_apart(files)
         if own is not None and team is not None:
             raise InputError("There are two team files. Name one of them.")
@@ -85,6 +93,26 @@ def check(
     end_with(checked)
 
 
+def _job_checked(path: Path, files: Sequence[Path] | None, *, imports: bool, as_json: bool) -> int:
+    """Check a job file alone."""
+    from replan.cli.views.job_outlook import job_lines, job_outlook
+    from replan.jobs.job_file import read_job_file
+
+    if files:
+        raise InputError("A job is checked alone. Leave the other files out.")
+    try:
+        spec = read_job_file(path, imports=imports)
+    except JobFileError as error:
+        if as_json:
+            typer.echo(_Report().with_mistakes(error).json(), nl=False)
+            return WRONG_USE
+        raise
+    record: dict[str, JsonValue] = {"mistakes": [], **job_outlook(spec)}
+    report = _Report(lines=[f"{path}: no mistakes", *job_lines(spec)], record=record)
+    typer.echo(report.json() if as_json else report.text(), nl=False)
+    return GOOD
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Report:
     """What is said of a plan or a team."""
@@ -95,8 +123,8 @@ class _Report:
     record: Mapping[str, JsonValue] = field(default_factory=lambda: {"mistakes": []})
     is_good: bool = True
 
-    def with_mistakes(self, error: TeamFileError) -> _Report:
-        """Add the mistakes of a team; nothing can be said of what is ahead then."""
+    def with_mistakes(self, error: DeclaredFileError) -> _Report:
+        """Add the mistakes of a file; nothing can be said of what is ahead then."""
         of_plan = cast("list[JsonValue]", self.record["mistakes"])
         of_team = [{"file": str(error.path), **asdict(each)} for each in error.mistakes]
         record: dict[str, JsonValue] = {"mistakes": [*of_plan, *of_team]}

@@ -21,6 +21,8 @@ from replan.cli.rm import rm
 from replan.cli.run import RunCommand, run
 from replan.cli.runs import runs
 from replan.cli.schema import schema
+from replan.cli.serve import serve
+from replan.cli.sessions import sessions
 from replan.cli.show import show
 from replan.cli.skip import skip
 from replan.cli.stop import stop
@@ -35,9 +37,10 @@ app = typer.Typer(
 app.command(cls=RunCommand)(run)
 app.command(cls=RunCommand)(chat)
 _runs = (resume, retry, skip, stop, runs, show, export, rm)
-for _command in (*_runs, check, graph, init, schema, completion):
+for _command in (*_runs, serve, check, graph, init, schema, completion):
     app.command()(_command)
 app.add_typer(memory, name="memory")
+app.add_typer(sessions, name="sessions")
 
 
 def main() -> None:

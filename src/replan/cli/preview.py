@@ -141,6 +141,9 @@ def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int |
     """Model calls of one attempt; None if unknown: for tools, graphs and functions."""
     if specialist.chat_model is not None and not specialist.tools:
         return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
+    if specialist.job is not None:
+        model = specialist.extraction_model
+        return 0 if model is None else specialist.most_turns * _calls_of_reply(model, retries)
     # A ready one, or a function, or the object that it belongs to, may say how many it makes.
     does = specialist.use or getattr(specialist.run, "__self__", specialist.run)
     return getattr(does, "model_calls", None)

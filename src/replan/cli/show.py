@@ -246,7 +246,7 @@ def _answer(text: str, output: TextIO, *, plain: bool) -> str:
 
 
 def _lines(run: WholeRun, view: View, width: int) -> list[str]:
-    from replan.cli.views.attempts import attempts_lines
+    from replan.cli.views.attempts import attempts_lines, step_lines
     from replan.cli.views.overview import overview
     from replan.cli.views.prompts import prompts_lines
     from replan.cli.views.timeline import timeline
@@ -255,17 +255,20 @@ def _lines(run: WholeRun, view: View, width: int) -> list[str]:
     if view.prompts:
         return prompts_lines(run, _events_of(run, view))
     if not view.is_whole:
-        return attempts_lines(run, *_attempts(run, view))
+        head = [] if view.step is None else step_lines(story_of(run), view.step)
+        return [*head, *attempts_lines(run, *_attempts(run, view))] or ["Nobody tried a step yet."]
     return (timeline if view.timeline else overview)(story_of(run), width)
 
 
 def _record(run: WholeRun, view: View) -> dict[str, Any]:
-    from replan.cli.views.attempts import attempts_record
+    from replan.cli.views.attempts import attempts_record, step_record
     from replan.cli.views.prompts import prompts_record
     from replan.cli.views.run_record import run_record
+    from replan.runs.story import story_of
 
     if view.prompts:
         return prompts_record(run, _events_of(run, view))
     if not view.is_whole:
-        return attempts_record(run, *_attempts(run, view))
+        head = {} if view.step is None else step_record(story_of(run), view.step)
+        return head | attempts_record(run, *_attempts(run, view))
     return run_record(run)

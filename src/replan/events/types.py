@@ -220,7 +220,8 @@ class AnswerGiven(BaseEvent):
         kind: The kind of the question, or `plan`.
         action: What the person decided; `answered` where the answer is a text.
         by: Who it was, where the caller said it.
-        text: The answer, or the reason of a rejection; of a change, nothing.
+        text: The answer, the reason of a rejection, or the changed arguments of a call as JSON; of
+            a changed plan, nothing.
         step_id: The step that asked; None for a plan.
         specialist: Who asked; empty for a plan.
     """
@@ -359,6 +360,42 @@ class FactForgotten(FactEvent):
     """A model forgot a fact of the run's user."""
 
     type: Literal["fact_forgotten"] = "fact_forgotten"
+
+
+class PhaseEntered(BaseEvent):
+    """A pipeline works in a phase.
+
+    Attributes:
+        phase: The phase.
+        path: The path of the sub-thread; empty in the main thread.
+        step_id: The step; None outside of a plan.
+        specialist: Who does it; empty outside of a plan.
+    """
+
+    type: Literal["phase_entered"] = "phase_entered"
+    phase: str
+    path: str = ""
+    step_id: int | None = None
+    specialist: str = ""
+
+
+class PlaceholderShown(BaseEvent):
+    """A pipeline shows a text that its result replaces.
+
+    Attributes:
+        message_id: The message.
+        text: What it says until then.
+        path: The path of the sub-thread; empty in the main thread.
+        step_id: The step; None outside of a plan.
+        specialist: Who does it; empty outside of a plan.
+    """
+
+    type: Literal["placeholder_shown"] = "placeholder_shown"
+    message_id: str
+    text: str
+    path: str = ""
+    step_id: int | None = None
+    specialist: str = ""
 
 
 class FeedbackGenerated(BaseEvent):
@@ -519,6 +556,8 @@ Event = Annotated[
     | ToolCompleted
     | FactRemembered
     | FactForgotten
+    | PhaseEntered
+    | PlaceholderShown
     | FeedbackGenerated
     | LimitReached
     | AnswerToken

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
+from replan.declared.effects import Effects
 from replan.jobs.action_spec import ActionSpec
 from replan.jobs.job import Job
 from replan.jobs.spec import Command, JobSpec
@@ -26,7 +27,7 @@ class ActionCall:
         action: The type of action.
         parameters: Its parameters, with the values of the slots.
         key: The idempotency key.
-        unsafe: Whether a repetition would have its effect again.
+        effects: What a repetition changes outside.
         job: The job as it is.
     """
 
@@ -34,8 +35,13 @@ class ActionCall:
     action: ActionSpec
     parameters: Mapping[str, JsonValue]
     key: str
-    unsafe: bool
+    effects: Effects
     job: Job
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether a repetition would have its effect again."""
+        return self.effects == "unsafe"
 
 
 class Outcome(Value):

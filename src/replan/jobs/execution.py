@@ -113,7 +113,7 @@ class ExecutionHandler:
                 action=self._engine.spec.action_of(command),
                 parameters=parameters,
                 key=key,
-                unsafe=self._engine.spec.effects_of(command) == "unsafe",
+                effects=self._engine.spec.effects_of(command),
                 job=job,
             )
             job, outcome = await self._attempted(job, command, call, number)

@@ -72,6 +72,8 @@ class IntentRecognitionHandler(_Handler):
         if not job.command:
             found = (await given.turn.extracted(job)).command
             if spec.command(found) is None:
+                # What was said already is not asked for later.
+                job = (await heard(spec, engine.tracker, job, given.turn)).job
                 return ask(engine, job, given.turn, (COMMAND,), self._question(job))
             job = switch(spec, job, found)
         return go_on(job, self.next_phase)

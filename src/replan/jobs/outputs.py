@@ -83,7 +83,7 @@ def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str)
     if is_again and names != (CONFIRMATION,) and not job.validation_errors:
         text = f"{say('again', job.language)} {text}"
     asked = engine.tracker.asking(job, names, progressed=progressed)
-    job = job.replace(asked=asked).noted("asked", slots=names)
+    job = job.replace(asked=asked).noted("asked", slots=names[:1])
     return ProcessOutput(
         job=job, next_phase=job.phase, needs_user_interaction=True, user_prompt=text
     )

@@ -33,9 +33,29 @@ def listed(names: Iterable[str], language: Language) -> str:
     return say("separator", language).join(names)
 
 
-def means(text: str, what: Literal["yes", "no", "cancel"]) -> bool:
-    """Whether a whole message says yes, no or cancel, in any of the languages."""
+def means(text: str, what: Literal["yes", "no", "cancel", "nothing"]) -> bool:
+    """Whether a whole message says yes, no, cancel or nothing, in any of the languages."""
     return bare(text) in _heard(what)
+
+
+def says_yes(text: str) -> bool:
+    """Whether a message has a yes in it, and no no."""
+    return _has_word(text, "yes") and not _has_word(text, "no")
+
+
+def _has_word(text: str, what: str) -> bool:
+    wanted = bare(text)
+    words = (re.escape(word) for word in _heard(what))
+    pattern = "|".join(rf"(?<!\w){word}(?!\w)" if word[0].isascii() else word for word in words)
+    return re.search(pattern, wanted) is not None
+
+
+def is_question(text: str) -> bool:
+    """Whether a message asks something itself."""
+    said = bare(text)
+    return text.rstrip().endswith(("?", "\uff1f")) or any(
+        re.search(each["heard"]["question"], said) for each in _words().values()
+    )
 
 
 def bare(text: str) -> str:
@@ -47,9 +67,11 @@ def language_of(text: str, spoken: Iterable[Language], before: Language) -> Lang
     """The language of a message among those that a job speaks; without a sign the one before."""
     known: list[Language] = [*spoken]
     found: Language | None = None
-    if _CHINESE.search(text):
+    signs, letters = len(_CHINESE.findall(text)), len(_LETTER.findall(text))
+    # A sign is about as much as a short word.
+    if signs and signs * _LETTERS_OF_SIGN >= letters:
         found = "zh"
-    elif len(_LETTER.findall(text)) > _FEW:
+    elif letters > _FEW:
         found = "en"
     if found in known:
         return found
@@ -58,6 +80,7 @@ def language_of(text: str, spoken: Iterable[Language], before: Language) -> Lang
 
 # So many letters may be a code or a name.
 _FEW = 8
+_LETTERS_OF_SIGN = 3
 
 
 @cache

@@ -154,7 +154,9 @@ def _parameter_rules(
         name = each.get("name")
         if each.get("required", True) and name not in present:
             reason = f"The action needs the parameter '{name}'."
-            yield broken((*where, "parameters"), None, "missing", reason, f"Add {name}: ...")
+            yield broken(
+                (*where, "parameters"), None, "missing_parameter", reason, f"Add {name}: ..."
+            )
 
 
 def _placeholders(value: Any, where: Where) -> Iterator[tuple[Where, str]]:

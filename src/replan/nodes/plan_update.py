@@ -177,8 +177,9 @@ def _new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> Enhanced
 def _approval(
     new: TaskPlan, old: TaskPlan, judged: FeedbackResult, complaints: Sequence[str]
 ) -> Approval:
+    # The person's word was taken: what is wrong with the revision is no problem of that word.
     if new.version == old.version:
-        problem = "\n".join(["The model has no other plan.", *complaints])
-        return approval_of(new, problem=problem)
+        return approval_of(new, reason="\n".join(["The model has no other plan.", *complaints]))
     wanted = judged.plan_update_suggestion or judged.feedback
-    return approval_of(new, before=old, reason=wanted, problem="\n".join(complaints))
+    refused = ["Not all of the model's revision is taken:", *complaints] if complaints else []
+    return approval_of(new, before=old, reason="\n".join([wanted, *refused]))

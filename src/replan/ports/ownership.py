@@ -8,7 +8,7 @@ number of its take, in the transaction that writes it.
 import asyncio
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Protocol, TypeVar
 
 from replan.errors import ThreadLostError
@@ -119,6 +119,13 @@ def owner_in(where: str, thread_id: str | None = None) -> Owner | None:
         if owner.where == where and thread_id in (None, owner.thread_id):
             return owner
     return None
+
+
+def unowned() -> Context:
+    """Give a context in which nobody owns a thread, for work that outlives who begins it."""
+    context = copy_context()
+    context.run(_owners.set, ())
+    return context
 
 
 def as_owner(owner: Owner | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:

@@ -106,9 +106,16 @@ class RunBook(Protocol):
         ...
 
     async def recent(
-        self, limit: int, labels: Mapping[str, str] | None = None
+        self,
+        limit: int,
+        labels: Mapping[str, str] | None = None,
+        *,
+        behind: RunRecord | None = None,
     ) -> Sequence[RunRecord]:
-        """The runs that began last, the newest first; those that have these labels."""
+        """The runs that began last, the newest first; those that have these labels.
+
+        With `behind`, those that come after this run in that order.
+        """
         ...
 
     async def remove(self, run_id: str) -> None:

@@ -34,13 +34,14 @@ class SessionTurn(Value):
         turn_id: What tells it apart from all other turns of the session.
         at: When it ended.
         given: The digest of the input, by which a repeated delivery is known; empty where nobody
-            said anything: what was taken over, or only took back a turn.
+            said anything: a summary, what was taken over, or what only takes back a turn.
         title: What it is about, for lists; that of the first turn names the session.
         stage: How the session stands after it.
         run_id: The run that did the work; empty where none did.
         updates: What it changed of the context, for `AgentContext.apply`.
         result: The result that was given, without the updates.
-        takes_back: The number of the turn that this one takes back; None for most.
+        takes_back: The number of the turn that this one takes back, with all behind it; None for
+            most.
     """
 
     turn_id: str
@@ -60,9 +61,7 @@ class SessionTurn(Value):
             number: The number of this turn.
             before: What can be taken back of the session that this turn is made of.
         """
-        if self.given:
-            return number
-        return 0 if self.takes_back is None else before
+        return number if self.given else before
 
 
 class KeptSession(NamedTuple):

@@ -10,6 +10,7 @@ from replan.ports.journal import Journal
 from replan.ports.ownership import Holds
 from replan.ports.run_book import RunBook
 from replan.ports.session_store import SessionStore
+from replan.ports.thread_repository import ThreadRepository
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,7 @@ class Storage:
         runs: The list of runs, and their events.
         sessions: The sessions of clients, turn by turn.
         store: A LangGraph store, for what outlives runs and threads. It is handed to the graph.
+        threads: The threads of pipelines, message by message.
         keep_days: Days for which prompts, replies and long texts of events are kept; None means
             as long as their runs.
     """
@@ -31,6 +33,7 @@ class Storage:
     runs: RunBook
     sessions: SessionStore
     store: BaseStore
+    threads: ThreadRepository
     keep_days: float | None = None
 
     @property

@@ -29,6 +29,8 @@ Node = Literal[
     "final_answer",
     "memory_summary",
     "knowledge",
+    "extract",
+    "unit",
 ]
 """Who calls a model."""
 
@@ -54,11 +56,13 @@ class Section(Value):
 
 
 class Call(Value):
-    """Which node makes a call, and for a specialist, which one and for which step."""
+    """Which node makes a call: which specialist for which step, which phase of a pipeline."""
 
     node: Node
     step: int | None = None
     specialist: str | None = None
+    phase: str | None = None
+    path: str | None = None
 
 
 def section(tag: str, text: str, **attributes: object) -> str:

@@ -1,5 +1,6 @@
 """A run leaves one storage as a value, and is taken over by another one."""
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ from replan.calling import alone
 from replan.errors import InputError, ThreadBusyError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.labels import checked_labels
 from replan.runs.looking import config_of, snapshot_of
 from replan.runs.portable import PortableRun, adopted, exported
 from replan.runs.reading import is_worked_on, kept_record_of
@@ -26,11 +28,18 @@ async def export_of(run_id: str, bench: Bench) -> PortableRun:
     record = await kept_record_of(run_id, bench)
     if await is_worked_on(run_id, bench):
         raise ThreadBusyError(record.thread_id)
-    journal = cast("Storage", bench.storage).journal
-    return await exported(await snapshot_of(bench.graph, record), journal)
+    storage = cast("Storage", bench.storage)
+    snapshot = await snapshot_of(bench.graph, record)
+    return await exported(snapshot, storage.journal, storage.threads)
 
 
-async def adopt_into(bench: Bench, run: PortableRun, thread_id: str, order: JsonValue) -> None:
+async def adopt_into(
+    bench: Bench,
+    run: PortableRun,
+    thread_id: str,
+    order: JsonValue,
+    labels: Mapping[str, str] | None,
+) -> None:
     """Enter a run from elsewhere into the list of runs, and put it on a new thread.
 
     Raises:
@@ -57,5 +66,6 @@ async def adopt_into(bench: Bench, run: PortableRun, thread_id: str, order: Json
                 outcome="waiting" if run.waits else "interrupted",
                 started_at=now,
                 updated_at=now,
+                labels=checked_labels(labels),
             )
             await bench.book.begin(record)

@@ -71,6 +71,8 @@ class RunView:
                 return "it waits for an answer"
             case "interrupted":
                 return "its process ended without a word" if self.is_killed else "it was stopped"
+            case "rejected" if not self.state.get("limit_reached"):
+                return "a person rejected its plan"
             case outcome:
                 limit, judged = self.state.get("limit_reached"), self._judged
                 reached = [f"{limit} was reached"] if limit else []

@@ -21,6 +21,7 @@ from replan.events.types import (
 )
 from replan.runs.event_texts import EventTexts
 from replan.runs.outline import outlined
+from replan.state.questions import Question
 
 # The state and the journal hold these in full; a second copy would grow with the square of a plan.
 _KEPT_ELSEWHERE = {
@@ -62,6 +63,16 @@ def _said(event: Event, at: datetime, texts: EventTexts) -> dict[str, JsonValue]
             return {}
 
 
+def _call_asked_about(question: Question) -> dict[str, JsonValue]:
+    """The call of a tool that a person decides about, as events of calls have it."""
+    shown = question.details if question.kind == "approval" else None
+    return (
+        {n: shown[n] for n in ("tool", "arguments") if n in shown}
+        if isinstance(shown, dict)
+        else {}
+    )
+
+
 def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for each kind
     match event:
         case ThinkingCompleted(thinking=thought):
@@ -72,7 +83,8 @@ def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for e
         case StepsReopened(reruns=reruns):
             return {"reruns": [str(rerun) for rerun in reruns]}
         case InputRequested(question=question):
-            return {"key": question.key, "question": question.text}
+            asked: dict[str, JsonValue] = {"key": question.key, "question": question.text}
+            return asked | {"kind": question.kind} | _call_asked_about(question)
         case ApprovalRequested(approval=approval):
             return {"reason": approval.reason, "problem": approval.problem}
         case SpecialistCompleted(result=result):

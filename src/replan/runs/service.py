@@ -15,11 +15,12 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.calling import Input, alone, check_input
+from replan.errors import InputError
 from replan.facts.kept import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.adoption import adopt_into, export_of
-from replan.runs.asks import answers_by_key, state_at_rest
+from replan.runs.asks import answers_by_key
 from replan.runs.correcting import Correction, is_over
 from replan.runs.corrections import CorrectionOptions, anew, in_place
 from replan.runs.labels import checked_labels
@@ -32,7 +33,6 @@ from replan.runs.reading import (
     only_waits,
     record_of,
     result_at_rest,
-    result_in,
     view_of,
 )
 from replan.runs.requests import BEAT, answer_row
@@ -168,20 +168,33 @@ class Runtime:
             InputError: There is no such run, or runs are not kept.
             ThreadBusyError: Another process works on the run.
         """
+        options: Any = {"settings": settings, "config": config, "by": by, **following}
+        return await (await self.go_on(run_id, **options))
+
+    async def go_on(
+        self,
+        run_id: str,
+        *,
+        settings: RunSettings | None = None,
+        config: RunnableConfig | None = None,
+        by: str = "",
+        **following: Unpack[Following],
+    ) -> Run:
+        """Resume a run, and return it at once; see `resume`."""
         record = await kept_record_of(run_id, self._bench)
         snapshot = await snapshot_of(self._bench.graph, record)
         state = cast("EnhancedState", snapshot.values)
         is_over = state.get("is_completed") and not set(snapshot.next) - {"summarise"}
         if is_over and (settings is not None or not snapshot.next):
             if settings is None or not state.get("limit_reached"):
-                return result_in(state, self._bench)
+                return Run(self, run_id)
             at = config_of(record.thread_id)
             await raise_limits(
                 self._bench.graph, settings=settings, config=at, by=by or "raise_limits"
             )
             settings = None
         if settings is None and await only_waits(run_id, snapshot, self._bench):
-            return result_in(state_at_rest(snapshot), self._bench)
+            return Run(self, run_id)
         begins = not snapshot.values and not snapshot.tasks
         given = input_again(record) if begins else None
         errand = Errand(
@@ -193,7 +206,7 @@ class Runtime:
             goes_on=True,
             by=by,
         )
-        return await Run(self, run_id, self._works.begin(errand))
+        return Run(self, run_id, await self._works.known(errand))
 
     async def answer(
         self,
@@ -331,8 +344,10 @@ class Runtime:
                 `tokens`.
 
         Raises:
-            InputError: There is no such run.
+            InputError: There is no such run, or no such number can be.
         """
+        if after < 0:
+            raise InputError(f"after={after} is no number of an event. The first is 1; write 0.")
         await record_of(run_id, self._bench)
         work = self._works.begun(run_id)
         kept = events_of(run_id, after, self._bench)
@@ -406,7 +421,12 @@ class Runtime:
         return await export_of(run_id, self._bench)
 
     async def adopt(
-        self, run: PortableRun, *, thread_id: str | None = None, order: JsonValue = None
+        self,
+        run: PortableRun,
+        *,
+        thread_id: str | None = None,
+        order: JsonValue = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         """Take over a run that another runtime exported: `resume` or `answer` goes on with it.
 
@@ -414,12 +434,13 @@ class Runtime:
             run: The run.
             thread_id: A new conversation for it; by default named as the run.
             order: The data that is needed to build the same graph again; see `start`.
+            labels: Labels for finding the run; see `start`.
 
         Raises:
             InputError: The run is here already, or the thread is not new.
             StorageError: It cannot be kept.
         """
-        await adopt_into(self._bench, run, thread_id or run.run_id, order)
+        await adopt_into(self._bench, run, thread_id or run.run_id, order, labels)
 
     async def handed_out(self, run_id: str) -> None:
         """Forget a run whose result was handed out, where nothing is kept."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from replan.plan.model import PlanStep, StepStatus
@@ -31,7 +32,13 @@ class StepStory:
     @property
     def standing(self) -> str:
         """How it stands, in words."""
-        return self.removed or self.status.value
+        return self.removed or ("waiting" if self.is_asking else self.status.value)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether it waits for a person."""
+        newest = {each.entry.specialist: each.outcome for each in self.attempts}
+        return self.status is StepStatus.PENDING and "waiting" in newest.values()
 
     @property
     def specialists(self) -> tuple[str, ...]:
@@ -137,6 +144,25 @@ class Story:
             )
         charged = self.run.spent.get("run")
         return told if charged is None else with_charged(told, charged.calls)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it came to its end."""
+        return self.run.outcome not in _OPEN
+
+    def planned_at(self, step: int) -> datetime:
+        """When a step was planned: with the plan, or by the revision that added it."""
+        return self._planned_at.get(step, self._planned_at[None])
+
+    @cached_property
+    def _planned_at(self) -> dict[int | None, datetime]:
+        planned: dict[int | None, datetime] = {None: self.began}
+        for event in self.run.events:
+            changes = cast("dict[str, Any]", event.details.get("changes") or {})
+            if event.at is not None:
+                added = {each["step"]["id"]: event.at for each in changes.get("added", [])}
+                planned |= added if event.type != "plan_created" else {None: event.at}
+        return planned
 
     @property
     def planned(self) -> list[StepStory]:

@@ -41,6 +41,7 @@ class WholeRun(Value):
         requests: What was asked of it, by whom: answers, decisions, stops.
         events: What happened, in its order.
         texts: The long texts of events, by reference: those that were read.
+        origin: The run with whose document it began and whose results it kept; else empty.
     """
 
     run_id: str
@@ -63,6 +64,7 @@ class WholeRun(Value):
     requests: tuple[Request, ...]
     events: tuple[RunEvent, ...]
     texts: dict[str, str]
+    origin: str = ""
 
     @property
     def artifacts(self) -> list[Artifact]:
@@ -98,6 +100,7 @@ async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datet
         requests=tuple(await storage.runs.requests([run_id], taken=True)),
         events=tuple(run_event(run_id, each) for each in await storage.runs.events(run_id)),
         texts={},
+        origin=view.origin,
     )
 
 

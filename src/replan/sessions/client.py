@@ -1,5 +1,7 @@
 """The client of an agent: it keeps the sessions, and takes each turn of a session once."""
 
+import asyncio
+import logging
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import (
@@ -15,10 +17,18 @@ from datetime import UTC, datetime
 from typing import Any, Self, Unpack, cast
 
 from replan.adapters.context_sessions import ContextSessions
-from replan.errors import InputError, SessionBusyError, SessionConflictError, ThreadBusyError
+from replan.errors import (
+    InputError,
+    ReplanError,
+    SessionBusyError,
+    SessionConflictError,
+    ThreadBusyError,
+    UsageError,
+)
 from replan.events.types import Event
+from replan.failures import describe
 from replan.ports.agent import Agent, TurnOptions, UserInput
-from replan.ports.ownership import Owner, as_owner
+from replan.ports.ownership import Owner, as_owner, unowned
 from replan.ports.session_store import (
     ContextStore,
     HistoryPage,
@@ -40,9 +50,14 @@ from replan.sessions.kept_turn import (
     version_in,
     with_version,
 )
-from replan.sessions.session_runs import forget_run, labels_of, remove_runs, thread_of
+from replan.sessions.request import read_input
+from replan.sessions.session_runs import forget_run, labels_of, remove_runs, run_in, thread_of
+from replan.sessions.stateless_agent import KeptAgent
 from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
+from replan.texts.storable import unstorable
+
+logger = logging.getLogger(__name__)
 
 
 class ClientAgentAdapter:
@@ -81,7 +96,19 @@ class ClientAgentAdapter:
         self._tenant = tenant
         self._user = user
         self._clock = clock or (lambda: datetime.now(UTC))
+        self._behind = set[asyncio.Task[None]]()  # summaries that are being written
         self._new_id = new_id or (lambda: secrets.token_hex(16))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Wait for the summaries that are being written behind answers."""
+        while self._behind:
+            await asyncio.wait(set(self._behind))
 
     def as_user(self, user: str, tenant: str = "") -> Self:
         """Return a client of another user with the same store and the same agent."""
@@ -127,7 +154,7 @@ class ClientAgentAdapter:
                     return turn
                 told = self._options(turn, options)
                 result = await self._agent.process(user_input, turn.context, **told)
-                return await turn.kept(result, self._store, self._clock())
+                return await self._kept(turn, result)
 
     async def stream(
         self,
@@ -157,7 +184,7 @@ class ClientAgentAdapter:
                         yield part
                         continue
                     with _at_work(owner):
-                        result = await turn.kept(part, self._store, self._clock())
+                        result = await self._kept(turn, part)
                     yield result
 
     async def export(self, session_id: str) -> AgentContext:
@@ -186,13 +213,15 @@ class ClientAgentAdapter:
                 now = await self._store.load(key) or _begun(key)
                 if now.version and version_in(new) <= now.version:
                     raise SessionConflictError(key.session_id, version_in(new), now.version)
-                await self._forget_run(now.context)
+                await self._forget_run(key, now.context)
+                before = AgentContext(session_id=key.session_id)
                 turn = SessionTurn(
                     turn_id=self._new_id(),
                     at=self._clock(),
                     title=title_of_history(new),
                     stage=new.current_stage,
-                    updates=with_version(now.context.updates_to(new), now.version + 1),
+                    updates=with_version(before.updates_to(new), now.version + 1),
+                    takes_back=1 if now.version else None,
                 )
                 await self._store.append(key, turn, now.version)
                 return now.version + 1
@@ -233,7 +262,7 @@ class ClientAgentAdapter:
             with _at_work(owner):
                 now = await self._found(key)
                 before = await self._before(key, now)
-                await self._forget_run(before.context)
+                await self._forget_run(key, before.context)
                 turn = SessionTurn(
                     turn_id=self._new_id(),
                     at=self._clock(),
@@ -272,6 +301,8 @@ class ClientAgentAdapter:
         return removed
 
     def _key(self, session_id: str) -> SessionKey:
+        # An id that no store keeps is refused by its name.
+        AgentContext.from_dict({"session_id": session_id})
         return SessionKey(self._tenant, self._user, session_id)
 
     async def _found(self, key: SessionKey) -> KeptSession:
@@ -305,7 +336,13 @@ class ClientAgentAdapter:
     ) -> KeptTurn | AgentResult:
         """The turn that is to be taken; its result, if it was taken before."""
         key = self._key(session_id)
+        try:
+            read_input(user_input)
+        except UsageError as error:
+            return AgentResult(success=False, response="", error=describe(error))
         given = given_digest(user_input, is_new=bool(options.get("new_request")), is_edit=edit)
+        if turn_id is not None and (problem := unstorable(turn_id)):
+            raise InputError(f"The turn_id cannot be kept. {problem}")
         known = None if turn_id is None else await self._store.turn(key, turn_id)
         if known is not None:
             return recorded_result(known, given)
@@ -321,7 +358,7 @@ class ClientAgentAdapter:
         if not edit:
             return turn
         before = await self._before(key, now)
-        await self._forget_run(before.context, turn.name)
+        await self._forget_run(key, before.context, turn.name)
         return replace(turn, context=before.context, takes_back=now.newest)
 
     async def _before(self, key: SessionKey, now: KeptSession) -> KeptSession:
@@ -331,20 +368,50 @@ class ClientAgentAdapter:
             raise InputError(f"The session '{key.session_id}' has no turn to take back.")
         return before
 
+    async def _kept(self, turn: KeptTurn, result: AgentResult) -> AgentResult:
+        """Keep a turn; the summary of the session is written behind it."""
+        kept = await turn.kept(result, self._store, self._clock())
+        if kept.metadata.get("summary_due") and isinstance(self._agent, KeptAgent):
+            summing_up = self._summed_up(turn, self._agent, kept)
+            writing = asyncio.get_running_loop().create_task(summing_up, context=unowned())
+            self._behind.add(writing)
+            writing.add_done_callback(self._behind.discard)
+        return kept
+
+    async def _summed_up(self, turn: KeptTurn, agent: KeptAgent, result: AgentResult) -> None:
+        """Write the summary of a session, unless its next turn comes first."""
+        run_id, version = str(result.metadata["run_id"]), turn.version + 1
+        try:
+            updates = await agent.sum_up(run_id, turn.context)
+            summary = SessionTurn(
+                turn_id=self._new_id(),
+                at=self._clock(),
+                stage=str(result.metadata["stage"]),
+                run_id=run_id,
+                updates=with_version(updates, version + 1),
+            )
+            async with self._held(turn.key) as owner:
+                with _at_work(owner):
+                    await self._store.append(turn.key, summary, version)
+        except ReplanError as error:
+            # The next one covers what this one would have.
+            logger.info("summary not kept", extra={"run_id": run_id, "error": str(error)})
+
     def _options(self, turn: KeptTurn, options: TurnOptions) -> TurnOptions:
         """The options of the agent: whose the run is, and its name."""
         told: TurnOptions = {**options, "run_id": options.get("run_id") or turn.name}
-        if self._tenant or self._user:
-            settings = options.get("settings") or RunSettings()
+        begins = options.get("new_request") or not run_in(turn.context)
+        settings = options.get("settings") or (RunSettings() if begins else None)
+        if settings is not None and (self._tenant or self._user):
             told["settings"] = settings.replace(tenant=self._tenant, user=self._user)
         if self._is_kept:
             told["labels"] = labels_of(turn.key)
         return told
 
-    async def _forget_run(self, context: AgentContext, turn: str = "") -> None:
+    async def _forget_run(self, key: SessionKey, context: AgentContext, turn: str = "") -> None:
         """Let a run begin anew from what a session has of it."""
         if self._storage is not None:
-            await forget_run(self._storage, context, turn)
+            await forget_run(self._storage, key, context, turn)
 
     async def _removed(self, key: SessionKey, before: datetime | None = None) -> bool:
         """Remove a session; not if it has been used since a time."""

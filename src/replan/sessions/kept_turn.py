@@ -145,8 +145,8 @@ def given_digest(user_input: UserInput, *, is_new: bool, is_edit: bool) -> str:
 
 def title_of(user_input: UserInput) -> str:
     """What a turn is about: the beginning of its text."""
-    blocks: Any = user_input if isinstance(user_input, list | tuple) else ()
-    told = [str(each.get("text", "")) for each in blocks if isinstance(each, Mapping)]
+    blocks = cast("Any", user_input if isinstance(user_input, list | tuple) else ())
+    told = [str(cast("Any", each).get("text", "")) for each in blocks if isinstance(each, dict)]
     text = user_input if isinstance(user_input, str) else " ".join(told)
     return " ".join(text.split())[:_TITLE]
 

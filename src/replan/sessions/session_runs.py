@@ -1,7 +1,10 @@
 """The runs of a session in a storage: what they are found by, and how they go."""
 
 import sys
+from collections.abc import Mapping
 
+from replan.errors import InputError
+from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.carried import RUN
@@ -11,6 +14,7 @@ from replan.state.context import AgentContext
 TURN = "turn/"
 """The beginning of the key of a note: of what a turn of a session asks of a run that waits."""
 
+_NAMES = ("session", "tenant", "user")
 _LONGEST = 200
 
 
@@ -21,17 +25,33 @@ def thread_of(key: SessionKey) -> str:
 
 def labels_of(key: SessionKey) -> dict[str, str]:
     """What the runs of a session are found by."""
-    given = {"session": key.session_id, "tenant": key.tenant, "user": key.user}
-    return {name: _label(value) for name, value in given.items() if value}
+    given = zip(_NAMES, (key.session_id, key.tenant, key.user), strict=True)
+    return {name: _label(value) for name, value in given if value}
 
 
-async def forget_run(storage: Storage, context: AgentContext, turn: str = "") -> None:
+async def own_record(storage: Storage, run_id: str, labels: Mapping[str, str]) -> RunRecord | None:
+    """The entry of a run of a session; None if the storage does not have it.
+
+    Raises:
+        InputError: It is the run of another session: somebody wrote its id into a context.
+    """
+    record = await storage.runs.get(run_id)
+    if record is not None and not _is_own(record, labels):
+        raise InputError(f"The run '{run_id}' of this session is another session's here.")
+    return record
+
+
+async def forget_run(
+    storage: Storage, key: SessionKey, context: AgentContext, turn: str = ""
+) -> None:
     """Remove the run that a context carries, unless a turn has begun to go on with it.
 
     The storage may have it at a later place; the next turn takes it up from the context.
     """
     run_id = run_in(context)
-    if run_id and not (turn and await storage.journal.notes(run_id, f"{TURN}{turn}")):
+    if not run_id or await own_record(storage, run_id, labels_of(key)) is None:
+        return
+    if not (turn and await storage.journal.notes(run_id, f"{TURN}{turn}")):
         await storage.runs.remove(run_id)
 
 
@@ -39,10 +59,7 @@ async def remove_runs(storage: Storage, key: SessionKey) -> None:
     """Remove the runs of a session, with all that is kept of them."""
     labels = labels_of(key)
     for record in await storage.runs.recent(sys.maxsize, labels):
-        # Others of this id belong to somebody else.
-        if {name: record.labels.get(name) for name in ("session", "tenant", "user")} == {
-            name: labels.get(name) for name in ("session", "tenant", "user")
-        }:
+        if _is_own(record, labels):
             await storage.runs.remove(record.run_id)
 
 
@@ -50,6 +67,11 @@ def run_in(context: AgentContext) -> str:
     """The run that a context carries; empty if there is none."""
     written = context.project_state.get(RUN)
     return str(written.get("run_id", "")) if isinstance(written, dict) else ""
+
+
+def _is_own(record: RunRecord, labels: Mapping[str, str]) -> bool:
+    # A session without a user has fewer labels than one of the same id that has one.
+    return all(record.labels.get(name) == labels.get(name) for name in _NAMES)
 
 
 def _label(value: str) -> str:

@@ -2,23 +2,29 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, Unpack, cast
+from typing import Any, Self, Unpack
+
+from pydantic import JsonValue
 
 from replan.calling import Graph, tool_servers_of
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.failures import describe
 from replan.ports.agent import TurnOptions, UserInput
-from replan.ports.journal import Journal
+from replan.ports.storage import Storage
 from replan.runs.portable import PortableRun
-from replan.runs.stopping import put_an_end_to
+from replan.runs.service import Runtime
+from replan.runs.stopping import GRACE, put_an_end_to
+from replan.runs.work import Bench
 from replan.sessions.beginnings import Beginnings
 from replan.sessions.carried import carried_in
+from replan.sessions.history import whole_summary
+from replan.sessions.kept_runs import kept_runs
 from replan.sessions.request import Said, read_input
+from replan.sessions.run_place import Followed, RunPlaces
 from replan.sessions.turn import SUMMARY, Turn
 from replan.state.context import AgentContext, AgentResult
 from replan.state.context_fields import Reading
@@ -29,12 +35,12 @@ from replan.state.memory import Summary
 class Workplace:
     """What turns are taken with; none of it belongs to one of them."""
 
-    graph: Graph  # the team's, with a checkpointer in memory
-    journals: Callable[[], AbstractContextManager[Journal]]  # the journal of one call
+    graph: Graph  # the team's
+    places: RunPlaces  # where the runs of a turn are worked on
     clock: Callable[[], datetime]
     new_id: Callable[[], str]  # a new id of a run
-    new_thread: Callable[[], str]  # a new id of a thread, which no other call of the process has
     key: bytes | None = None  # signs the runs that contexts carry
+    kept_in: Callable[[Storage], Graph]  # the graph of the same team in a storage
 
 
 class StatelessAgent:
@@ -66,6 +72,16 @@ class StatelessAgent:
             close = getattr(server, "aclose", None)
             if close is not None:
                 await close()
+
+    def kept_in(self, storage: Storage) -> "KeptAgent":
+        """Return this agent with the runs of its turns in a storage, for a client.
+
+        A turn with the `run_id` of one that was killed continues it.
+
+        Args:
+            storage: The storage of the client's sessions.
+        """
+        return KeptAgent(self._workplace, storage)
 
     async def process(
         self,
@@ -128,7 +144,6 @@ class StatelessAgent:
         tokens: bool,
     ) -> AgentResult:
         place = self._workplace
-        thread = place.new_thread()
         await self._beginnings.turn()
         try:
             # A context is checked where it is made, and nothing here changes what is in it.
@@ -138,29 +153,65 @@ class StatelessAgent:
             run = carried_in(session, place.key)
             begins_anew = bool(options.get("new_request"))
             _check(said, run, begins_anew=begins_anew)
-            with place.journals() as journal:
-                turn = Turn(
-                    graph=place.graph,
-                    journal=journal,
-                    clock=place.clock,
-                    thread_id=thread,
-                    context=session,
-                    said=said,
-                    run=run,
-                    summary=_summary_in(session),
-                    begins_anew=begins_anew,
-                    run_id=options.get("run_id") or place.new_id(),
-                    settings=options.get("settings"),
-                    key=place.key,
-                    hear=hear,
-                    tokens=tokens,
-                    stop=options.get("stop") or asyncio.Event(),
-                )
-                return await turn.result()
+            turn = Turn(
+                clock=place.clock,
+                context=session,
+                said=said,
+                run=run,
+                summary=_summary_in(session),
+                begins_anew=begins_anew,
+                run_id=options.get("run_id") or place.new_id(),
+                settings=options.get("settings"),
+                key=place.key,
+                told=hear,
+            )
+            following = Followed(
+                hear=turn.hear,
+                hear_again=turn.hear_again,
+                tokens=tokens,
+                stop=options.get("stop") or asyncio.Event(),
+                labels=options.get("labels") or {},
+            )
+            async with place.places(turn.run_id, following) as here:
+                return await turn.result(here)
         except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
             return AgentResult(success=False, response="", error=describe(error))
-        finally:
-            await cast("Any", place.graph).checkpointer.adelete_thread(thread)
+
+
+class KeptAgent(StatelessAgent):
+    """An agent whose runs are in a storage; `StatelessAgent.kept_in` makes it."""
+
+    def __init__(self, workplace: Workplace, storage: Storage) -> None:
+        """Prepare; `kept_in` does it."""
+        graph = workplace.kept_in(storage)
+        self._runtime = Runtime(
+            Bench(
+                graph=graph,
+                storage=storage,
+                book=storage.runs,
+                clock=workplace.clock,
+                new_id=workplace.new_id,
+                grace=GRACE,
+            )
+        )
+        places = kept_runs(self._runtime, storage, workplace.clock)
+        super().__init__(replace(workplace, graph=graph, places=places))
+
+    async def sum_up(self, run_id: str, context: AgentContext) -> dict[str, JsonValue]:
+        """Write the summary that is due behind an answer, and return what it changes.
+
+        Args:
+            run_id: The run that gave the answer.
+            context: The session before the turn.
+
+        Raises:
+            ReplanError: The storage cannot be used, or somebody works on the run.
+        """
+        state = (await self._runtime.resume(run_id)).state
+        summary = whole_summary(context.dialogue_history, state.get("memory_summary"))
+        if summary is None:
+            return {}
+        return {"project_state": {SUMMARY: {"set": summary.model_dump(mode="json")}}}
 
 
 def _check(said: Said, run: PortableRun | None, *, begins_anew: bool) -> None:

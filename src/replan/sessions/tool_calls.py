@@ -1,10 +1,16 @@
 """The calls of tools in one turn, from the events of its run."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any, cast
 
 from replan.events.types import Event, ToolCompleted, ToolInvoked
+from replan.ports.run_book import RunBook
 from replan.state.context import ToolExecution
+from replan.values import restored
+
+_KINDS: dict[str, type[Any]] = {"tool_invoked": ToolInvoked, "tool_completed": ToolCompleted}
 
 _Place = tuple[str, int | None, str, int | None, str]
 
@@ -25,11 +31,31 @@ class ToolCalls:
     def take(self, event: Event) -> None:
         """Take an event; a call that waits for a person is none yet, it will be made again."""
         if isinstance(event, ToolInvoked):
-            self._began[_place(event)] = self._clock()
+            self._began[_place(event)] = event.at or self._clock()
         elif isinstance(event, ToolCompleted):
-            began, ended = self._began.pop(_place(event), None), self._clock()
+            began = self._began.pop(_place(event), None)
+            ended = event.at or self._clock()
             if event.status != "waiting":
                 self._over.append(_execution(event, began, ended))
+
+
+async def calls_on_record(
+    book: RunBook, run_id: str, since: datetime | None
+) -> Sequence[ToolInvoked | ToolCompleted]:
+    """The events of the calls of tools that a run has on record since a time."""
+    kept = [dict(cast("Any", each.event)) for each in await book.events(run_id)]
+    found = [await _whole(book, run_id, each) for each in kept if each.get("type") in _KINDS]
+    return [each for each in found if since is None or (each.at is not None and each.at >= since)]
+
+
+async def _whole(book: RunBook, run_id: str, fields: dict[str, Any]) -> ToolInvoked | ToolCompleted:
+    """An event as it was before its long texts were put beside it."""
+    for name in ("result", "arguments"):
+        ref = fields.pop(f"{name}_ref", None)
+        text = None if ref is None else await book.text(run_id, ref)
+        if text is not None:
+            fields[name] = text if name == "result" else json.loads(text)
+    return restored(_KINDS[fields["type"]], {**fields, "run_id": run_id})
 
 
 def _place(event: ToolInvoked | ToolCompleted) -> _Place:

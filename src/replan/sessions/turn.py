@@ -1,6 +1,5 @@
 """One turn of a session: from the input and the context to the result."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,23 +8,20 @@ from typing import Any, cast
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import Call, Graph, Input, services_in, shapes_of
+from replan.calling import services_in, shapes_of
 from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
-from replan.langgraph_inside.tasks import without_tokens
 from replan.memory.conversation import Memory, resolved
-from replan.ports.journal import Journal
-from replan.runs.asks import asks_in, resumption
-from replan.runs.looking import config_of
-from replan.runs.portable import PortableRun, adopted, exported
+from replan.runs.asks import asks_in
+from replan.runs.portable import PortableRun, exported
 from replan.runs.result import RunResult, result_of
-from replan.runs.running import followed
 from replan.services import Services
 from replan.sessions.carried import RUN, written_run
 from replan.sessions.history import message_of, shown_of, whole_summary
 from replan.sessions.outcome import metadata_of, response_of, stage_of
 from replan.sessions.request import Said, answers_to
+from replan.sessions.run_place import RunPlace
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.context import AgentContext, AgentResult, Message
 from replan.state.enhanced import EnhancedState
@@ -38,17 +34,15 @@ PLAN = "plan"
 SUMMARY = "memory_summary"
 """The key of `project_state` that has the summary of the history's beginning."""
 
-_BEHIND_ALL = "summarise"
+
+_SUMMARY = "summarise"
 
 
 @dataclass(kw_only=True)
 class Turn:
     """One call of an agent, with everything that lives as long."""
 
-    graph: Graph
-    journal: Journal
     clock: Callable[[], datetime]
-    thread_id: str  # a new one
     context: AgentContext
     said: Said
     run: PortableRun | None  # that waits, or was stopped
@@ -57,9 +51,8 @@ class Turn:
     run_id: str  # of a new run
     settings: RunSettings | None
     key: bytes | None  # signs runs
-    hear: Callable[[Event], None]
-    tokens: bool  # whether texts are told piece by piece
-    stop: asyncio.Event
+    told: Callable[[Event], None]  # hears the events of the run
+    _place: RunPlace = field(init=False)
     _tools: ToolCalls = field(init=False)
     _problem: str = ""  # why what was said could not be used
     _held_back: int = 0  # messages of the history that the graph is not given
@@ -67,41 +60,61 @@ class Turn:
     def __post_init__(self) -> None:
         self._tools = ToolCalls(self.clock)
 
-    async def result(self) -> AgentResult:
+    def hear_again(self, event: Event) -> None:
+        """Take an event of the run that was told before."""
+        self._tools.take(event)
+
+    def hear(self, event: Event) -> None:
+        """Take an event of the run."""
+        self._tools.take(event)
+        if isinstance(event, MemoryApplied):
+            # Of these the graph does not know.
+            name = "summarised" if event.mode == "summary" else "left_out"
+            event = event.replace(**{name: getattr(event, name) + self._held_back})
+        self.told(event)
+
+    async def result(self, place: RunPlace) -> AgentResult:
         """Take the turn; where the work fails, the result has what was reached.
+
+        Args:
+            place: Where its run is worked on.
 
         Raises:
             UsageError: The turn cannot be taken, and nothing of the session has changed.
         """
+        self._place = place
         try:
             state, error = await self._state(), ""
         except UsageError:
             raise
         except Exception as failed:
-            snapshot = await self._snapshot()
+            snapshot = await place.snapshot()
             if not self._has_begun(snapshot):
                 raise
             state, error = {**snapshot.values, "outcome": "interrupted"}, describe(failed)
-        result = result_of(cast("EnhancedState", state), shapes=shapes_of(self.graph))
+        result = result_of(cast("EnhancedState", state), shapes=shapes_of(place.graph))
         response = "" if error else response_of(result, self._problem)
         return AgentResult(
             success=not error and bool(response or result.outcome == "interrupted"),
             response=response,
             context_updates=self.context.updates_to(await self._after(result, response)),
-            metadata=metadata_of(result, self._problem),
+            metadata={
+                **metadata_of(result, self._problem),
+                "summary_due": await self._is_summary_due(result),
+            },
             error=error or (None if response else _why_no_answer(result)),
             tool_execution_results=self._tools.over,
         )
 
     async def _state(self) -> dict[str, Any]:
         """Work until the run rests, and give its state."""
+        place = self._place
         if self.run is not None:
-            await adopted(self.run, self.graph, self.journal, self.thread_id)
+            await place.take_up(self.run)
         if self.run is None or self.begins_anew:
-            return await self._followed(await self._request(), self.settings, self.run_id)
-        waits = self.run.waits
-        state = await self._followed(None, None if waits else self.settings, self.run.run_id)
-        asks = asks_in(state) if waits else ()
+            return await self._begun()
+        state, is_answered = await place.go_on(self.run, self.settings)
+        asks = asks_in(state) if self.run.waits and not is_answered else ()
         if not asks or self.said.is_empty:
             return state
         try:
@@ -109,46 +122,35 @@ class Turn:
         except UsageError as error:
             self._problem = str(error)
             return state
-        bound = {ask.key: ask.bound(answers[ask.key]) for ask in asks if ask.key in answers}
-        return await self._followed(resumption(asks, bound), self.settings, self.run.run_id)
+        return await place.answer(self.run.run_id, asks, answers, self.settings)
 
-    async def _request(self) -> Input:
-        """What a new run begins with."""
+    async def _begun(self) -> dict[str, Any]:
+        """Begin a new run, with what models may see of the history."""
         history = self.context.dialogue_history
         messages, summary, self._held_back = shown_of(history, self.summary, self._memories())
+        seen: dict[str, Any] | None = None
         if summary is not None:
             seen = {"messages": messages, "memory_summary": Overwrite(summary)}
-            config = config_of(self.thread_id)
-            await cast("Any", self.graph).aupdate_state(config, seen, as_node=_BEHIND_ALL)
             messages = []
         content = self.said.content or ""
-        return {"messages": [*messages, message_of("user", content, len(history))]}
+        given = {"messages": [*messages, message_of("user", content, len(history))]}
+        return await self._place.begin(given, seen, self.settings, self.run_id)
+
+    async def _is_summary_due(self, result: RunResult) -> bool:
+        """Whether the summary behind the answer has yet to be written."""
+        memory = cast("Services", services_in(self._place.graph)).prompts.memory_in(result.state)
+        is_over = result.outcome not in ("waiting", "interrupted")
+        return (
+            is_over and memory.mode == "summary" and _SUMMARY in (await self._place.snapshot()).next
+        )
 
     def _memories(self) -> list[Memory]:
         """What the host and the specialists see of a conversation."""
-        services = cast("Services", services_in(self.graph))
+        services = cast("Services", services_in(self._place.graph))
         asked = MemoryOptions() if self.settings is None else self.settings.memory
         return [
             resolved(each, asked) for each in (services.prompts.memory, *services.memory.values())
         ]
-
-    async def _followed(
-        self, given: Input, settings: RunSettings | None, run_id: str
-    ) -> dict[str, Any]:
-        config = config_of(self.thread_id)
-        call = Call(given, settings, config if self.tokens else without_tokens(config), run_id)
-        return dict(await followed(self.graph, call, self._hear, stop=self.stop))
-
-    def _hear(self, event: Event) -> None:
-        self._tools.take(event)
-        if isinstance(event, MemoryApplied):
-            # Of these the graph does not know.
-            name = "summarised" if event.mode == "summary" else "left_out"
-            event = event.replace(**{name: getattr(event, name) + self._held_back})
-        self.hear(event)
-
-    async def _snapshot(self) -> StateSnapshot:
-        return await cast("Any", self.graph).aget_state(config_of(self.thread_id))
 
     def _has_begun(self, snapshot: StateSnapshot) -> bool:
         """Whether there is a run of this turn to go on with."""
@@ -164,7 +166,8 @@ class Turn:
         kept: dict[str, JsonValue] = dict(before.project_state)
         kept.pop(RUN, None)
         if result.outcome in ("waiting", "interrupted"):
-            run = await exported(await self._snapshot(), self.journal)
+            place, threads = self._place, services_in(self._place.graph).threads
+            run = await exported(await place.snapshot(), place.journal, threads)
             kept[RUN] = cast("JsonValue", written_run(run, before.session_id, self.key))
         elif result.document:
             kept[PLAN] = result.document

@@ -60,7 +60,8 @@ def _said(question: Question, answer: object) -> tuple[Answered, str]:
             decision = read_decision(answer)
         except InputError:
             return "answered", _text(answer)  # the step refuses it
-        return _ACTIONS[decision.action], decision.reason
+        changed = decision.action == "edit" and decision.arguments
+        return _ACTIONS[decision.action], _text(decision.arguments) if changed else decision.reason
     return "answered", _text(answer)
 
 

@@ -1,7 +1,8 @@
 """The models of a team: each built once, its mistakes kept with whose model it is."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from replan.errors import ConfigurationError
@@ -15,11 +16,17 @@ if TYPE_CHECKING:
     from replan.ports.tool_provider import ToolProvider
 
 
+def _no_clock() -> datetime:
+    raise RuntimeError("A team that is only looked at has no clock.")
+
+
 class Chats:
     """One `Chat` a model, so that a model given twice is known to be the same.
 
     Attributes:
         servers: The tool servers of the team, by their names.
+        environment: Where the secrets stand that jobs name.
+        clock: Gives the time.
         mistakes: What was told meanwhile, in the order of the team.
     """
 
@@ -28,8 +35,12 @@ class Chats:
         provider: "ModelProvider",
         servers: "Mapping[str, ToolProvider] | None" = None,
         tenant: str = "",
+        environment: "Mapping[str, str] | None" = None,
+        clock: "Callable[[], datetime] | None" = None,
     ) -> None:
         self.servers = servers or {}
+        self.environment = environment or {}
+        self.clock = clock or _no_clock
         self.mistakes: list[ConfigurationError] = []
         self._provider = provider
         # One that knows no tenants is only asked for nobody's.

@@ -15,7 +15,7 @@ from replan.testing.faults import Fault
 from replan.testing.replies import Always, Entry, Reply, as_reply
 
 ANY = "*"
-_STEP_KEY = re.compile(r"step [1-9]\d*(/\S.*)?")
+_NARROW_KEY = re.compile(r"step [1-9]\d*(/\S.*)?|unit \S+")
 _EXCERPT = 200
 _SINGLE = str | AIMessage | Reply | Exception | Fault | Always
 
@@ -59,10 +59,11 @@ class Script:
 
     Keys, from the narrowest to the widest: `"step 3/analyst"`, `"step 3"`, `"specialist"` (any
     step); the host's nodes `"think"`, `"direct_answer"`, `"plan_creation"`, `"feedback"`,
-    `"plan_update"`, `"final_answer"`, `"memory_summary"`, `"knowledge"`; `"*"` (any call, also one
-    whose prompt is not Replan's). The narrowest key that stands in the script answers; when its
-    replies are used up, the next call is an error, even if a wider key has some left. A list
-    instead of a mapping means `"*"`.
+    `"plan_update"`, `"final_answer"`, `"memory_summary"`, `"knowledge"`; `"extract"` of jobs; of a
+    pipeline `"unit data_analysis"` (a phase) and `"unit"` (any phase), which come first; `"*"` (any
+    call, also one whose prompt is not Replan's). The narrowest key that stands in the script
+    answers; when its replies are used up, the next call is an error, even if a wider key has some
+    left. A list instead of a mapping means `"*"`.
     """
 
     def __init__(self, replies: Replies) -> None:
@@ -161,6 +162,8 @@ def keys_of(call: Call | None) -> tuple[str, ...]:
     """The keys that a call is looked for under, the narrowest first."""
     if call is None:
         return (ANY,)
+    if call.phase is not None:
+        return (f"{call.node} {call.phase}", *keys_of(call.replace(phase=None)))
     if call.step is None:
         return (call.node, ANY)
     step = f"step {call.step}"
@@ -176,8 +179,8 @@ def _by_key(replies: Replies) -> Mapping[str, Entry | Always | Sequence[Entry | 
 
 def _checked(key: str) -> str:
     nodes: tuple[str, ...] = get_args(Node)
-    if key not in (*nodes, ANY) and not _STEP_KEY.fullmatch(key):
-        known = ", ".join((*nodes, "step N", "step N/NAME", ANY))
+    if key not in (*nodes, ANY) and not _NARROW_KEY.fullmatch(key):
+        known = ", ".join((*nodes, "step N", "step N/NAME", "unit PHASE", ANY))
         raise ValueError(f"{key!r} is no key of a script. Use one of: {known}.")
     return key
 
@@ -198,6 +201,7 @@ def _who(call: Call | None) -> str:
     if call is None:
         return "a call whose prompt is not Replan's"
     step = "" if call.step is None else f", step {call.step}"
+    step += "" if call.phase is None else f", phase '{call.phase}'"
     specialist = "" if call.specialist is None else f", specialist '{call.specialist}'"
     return f"node '{call.node}'{step}{specialist}"
 

@@ -10,10 +10,10 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from replan.cli.main import app
-from replan.cli.views.attempts import attempts_lines
+from replan.cli.views.attempts import attempts_lines, step_lines, step_record
 from replan.cli.views.cells import harmless
 from replan.cli.views.drawn_plan import boxes, mermaid
-from replan.cli.views.history import moments
+from replan.cli.views.history import moment, moments
 from replan.cli.views.overview import money, overview
 from replan.cli.views.prompts import NONE_KEPT, prompts_lines
 from replan.cli.views.reasons import ended_why
@@ -24,6 +24,7 @@ from replan.errors import InputError
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
 from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import Request
+from replan.runs.asks import Ask
 from replan.runs.attempts import attempts_of
 from replan.runs.event_log import RunEvent
 from replan.runs.export import exported, opened_export
@@ -51,7 +52,7 @@ def at(seconds):
     return NOON + timedelta(seconds=seconds)
 
 
-def event(seq, moment, kind, **details):
+def event(seq, moment, kind, /, **details):
     return RunEvent(run_id="r", seq=seq, at=at(moment), type=kind, round=1, details=details)
 
 
@@ -412,6 +413,102 @@ def test_who_said_yes_to_a_tool_is_told_in_words_and_an_answer_as_it_was_given()
     assert "anna answered 1/worker/2: reject" in text
 
 
+def test_what_a_person_was_shown_and_changed_is_told_where_the_plan_is_another_one_now():
+    call = {"tool": "send", "arguments": {"to": "ann"}}
+    who = {"step_id": 2, "specialist": "worker"}
+    asks = {"key": "2/worker/1", "kind": "approval", "question": "May it?"}
+    foreign = "4d97934b3cae0cb1"
+    outline = [{"id": 1, "description": "Fetch", "assigned_to": "a", "joined_by": ["b"]}]
+    outline += [{"id": 2, "description": "Pay", "dependencies": [1]}]
+    changes = {"removed": [1], "modified": {"2": {"description": "Wait"}}}
+    events = (
+        event(1, 1, "plan_created", version=1, steps=2, outline=outline),
+        event(2, 2, "approval_requested", reason="It is new."),
+        event(3, 3, "plan_updated", version=2, by="model", changes=changes),
+        event(4, 4, "approval_requested", reason="It is revised."),
+        event(5, 5, "input_requested", **asks, **who, **call),
+        event(6, 6, "input_requested", key="2/worker/2", question="Old one?", **who),
+        event(7, 7, "input_requested", key=foreign, question="Which?", **who),
+        event(8, 9, "answer_given", key=foreign, kind="question", action="answered", **who),
+    )
+    old = Question(key="2/worker/2", text="Old one?", kind="approval", details=call, **who)
+    edit = {"action": "edit", "arguments": {"to": "bob"}}
+    rows = {"2/worker/2": {"answer": edit, "bound": edit}, foreign[:8]: "red"}
+    request = Request(run_id="r", name="a", kind="answer", at=at(8), by="anna", answers=rows)
+    story = story_of(whole(events=events, questions={old.key: old}, requests=(request,)))
+    lines = [line.split(" ", 1)[1] for line in moments(story)]
+    shown = "the plan that was shown: 1 Fetch @a @b; 2 Pay (after 1)"
+    assert lines[1:3] == ["a person is asked to approve the plan: It is new.", shown]
+    assert sum(line.startswith("the plan that was shown") for line in lines) == 1
+    assert 'step 2 worker asked (2/worker/1): May it? send(to="ann")' in lines
+    assert 'step 2 worker asked (2/worker/2): Old one? send(to="ann")' in lines
+    assert 'anna changed 2/worker/2: {"to": "bob"}' in lines
+    assert [line for line in lines if "4d97934b" in line] == [
+        "step 2 worker asked (4d97934b): Which?",
+        "anna answered 4d97934b: red",
+    ]
+    of_step = [line.split(" ", 1)[1] for line in moments(story, 2)]
+    assert of_step == [line for line in lines if "2/worker" in line or "4d97934b" in line]
+    assert moments(story, 1) == []
+
+
+def test_a_step_says_for_whom_and_how_long_it_waited():
+    done = {"assigned_to": "worker", "status": StepStatus.COMPLETED}
+    steps = (
+        PlanStep(id=1, description="Fetch", **done),
+        PlanStep(id=2, description="Pay", dependencies=(1,), **done),
+        PlanStep(id=3, description="Ask", assigned_to="worker", dependencies=(1,)),
+        PlanStep(id=4, description="Tell", assigned_to="worker", dependencies=(1, 3)),
+        PlanStep(id=5, description="Kept", result="It is kept.", **done),
+        PlanStep(id=6, description="Left", status=StepStatus.SKIPPED, feedback="Skipped by eva."),
+        PlanStep(id=7, description="Break", assigned_to="worker", status=StepStatus.FAILED),
+        PlanStep(id=8, description="Mend", assigned_to="worker", dependencies=(7,)),
+    )
+    ledger = (
+        attempt(1, 1, 0, 10),
+        attempt(2, 1, 15, 16, "waiting"),
+        attempt(2, 2, 46, 47, "failed", "reset"),
+        attempt(2, 3, 49, 50),
+        attempt(3, 1, 10, 11, "waiting"),
+        attempt(7, 1, 0, 1, "failed", "no"),
+    )
+    events = (
+        event(1, 0, "plan_created", version=1, steps=8),
+        event(2, 20, "run_stopped", why="waiting"),
+        event(3, 46, "run_resumed", by="eva"),
+        event(4, 50, "run_stopped", why="waiting"),
+    )
+    run = whole(
+        plan=TaskPlan(steps=steps),
+        ledger=ledger,
+        events=events,
+        requests=(),
+        outcome="waiting",
+        updated_at=at(50),
+        origin="0123456789",
+    )
+    story = story_of(run)
+    told = {number: "\n".join(step_lines(story, number)) for number in range(1, 9)}
+    assert "waited" not in told[1]
+    wait = (
+        "waited 10 s for step 1, 5.0 s for its turn, 30 s for a person, 2.0 s between its attempts"
+    )
+    assert wait in told[2].splitlines()
+    assert "waiting, 1 attempt, took 1.0 s, cost -\nwaited 10 s for step 1\n" in told[3]
+    since = re.escape(moment(at(11), NOON))
+    assert re.search(rf"\nwaits for a person since {since}$", told[3], re.MULTILINE)
+    assert re.search(r"\nwaits for step 3 since .*\nNobody tried it yet\.", told[4])
+    assert "in run 01234567: replan show 01234567 --step 5\n  It is kept." in told[5]
+    assert told[6].splitlines()[1:3] == ["skipped", "Skipped by eva."]
+    assert re.search(r"\nwaits for step 7 \(failed\) since .*\nNobody tried", told[8])
+    head = overview(story, 100)
+    assert head[1] == "waiting: 3 of 8 steps done, 1 waiting, 2 pending, 1 failed, 1 skipped"
+    assert any(line.startswith("  [?] 3.") for line in head)
+    record = step_record(story, 3)
+    assert record["status"] == "waiting"
+    assert [each["what"] for each in record["waits"]] == ["for step 1", "for a person"]
+
+
 def test_what_of_the_knowledge_somebody_was_given_is_told():
     of_step = {"node": "specialist", "step_id": 1, "specialist": "worker", "error": ""}
     found = [{"source": "prices.md", "line": 3}, {"source": "prices.md", "line": 9}]
@@ -440,6 +537,17 @@ def test_a_run_that_stands_still_says_since_when_and_why():
     assert any(re.fullmatch(r"why: it was stopped at .* by otto", line) for line in stopped)
     killed = overview(story_of(whole(outcome="interrupted", events=events[:-1])), 100)
     assert any("its process ended without a word" in line for line in killed)
+    ask = Ask(key="1", kind="question", text="?")
+    old = whole(outcome="waiting", events=events[:-1], waiting=(ask,))
+    assert ended_why(story_of(old)).startswith("it waits for 1 answer; when its process ended is ")
+
+
+def test_a_rejected_run_says_who_rejected_it_and_why():
+    said = {"key": "plan", "kind": "plan", "action": "rejected"}
+    events = (event(1, 1, "answer_given", **said, by="anna", text="too dear"),)
+    told = ended_why(story_of(whole(outcome="rejected", events=events)))
+    assert told == "anna rejected the plan: too dear"
+    assert ended_why(story_of(whole(outcome="rejected", events=()))) == "a person rejected the plan"
 
 
 def test_what_a_model_was_told_is_shown_or_that_nothing_is_kept():
@@ -520,7 +628,9 @@ def hostile_run():
 def test_hostile_text_in_every_field_steers_no_terminal_in_any_view(width):
     run = hostile_run()
     story, plan = story_of(run), run.plan
+    kept = story_of(run.replace(ledger=(), origin=HOSTILE))
     views = {
+        "steps": [line for of in (story, kept) for n in (1, 2, 3) for line in step_lines(of, n)],
         "overview": overview(story, width),
         "timeline": timeline(story, width),
         "attempts": attempts_lines(run, attempts_of(run), run.results),

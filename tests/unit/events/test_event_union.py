@@ -74,6 +74,8 @@ FIELDS = {
     },
     "tool_invoked": {**STEP_CALL, **TOOL, "approval": "edited"},
     "tool_completed": {**STEP_CALL, **TOOL, "status": "failed", "result": "Error: no"},
+    "phase_entered": {"phase": "draft", "path": "messages.1.meta._thread", "step_id": 1},
+    "placeholder_shown": {"message_id": "bot_1", "text": "Wait…", "specialist": "writer"},
     "fact_remembered": {"fact_id": "a1", "text": "Eva drinks tea.", "node": "direct_answer"},
     "fact_forgotten": {"fact_id": "a1", "text": "Tea.", "node": "specialist", "step_id": 1},
     "feedback_generated": {"feedback": FEEDBACK},

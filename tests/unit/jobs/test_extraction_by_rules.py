@@ -117,6 +117,8 @@ def read(said, asked="", command="go", **held):
         ("1 May or 2 May, who knows", "day", {}),
         ('{"origin": "Rome", "phase": "COMPLETED"}', "", {"origin": "Rome", "phase": "COMPLETED"}),
         ("", "origin", {}),
+        ("今天天气怎么样?", "day", {}),
+        ("day: tomorrow, is that possible?", "", {"day": "2026-03-03"}),
     ],
 )
 def test_values(said, asked, expected):

@@ -1,9 +1,12 @@
 """What is wrong with a spec is told at once, in Python and in a file, with the fix."""
 
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from replan.cli.main import app
 from replan.errors import JobFileError, JobSpecError
 from replan.jobs.job_file import read_job_file
 from replan.jobs.slot import Slot
@@ -61,7 +64,7 @@ def test_a_file_tells_all_its_mistakes_with_line_column_and_fix(tmp_path):
         (20, "commands[0].action", "unknown_action"),
         (21, "commands[1].action", "missing"),
         (26, "commands[2].each", "no_list"),
-        (27, "commands[2].parameters", "missing"),
+        (27, "commands[2].parameters", "missing_parameter"),
         (27, "commands[2].parameters.endpoint", "unknown_slot"),
         (29, "actions[0]", "no_function"),
     }
@@ -104,3 +107,20 @@ def test_the_travel_job_is_read_and_its_functions_are_those_of_its_folder(tmp_pa
     slot = read_job_file(path).slot("a")
     assert slot.issue("x", {}, "en").code == "check_failed"
     assert slot.issue("y", {}, "en") is None
+
+
+def test_a_job_is_checked_at_the_terminal(tmp_path):
+    travel = str(ROOT / "examples/jobs/travel.yaml")
+    spec = read_job_file(Path(travel))
+    good = CliRunner().invoke(app, ["check", "--job", travel])
+    assert (good.exit_code, f"at most {spec.max_turns} turns" in good.output) == (0, True)
+    assert "book: needs origin, destination, date, travellers; takes cabin" in good.output
+    told = json.loads(CliRunner().invoke(app, ["check", "--job", travel, "--json"]).output)
+    assert (told["mistakes"], told["max_turns"]) == ([], spec.max_turns)
+    path = tmp_path / "job.yaml"
+    path.write_text(BROKEN, "utf-8")
+    bad = CliRunner().invoke(app, ["check", "--job", str(path), "--json"])
+    assert (bad.exit_code, len(json.loads(bad.output)["mistakes"])) == (2, 14)
+    assert CliRunner().invoke(app, ["check", "--job", str(path)]).exit_code == 2
+    assert CliRunner().invoke(app, ["check"]).exit_code == 2
+    assert CliRunner().invoke(app, ["check", travel, "--job", travel]).exit_code == 2

@@ -34,6 +34,20 @@ async def test_a_job_asks_for_the_command_then_for_what_is_missing_then_acts(spe
     assert everything.job.turns == 1
 
 
+async def test_what_is_said_before_the_command_is_not_asked_for_again(spec, talk):
+    first = await talk(spec, "it is about PL-7")
+    assert first.job.asked.names == ("command",)
+    assert (await talk(spec, "it is about PL-7", "edit")).response_message == "Which title?"
+    beside = await talk(spec, "edit PL-7", "hello", "I don't know", "what is a title")
+    assert (beside.job.error_code, beside.job.collected_info) == (
+        "no_progress",
+        {"product_listing_id": "PL-7"},
+    )
+    moved = await talk(spec, "edit PL-7", "activate")
+    assert moved.is_completed
+    assert moved.job.corrections == 1
+
+
 async def test_scenario_1_a_value_that_fails_validation_is_asked_for_again(spec, talk, make):
     issue = ValidationIssue(
         field="product_listing_id", message="it is unknown.", code="unknown", value="PL-1"

@@ -285,3 +285,10 @@ def test_a_very_long_range_names_all_of_its_steps_that_there_are() -> None:
 def test_a_very_long_range_that_ends_at_no_step_is_told() -> None:
     body = ONE + TWO + "- [ ] 3. Sum up @writer [deps: 1-900]\n"
     assert told(body)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("reply", [">\n>", "> \n\n>\n", "  \n>\n", "  >\n| - \n>"])
+def test_a_reply_of_margins_alone_is_read_to_its_end_and_is_no_plan(reply):
+    assert find_plan(reply, ("a",), expected=False) is None
+    assert isinstance(read_think(reply, ("a",)), Complaint)

@@ -10,6 +10,7 @@ from postgres import fresh_database
 from replan import StorageError, open_storage
 from replan.adapters.storage.tables import formats
 from replan.adapters.storage.tables.migrations import MIGRATIONS
+from replan.ports.session_store import SessionKey
 from upgrade_kills import killed, moments_of, open_it, widen, widen_it
 
 OLDER = [number for number in FORMATS if number < formats.FORMAT]
@@ -42,6 +43,17 @@ async def opened(where, **options):
 
 def test_there_is_a_sample_of_every_format_that_can_be_upgraded():
     assert list(range(1, formats.FORMAT)) == OLDER
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_session_of_an_older_version_is_read(kind, where):
+    lay_out(8, kind, where)
+    async with open_storage(where, key=KINDS[kind]) as storage:
+        kept = await storage.sessions.load(SessionKey("", "anna", "sample"))
+        page = await storage.sessions.history(SessionKey("", "anna", "sample"), None, 9)
+    assert kept is not None
+    assert (kept.version, kept.newest) == (3, 3)
+    assert [each.content for each in page.messages] == ["Turn 0", "Turn 2"]
 
 
 @pytest.mark.parametrize("number", OLDER)

@@ -38,6 +38,8 @@ from replan.adapters.storage.tables import schema
 from replan.adapters.storage.tables.sql_journal import SqlJournal
 from replan.adapters.storage.tables.sql_run_book import SqlRunBook
 from replan.adapters.storage.tables.sql_sessions import SqlSessions
+from replan.adapters.storage.tables.sql_threads import SqlThreads
+from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
 from replan.ports.storage import Storage
@@ -124,13 +126,19 @@ def _path_of(where: str) -> Path:
 @asynccontextmanager
 async def _memory_storage(saver: MemorySaver) -> AsyncGenerator[Storage]:
     journal = MemoryJournal()
-    runs = MemoryRunBook(journal, saver.holds, saver.adelete_thread)
+    threads = MemoryThreads()
+    runs = MemoryRunBook(journal, saver.holds, saver.adelete_thread, threads)
     # The store is SQLite's in memory: what can be found there is what can be found in a file.
     engine, insisting = _sqlite_engine(":memory:", schema.items), Patience(":memory:", 0.0)
     store = SqlStore(Database(engine, insisting, _begin, asyncio.Lock()), Seal())
     try:
         yield Storage(
-            checkpointer=saver, journal=journal, runs=runs, sessions=MemorySessions(), store=store
+            checkpointer=saver,
+            journal=journal,
+            runs=runs,
+            sessions=MemorySessions(),
+            store=store,
+            threads=threads,
         )
     finally:
         await insisting.end()
@@ -218,6 +226,7 @@ def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
         runs=runs,
         sessions=SqlSessions(database, seal),
         store=store,
+        threads=SqlThreads(database, seal),
     )
 
 

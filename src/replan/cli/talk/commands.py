@@ -4,10 +4,14 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 from replan.cli.kept.new_file import write_new
 from replan.cli.talk.conversation import Conversation
 from replan.cli.views.cells import one_line
+from replan.jobs.entrance import read_job
+from replan.jobs.views import view_of
+from replan.sessions.job_agent import JOB
 from replan.sessions.turn import PLAN, SUMMARY
 
 Command = Callable[[Conversation, str], Awaitable[None]]
@@ -15,8 +19,9 @@ Command = Callable[[Conversation, str], Awaitable[None]]
 LEAVING = frozenset({"quit", "exit"})
 HELP = """\
 /plan           the plan of the work that is under way, or of the newest one
+/job            where the job of this session stands
 /memory         what is remembered: the summary of this session, and facts about you
-/undo           takes the newest message back, with its answer
+/undo           takes back the newest message or answer, and what came of it
 /new            begins another session; this one is kept
 /export [FILE]  writes this session into a new file
 /help           this list
@@ -52,6 +57,26 @@ async def obey(name: str, rest: str, conversation: Conversation) -> None:
 async def _plan(conversation: Conversation, _: str) -> None:
     document = conversation.plan or str(conversation.context.project_state.get(PLAN, ""))
     conversation.show(document or "There is no plan in this session yet.")
+
+
+async def _job(conversation: Conversation, _: str) -> None:
+    kept = conversation.context.project_state.get(JOB)
+    job = conversation.talk.opened.job
+    if job is None or not isinstance(kept, dict):
+        conversation.show("There is no job in this session.")
+        return
+    view = view_of(job, read_job(kept, job))
+    shown = [f"- {name}: {_said(each)}" for name, each in view.items() if each not in ("", [], {})]
+    conversation.show("\n".join(shown))
+
+
+def _said(value: object) -> str:
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        return ", ".join(f"{name} = {each}" for name, each in fields.items())
+    return (
+        ", ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else str(value)
+    )
 
 
 async def _memory(conversation: Conversation, _: str) -> None:
@@ -100,6 +125,7 @@ async def _help(conversation: Conversation, _: str) -> None:
 
 _COMMANDS: dict[str, Command] = {
     "plan": _plan,
+    "job": _job,
     "memory": _memory,
     "undo": _undo,
     "new": _new,

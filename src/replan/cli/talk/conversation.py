@@ -1,25 +1,27 @@
 """A conversation at the terminal: each line is a message, an answer or a command."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from shutil import get_terminal_size
+from typing import Any
 
 from pydantic import JsonValue
 
 from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.cli.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
 from replan.cli.site import Site
+from replan.cli.talk.answers import bound, by_key, left_open
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
+from replan.cli.talk.progress import asking, course_of
 from replan.cli.talk.turn import Turn
-from replan.cli.views.cells import counted, harmless
-from replan.cli.views.course import Course, after, answered
+from replan.cli.views.cells import counted, harmless, wrapped
+from replan.cli.views.course import Course, answered
 from replan.cli.views.rendered import console_on, print_markdown
 from replan.cli.views.teller import Teller, seconds
 from replan.errors import InputError, ReplanError
-from replan.events.types import PlanCreated
 from replan.plan.model import TaskPlan
+from replan.ports.session_store import VERSION
 from replan.runs.asks import PLAN, Ask
 from replan.sessions.asked import asked_in
 from replan.sessions.carried import carried_in
@@ -28,8 +30,9 @@ from replan.sessions.request import how_to_answer
 from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
 
+_WIDEST = 10_000
 _OPEN = (
-    "Something waits for your word first. Press Enter to see it; /undo takes back the message that "
+    "Something waits for your word first. Press Enter to see it; /undo takes back what "
     "asked for it; /new begins another session."
 )
 
@@ -80,6 +83,13 @@ class Conversation:
             return f"({len(self.asks)} open) > "
         return "(stopped) > " if self.is_stopped else "> "
 
+    def show_work(self) -> None:
+        """Draw the plan that is under way."""
+        if self._course.rows and [ask.kind for ask in self.asks] != [PLAN]:
+            telling = self.talk.teller()
+            telling.follow(self._course)
+            telling.pause(shows_plan=True)
+
     def renewed(self) -> None:
         """Begin another session."""
         self._begin(new_session())
@@ -87,7 +97,7 @@ class Conversation:
     async def say(self, text: str) -> None:
         """Send a message; while one question is open, the message is its answer."""
         if not self.is_person:
-            await self._turn(_by_key(text) if self.asks else text)
+            await self._turn(by_key(text) if self.asks else text)
             return
         if self.asks and [ask.kind for ask in self.asks] != ["question"]:
             self.tell(_OPEN)
@@ -103,14 +113,16 @@ class Conversation:
 
     async def answer(self) -> None:
         """Ask in place what waits, until nothing does or the person leaves it open."""
-        while self.asks and self.is_person:
-            given = await self._asked()
-            if not given:
-                self.tell(_left_open(self.asks))
-                return
+        left: set[str] = set()
+        while self.is_person and (asks := [ask for ask in self.asks if ask.key not in left]):
+            given = await self._asked(asks)
+            left |= {ask.key for ask in asks} - given.keys()
             for key in given:
                 self._course = answered(self._course, key)
-            await self._turn(given)
+            if given:
+                await self._turn(given)
+        if self.asks and self.is_person:
+            self.tell(left_open(self.asks))
 
     async def look_again(self) -> None:
         """Read the session as it is kept now."""
@@ -128,7 +140,8 @@ class Conversation:
 
     def tell(self, text: str) -> None:
         """Say something that is no answer."""
-        self.talk.desk.say(f"{text.rstrip()}\n")
+        width = get_terminal_size().columns - 1 if self.talk.site.output.isatty() else _WIDEST
+        self.talk.desk.say("".join(f"{line}\n" for line in wrapped(text.rstrip(), width)))
 
     def show(self, text: str) -> None:
         """Show a text in Markdown."""
@@ -142,13 +155,13 @@ class Conversation:
         self.context = AgentContext(session_id=session_id)
         self._course = Course(started=seconds())
 
-    async def _asked(self) -> dict[str, JsonValue]:
-        """Ask the person everything that is open; what they leave open is not in it."""
+    async def _asked(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+        """Ask the person; what they leave open is not in it."""
         given: dict[str, JsonValue] = {}
-        for ask in self.asks:
+        for ask in asks:
             self.talk.lines.clear()
             try:
-                given[ask.key] = _bound(ask, await answer(ask, self.talk.desk))
+                given[ask.key] = bound(ask, await answer(ask, self.talk.desk))
             except Quit:
                 continue
             except Interrupted as interrupted:
@@ -160,7 +173,11 @@ class Conversation:
     async def _turn(self, given: Any) -> None:
         """Take a turn, and see what came of it."""
         telling = self.talk.teller()
-        turn = Turn(telling=telling, course=replace(self._course, started=seconds(), answer=""))
+        turn = Turn(
+            telling=telling,
+            course=replace(self._course, started=seconds(), answer=""),
+            is_asked_in_place=self.is_person,
+        )
         if self._course.rows and self.is_person:
             telling.follow(turn.course)
         try:
@@ -177,7 +194,7 @@ class Conversation:
             raise Interrupted(turn.code)
 
     def _parts(self, given: Any, turn: Turn) -> Any:
-        version = self.context.session_metadata.get("version", 0)
+        version = self.context.session_metadata.get(VERSION, 0)
         return self.talk.opened.client.stream(
             self.session_id,
             given,
@@ -210,7 +227,8 @@ class Conversation:
         if plan is None:
             self._course = Course(started=seconds())
         elif not self._course.rows:
-            self._course = _course_of(plan)
+            self._course = course_of(plan)
+        self._course = asking(self._course, self.asks)
 
     def _tell(self, turn: Turn) -> None:
         """Tell what no event has told."""
@@ -219,7 +237,7 @@ class Conversation:
             if turn.code:
                 self.tell("stopped at once; this message was not kept. Type it again to go on.")
             return
-        self._has_failed = not result.success or bool(result.metadata["degraded"])
+        self._has_failed = not result.success or bool(result.metadata.get("degraded"))
         if result.error:
             self.talk.site.complain(f"replan: {harmless(result.error)}")
         if self.is_stopped:
@@ -232,8 +250,9 @@ class Conversation:
     def _tell_asks(self, result: AgentResult) -> None:
         if not self.is_person:
             self.tell(result.response)
-            if [ask.kind for ask in self.asks] != ["question"]:
-                self.tell(how_to_answer(self.asks))
+            how = how_to_answer(self.asks)
+            if [ask.kind for ask in self.asks] != ["question"] and how not in result.response:
+                self.tell(how)
             return
         if problem := result.metadata.get("problem"):
             self.tell(str(problem))
@@ -250,34 +269,3 @@ class Conversation:
             f"stopped: {how}The session is kept. Press Enter to go on with it; "
             "a new message gives it up."
         )
-
-
-def _bound(ask: Ask, given: JsonValue) -> JsonValue:
-    """An answer to a question as it is; a decision with what it is about."""
-    if ask.kind == "question" or not isinstance(given, dict):
-        return given if ask.kind == "question" else ask.bound(given)
-    return {**given, "fingerprint": ask.fingerprint}
-
-
-def _by_key(text: str) -> str | Mapping[str, Any]:
-    """What a program answers: a text, or answers by key as JSON."""
-    if not text.lstrip().startswith("{"):
-        return text
-    try:
-        found: object = json.loads(text)
-    except json.JSONDecodeError:
-        return text
-    return cast("dict[str, Any]", found) if isinstance(found, dict) and found else text
-
-
-def _left_open(asks: Sequence[Ask]) -> str:
-    if [ask.kind for ask in asks] == ["question"]:
-        return "Left open. Type the answer, or press Enter to be asked again."
-    what = "The plan waits" if asks[0].key == PLAN else counted(len(asks), "thing") + " left open"
-    return f"{what}. Press Enter to be asked again; /undo takes the message back."
-
-
-def _course_of(plan: TaskPlan) -> Course:
-    """The course of a run that another process has begun."""
-    created = PlanCreated(run_id="", plan=plan, markdown=plan.content)
-    return after(Course(started=seconds()), created, seconds())

@@ -52,21 +52,26 @@ class TypedLines:
 
     async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
         """Give the next line."""
-        self._output.write(prompt)
-        self._output.flush()
         line: str | None = None
         try:
-            line = await until_interrupted(self._keyboard.line())
+            line = await until_interrupted(self._typed(prompt))
         finally:
             if line is None:
                 # What comes next does not belong behind the prompt.
-                self._output.write("\n")
-                self._output.flush()
+                self._write("\n")
         return line
 
     def clear(self) -> None:
         """Drop what was typed."""
         self._keyboard.clear()
+
+    async def _typed(self, prompt: str) -> str | None:
+        self._write(prompt)
+        return await self._keyboard.line()
+
+    def _write(self, text: str) -> None:
+        self._output.write(text)
+        self._output.flush()
 
 
 class PipedLines:

@@ -9,16 +9,25 @@ from pathlib import Path
 from replan.assembly import build_agent
 from replan.cli.carry_out import traced
 from replan.cli.kept.kept_sessions import found_session
+from replan.cli.kept.named import LAST
 from replan.cli.kept.orders import Order, team_of_order
 from replan.cli.kept.place import opened
 from replan.cli.kept.signature import own_key
 from replan.cli.site import Site
 from replan.cli.views.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
+from replan.job_assembly import job_agent
+from replan.jobs.job_file import read_job_file
+from replan.jobs.spec import JobSpec
 from replan.ports.built_in import built_in_models
+from replan.ports.run_book import RunRecord
+from replan.ports.session_store import SessionKey
+from replan.ports.storage import Storage
 from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.session_runs import labels_of
 
 _ID_BYTES = 4
+_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +35,27 @@ class Opened:
     """What a conversation works with."""
 
     client: ClientAgentAdapter
+    storage: Storage
+    user: str
     facts: Facts  # what is remembered of this user
     key: bytes | None  # signs the runs of sessions
     workspace: Path
     notices: tuple[str, ...]  # what is said before the first message
+    job: JobSpec | None = None  # what the conversation is about, in the place of a team
+
+    async def killed_turn(self, session_id: str = "") -> RunRecord | None:
+        """The run of the newest turn, if the process that took it was killed.
+
+        Args:
+            session_id: The session; empty for whichever is the newest.
+        """
+        labels = labels_of(SessionKey("", self.user, session_id))
+        recent = await self.storage.runs.recent(_LOOKED_AT, labels)
+        newest = next((run for run in recent if "session" in run.labels), None)
+        if newest is None or newest.outcome != "running":
+            return None
+        is_at_work = await self.storage.holds.is_held(newest.thread_id)
+        return None if is_at_work else newest
 
 
 @asynccontextmanager
@@ -46,6 +72,8 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
                 built_in = built_in_models().get(str(team.config.host.model))
                 told = tracing_notice(site.environment), notice, built_in and built_in.notice
                 yield Opened(
+                    storage=storage,
+                    user=user,
                     client=ClientAgentAdapter(storage, agent, user=user),
                     facts=facts_of(storage.store, user, ""),
                     key=key,
@@ -54,9 +82,40 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
                 )
 
 
-async def session_of(asked: str | None, client: ClientAgentAdapter) -> str:
+@asynccontextmanager
+async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
+    """Open what a conversation about a job needs."""
+    spec = read_job_file(path)
+    # What needs no key reads no messages either: the rules do.
+    model = None if order.model in built_in_models() else order.model
+    offers = ", ".join(each.called("en") for each in spec.commands)
+    async with opened(site.place) as storage:
+        agent = job_agent(spec, model=model, base_url=order.base_url, journal=storage.journal)
+        yield Opened(
+            storage=storage,
+            user=user,
+            client=ClientAgentAdapter(storage, agent, user=user),
+            facts=facts_of(storage.store, user, ""),
+            key=own_key(),
+            workspace=path.parent,
+            notices=(f"the job {spec.name}: {offers}; at most {spec.max_turns} turns",),
+            job=spec,
+        )
+
+
+async def session_of(asked: str | None, opened: Opened) -> str:
     """The id of the session that was asked for, or a new one."""
-    return new_session() if asked is None else await found_session(client, asked)
+    if asked is None:
+        return new_session()
+    killed = await opened.killed_turn()
+    if killed is None:
+        return await found_session(opened.client, asked)
+    # A session that was killed in its first turn has nothing but this run.
+    session_id = killed.labels["session"]
+    newest = await opened.client.sessions(1)
+    is_newer = not newest or newest[0].updated_at < killed.updated_at
+    is_meant = is_newer if asked == LAST else asked == session_id
+    return session_id if is_meant else await found_session(opened.client, asked)
 
 
 def new_session() -> str:

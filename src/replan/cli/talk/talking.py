@@ -1,29 +1,37 @@
 """Have a conversation: read lines until the person leaves."""
 
-import signal
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from types import FrameType
+from pathlib import Path
 
 from platformdirs import user_data_path
 
 from replan.cli.desk.dialogs import Desk, Quit
 from replan.cli.desk.keyboard import Keyboard
+from replan.cli.desk.signals import Stop, heard
 from replan.cli.kept.orders import Order
-from replan.cli.process import INTERRUPTED
+from replan.cli.process import INTERRUPTED, TERMINATED
 from replan.cli.site import Site
 from replan.cli.talk.commands import LEAVING, command_in, obey
 from replan.cli.talk.conversation import Conversation, Talk
 from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
-from replan.cli.talk.opening import Opened, opened_talk, session_of
+from replan.cli.talk.opening import Opened, opened_job, opened_talk, session_of
 from replan.cli.views.cells import counted, harmless
 from replan.cli.views.messages import told_messages
 from replan.cli.views.teller import POOR_TERMINALS, Teller, seconds, teller
 from replan.errors import ReplanError
 
 _SHOWN = 2
+_WHOLE = 200
+"""A title that is shorter is the whole message."""
+
+_KILLED = (
+    "The newest message was not answered: its process was ended. Send it again, and what was done "
+    "of it is not done twice."
+)
 _LEAVE = "Press Ctrl-C once more, or Ctrl-D, to leave."
 
 
@@ -42,34 +50,50 @@ class TalkDesk(Desk):
 
 
 async def talked(
-    order: Order, session: str | None, user: str, site: Site, resume: Callable[[str], str]
+    order: Order,
+    session: str | None,
+    user: str,
+    site: Site,
+    resume: Callable[[str], str],
+    job: Path | None = None,
 ) -> int:
     """Have a conversation to its end, and give the exit code."""
-    async with opened_talk(order, user, site) as opened:
-        session_id = await session_of(session, opened.client)
-        conversation = Conversation(_talk(opened, order, site, resume), session_id)
-        try:
-            await conversation.look_again()
-            _greet(conversation)
-            await conversation.answer()
-            while (line := await _next(conversation)) is not None:
-                if not await _goes_on(line, conversation):
-                    break
-        except Interrupted as interrupted:
-            conversation.ended()
-            return interrupted.code
-        return conversation.ended()
+    # Of signals between two things that hear them themselves.
+    between = Stop(asyncio.Event(), finish=lambda: None)
+    opening = opened_talk(order, user, site) if job is None else opened_job(job, order, user, site)
+    async with opening as opened:
+        talk = _talk(opened, order, site, resume, between)
+        conversation = Conversation(talk, await session_of(session, opened))
+        with heard(between):
+            try:
+                await conversation.look_again()
+                _greet(conversation)
+                await _recall(conversation)
+                await conversation.answer()
+                while (line := await _next(conversation, between)) is not None:
+                    if not await _goes_on(line, conversation):
+                        break
+            except Interrupted as interrupted:
+                conversation.ended()
+                return interrupted.code
+            return conversation.ended()
 
 
-def _talk(opened: Opened, order: Order, site: Site, resume: Callable[[str], str]) -> Talk:
+def _talk(
+    opened: Opened, order: Order, site: Site, resume: Callable[[str], str], between: Stop
+) -> Talk:
     lines = _lines_of(site)
-    keyboard = Keyboard(site.input.fileno())
-    with_signals = partial(_with_signals, [])
+    # A program is not asked, and what it writes may be no file.
+    keyboard = Keyboard(site.input.fileno() if site.asks else -1)
+
+    def editing(has_terminal: bool) -> None:
+        between.is_editing = has_terminal
+
     return Talk(
         opened=opened,
         site=site,
         lines=lines,
-        desk=TalkDesk(keyboard, site.output, site.environment, with_signals, lines=lines),
+        desk=TalkDesk(keyboard, site.output, site.environment, editing, lines=lines),
         teller=partial(_teller, opened, site),
         settings=order.settings,
         resume=resume,
@@ -99,18 +123,6 @@ def _teller(opened: Opened, site: Site) -> Teller:
     )
 
 
-def _with_signals(before: list[object], has_terminal: bool) -> None:
-    """Leave Ctrl-C to an editor while it has the terminal."""
-    if has_terminal:
-        before.append(signal.signal(signal.SIGINT, _ignore))
-    elif before:
-        signal.signal(signal.SIGINT, before.pop())  # pyright: ignore[reportArgumentType]
-
-
-def _ignore(_: int, __: FrameType | None) -> None:
-    """As nothing; a program that is started does not inherit it, as it would `SIG_IGN`."""
-
-
 def _greet(conversation: Conversation) -> None:
     site, context = conversation.talk.site, conversation.context
     if not site.tells_all:
@@ -118,20 +130,39 @@ def _greet(conversation: Conversation) -> None:
     said = context.dialogue_history
     how = counted(len(said), "message") if said else "new"
     help_ = " /help lists what can be asked for; Ctrl-D leaves." if conversation.is_person else ""
-    site.complain(
-        *map(harmless, conversation.talk.opened.notices),
-        f"session {conversation.session_id}, {how}.{help_}",
-    )
-    if conversation.is_person and said:
+    lines = [*conversation.talk.opened.notices, f"Session {conversation.session_id}, {how}.{help_}"]
+    for line in lines:
+        if conversation.is_person:
+            conversation.tell(line)
+        else:
+            site.complain(harmless(line))
+    if not conversation.is_person:
+        return
+    if conversation.asks or conversation.is_stopped:
+        conversation.show_work()
+    elif said:
         conversation.show(told_messages(said[-_SHOWN:]))
-    if conversation.is_stopped and conversation.is_person:
+    if conversation.is_stopped:
         conversation.tell(conversation.stopped)
 
 
-async def _next(conversation: Conversation) -> str | None:
+async def _recall(conversation: Conversation) -> None:
+    """Have the message typed again whose turn was killed, so that its work goes on."""
+    killed = await conversation.talk.opened.killed_turn(conversation.session_id)
+    if killed is None or conversation.asks or not conversation.is_person:
+        return
+    conversation.tell(_KILLED)
+    if len(killed.title) < _WHOLE:
+        conversation.draft = killed.title
+
+
+async def _next(conversation: Conversation, between: Stop) -> str | None:
     """The next line; None at the end."""
     lines, is_leaving = conversation.talk.lines, False
     while True:
+        if between.code == TERMINATED:
+            raise Interrupted(TERMINATED)
+        between.asked.clear()
         if conversation.asks:
             # What was typed before is no answer.
             lines.clear()

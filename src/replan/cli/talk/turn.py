@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from replan.cli.desk.signals import Stop, heard
 from replan.cli.views.course import Course, after
 from replan.cli.views.teller import Teller, seconds
-from replan.events.types import Event, TaskCompleted
+from replan.events.types import AnswerGiven, Event, InputRequested, TaskCompleted
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.context import AgentResult
 
@@ -21,6 +21,7 @@ class Turn:
 
     telling: Teller
     course: Course
+    is_asked_in_place: bool = False  # whether a person is asked what the turn asks
     result: AgentResult | None = None  # None where it was broken off
     is_told: bool = False  # whether the answer was told
     code: int = 0  # the exit code of the signal that stopped it; 0 if none did
@@ -52,7 +53,11 @@ class Turn:
                     continue
                 self.course = after(self.course, part, seconds())
                 self.is_told |= isinstance(part, TaskCompleted)
-                self.telling.tell(part, self.course)
+                if self.is_asked_in_place and isinstance(part, InputRequested | AnswerGiven):
+                    # Who is asked, and answers, need not be told.
+                    self.telling.follow(self.course)
+                else:
+                    self.telling.tell(part, self.course)
 
     async def _wind_down(self) -> None:
         await self.asked_to_stop.wait()

@@ -2,17 +2,74 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from replan.cli.views.cells import counted, harmless, one_line, seconds
 from replan.cli.views.given import GIVEN, knowledge_told, lacking_lines, memory_told
-from replan.cli.views.history import moment
-from replan.cli.views.overview import attempt_line, not_whole
+from replan.cli.views.history import LEAST_TOLD, called, moment, moments
+from replan.cli.views.overview import attempt_line, money, not_whole
+from replan.plan.model import StepStatus
 from replan.runs.attempts import AttemptView, attempts_of
 from replan.runs.calls import calls_of
 from replan.runs.event_log import RunEvent
+from replan.runs.story import StepStory, Story
+from replan.runs.waits import waits_of
 from replan.runs.whole_run import WholeRun
 from replan.state.results import SpecialistResult
+
+
+def step_record(story: Story, number: int) -> dict[str, Any]:
+    """How a step stands, and what it waited for, as JSON."""
+    step = _found(story, number)
+    return {
+        "step": number,
+        "description": step.step.description,
+        "status": step.standing,
+        "waits": [asdict(each) for each in waits_of(step, story)],
+    }
+
+
+def step_lines(story: Story, number: int) -> list[str]:
+    """A step: how it stands, what it waited for, and what persons were asked and said."""
+    step = _found(story, number)
+    planned, took = step.step, step.seconds
+    after = f" (after {', '.join(map(str, planned.awaits))})" if planned.awaits else ""
+    who = one_line(", ".join(step.specialists))
+    tried = counted(len(step.attempts), "attempt")
+    spent = f", {tried}, took {seconds(took)}, cost {money(step.calls)}" if took is not None else ""
+    waits = waits_of(step, story)
+    over = [each for each in waits if each.since is None and each.seconds >= LEAST_TOLD]
+    waited = [f"{seconds(each.seconds)} {each.what}" for each in over]
+    waiting = [f"{w.what} since {moment(w.since, story.began)}" for w in waits if w.since]
+    return [
+        f"step {number} {who}: {one_line(planned.description)}{after}",
+        f"{step.standing}{spent}",
+        *([f"waited {', '.join(waited)}"] if waited else ()),
+        *([f"waits {', '.join(waiting)}"] if waiting else ()),
+        *moments(story, number),
+        *_untried(step, story),
+        "",
+    ]
+
+
+def _found(story: Story, number: int) -> StepStory:
+    return next(each for each in story.steps if each.step.id == number)
+
+
+def _untried(step: StepStory, story: Story) -> Iterator[str]:
+    """Why a step has no attempt here, and what it brought before this run."""
+    planned, origin = step.step, one_line(story.run.origin[:8])
+    if step.attempts:
+        return
+    if planned.status is StepStatus.PENDING:
+        yield "Nobody tried it yet."
+    if planned.feedback:
+        yield one_line(planned.feedback)
+    if planned.status is StepStatus.COMPLETED:
+        see = f"in run {origin}: replan show {origin} --step {planned.id}" if origin else ""
+        yield f"it was done before this run began{f', {see}' if see else ''}"
+        yield from (f"  {line}" for line in harmless(planned.result or "").splitlines())
 
 
 def attempts_record(
@@ -51,7 +108,7 @@ def attempts_lines(
     lines = [line for each in _given(run, attempts) for line in given_lines(each, run)]
     lines += [line for each in attempts for line in attempt_lines(each, run)]
     lines += [line for each in results for line in ["", *result_lines(each, run)]]
-    return lines or ["Nobody tried it yet."]
+    return lines
 
 
 def given_lines(event: RunEvent, run: WholeRun) -> Iterator[str]:
@@ -148,13 +205,6 @@ def call_lines(call: RunEvent, run: WholeRun, no_end: str = "not over") -> list[
 def _model(said: Mapping[str, Any]) -> str:
     reads = ", reads knowledge" if said.get("node") == "knowledge" else ""
     return f"model {one_line(str(said['model']))}{reads}"
-
-
-def called(said: Mapping[str, Any]) -> str:
-    """A tool with its arguments."""
-    arguments: Mapping[str, Any] = said["arguments"]
-    pairs = (f"{name}={json.dumps(each, ensure_ascii=False)}" for name, each in arguments.items())
-    return one_line(f"{said['tool']}({', '.join(pairs)})")
 
 
 def answered(said: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from replan.cli.views.given import knowledge_told, memory_told
 from replan.errors import InputError
 from replan.runs.run_event import RunEvent
 from replan.runs.story import Pause, Story
-from replan.state.questions import read_decision
+from replan.state.questions import read_decision, short_key
 
 if TYPE_CHECKING:
     from replan.ports.run_book import Request
@@ -24,6 +24,8 @@ LEAST_TOLD = 0.05
 """Seconds of a pause that is told."""
 
 _LONGEST_VALUE = 60  # cells
+
+_ASKED = ("input_requested", "answer_given", "run_corrected")
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 
@@ -35,8 +37,8 @@ def moment(at: datetime, began: datetime) -> str:
     return here.strftime("%H:%M:%S" if is_same_day else "%Y-%m-%d %H:%M:%S")
 
 
-def moments(story: Story) -> list[str]:
-    """A line for each, in their order."""
+def moments(story: Story, step: int | None = None) -> list[str]:
+    """A line for each, in their order; of a step those that a person has to do with."""
     pauses = {each.ended: each for each in story.pauses if each.ended}
     told = list[tuple[datetime, str]]()
     steps = _Steps()
@@ -44,16 +46,27 @@ def moments(story: Story) -> list[str]:
     for event in story.run.events:
         if event.at is None:
             continue
-        if event.type == "answer_given" and event.details["key"] in in_requests:
+        if event.type == "answer_given" and short_key(str(event.details["key"])) in in_requests:
             continue
-        if event.type == "run_resumed" and (pause := pauses.get(event.at)):
+        if step is None and event.type == "run_resumed" and (pause := pauses.get(event.at)):
             by = f" by {one_line(said)}" if (said := str(event.details.get("by", ""))) else ""
             told.append((event.at, f"gone on with{by}{_after(pause, event.at, story.began)}"))
-        told += [(event.at, line) for line in _of_event(event, story, steps)]
-    kinds = {key: each.kind for key, each in story.run.questions.items()}
-    told += [(each.at, line) for each in story.run.requests for line in _of_request(each, kinds)]
+        lines = list(_of_event(event, story, steps))
+        if step is None or (event.type in _ASKED and event.details.get("step_id") == step):
+            told += [(event.at, line) for line in lines]
+    for request in story.run.requests:
+        own = request if step is None else _of_step(request, step, story)
+        told += [(request.at, line) for line in _of_request(own, story)]
     told.sort(key=lambda each: each[0])
     return [f"{moment(at, story.began)} {one_line(line)}" for at, line in told]
+
+
+def _of_step(request: Request, step: int, story: Story) -> Request:
+    """What of a request answers the questions of a step."""
+    asked = (e.details for e in story.run.events if e.type in _ASKED and "key" in e.details)
+    keys = {short_key(str(each["key"])) for each in asked if each.get("step_id") == step}
+    answers = {key: each for key, each in request.answers.items() if key in keys}
+    return request.replace(kind="answer", answers=answers)
 
 
 def _after(pause: Pause, ended: datetime, began: datetime) -> str:
@@ -82,19 +95,56 @@ class _Steps:
             self.fields[str(each["step"]["id"])] = dict(each["step"])
         for step, fields in changes.get("modified", {}).items():
             self.fields.setdefault(step, {}).update(fields)
+        for step in changes.get("removed") or ():
+            self.fields.pop(str(step), None)
         return told
+
+    def told(self) -> str:
+        """The plan in one line."""
+        return "; ".join(map(_planned, self.fields.values()))
+
+
+def _planned(step: Mapping[str, Any]) -> str:
+    names = [f"@{each}" for each in (step.get("assigned_to"), *step.get("joined_by", ())) if each]
+    after = ", ".join(map(str, step.get("dependencies", ())))
+    waits = [f"(after {after})"] if after else []
+    return " ".join([str(step["id"]), str(step.get("description", "")), *names, *waits])
 
 
 def _of_event(event: RunEvent, story: Story, steps: _Steps) -> Iterator[str]:
     said = cast("Mapping[str, Any]", event.details)
     if event.type == "plan_created":
         steps.made(said.get("outline") or [])
+    if event.type == "input_requested":
+        said = {**_call_shown(said, story), **said}
     if event.type == "plan_updated" and said.get("changes"):
         why = _why(event, story)
         yield f"{said.get('by')} revised the plan, version {said.get('version')}{why}"
         yield f"changed: {steps.changed(said['changes'])}"
     elif event.type in _LINES and (line := _LINES[event.type](said)):
         yield line
+    if event.type == "approval_requested" and _is_revised(story, event) and steps.fields:
+        yield f"the plan that was shown: {steps.told()}"
+
+
+def _is_revised(story: Story, shown: RunEvent) -> bool:
+    """Whether the plan that a person was shown is another one than that of the run now."""
+    later = (each for each in story.run.events if (each.seq or 0) > (shown.seq or 0))
+    return any(each.type == "plan_updated" and each.details.get("changes") for each in later)
+
+
+def _call_shown(said: Mapping[str, Any], story: Story) -> Mapping[str, Any]:
+    """The call that a question is about, as it was shown; older events do not tell it."""
+    asked = story.run.questions.get(str(said.get("key")))
+    is_call = asked is not None and asked.kind == "approval" and isinstance(asked.details, dict)
+    return cast("Mapping[str, Any]", asked.details) if asked and is_call else {}
+
+
+def called(said: Mapping[str, Any]) -> str:
+    """A tool with its arguments."""
+    arguments: Mapping[str, Any] = said["arguments"]
+    pairs = (f"{name}={json.dumps(each, ensure_ascii=False)}" for name, each in arguments.items())
+    return one_line(f"{said['tool']}({', '.join(pairs)})")
 
 
 def _behind(text: object) -> str:
@@ -143,12 +193,12 @@ def _short(value: object) -> str:
     return cut(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
 
 
-def _of_request(request: Request, kinds: Mapping[str, str]) -> Iterator[str]:
-    by = one_line(request.by) or "somebody"
+def _of_request(request: Request, story: Story) -> Iterator[str]:
+    by, questions = one_line(request.by) or "somebody", story.run.questions
     if request.kind == "stop":
         yield f"{by} asked it to stop"
     for key, answer in request.answers.items():
-        is_decision = key == "plan" or kinds.get(key) == "approval"
+        is_decision = key == "plan" or (key in questions and questions[key].kind == "approval")
         yield f"{by} {(_decided if is_decision else _answered)(one_line(key), _unbound(answer))}"
 
 
@@ -163,7 +213,8 @@ def _decided(key: str, answer: JsonValue) -> str:
     except InputError:
         return _answered(key, answer)
     what = "the plan" if key == "plan" else key
-    return f"{_DECIDED[decision.action]} {what}{_behind(decision.reason)}"
+    changed = decision.arguments and json.dumps(decision.arguments, ensure_ascii=False)
+    return f"{_DECIDED[decision.action]} {what}{_behind(decision.reason or changed)}"
 
 
 def _unbound(row: JsonValue) -> JsonValue:
@@ -193,10 +244,11 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"{_behind(said.get('problem'))}"
     ),
     "input_requested": lambda said: (
-        f"{_who(said)} asked ({said.get('key')}){_behind(said.get('question'))}"
+        f"{_who(said)} asked ({short_key(str(said.get('key')))}){_behind(said.get('question'))}"
+        f"{f' {called(said)}' if 'tool' in said else ''}"
     ),
     "answer_given": lambda said: answer_told(
-        said["key"], said["action"], said.get("by", ""), said.get("text", "")
+        short_key(said["key"]), said["action"], said.get("by", ""), said.get("text", "")
     ),
     "feedback_generated": lambda said: f"judged{_behind(said.get('feedback'))}",
     "limit_reached": lambda said: (
@@ -220,6 +272,7 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "fact_forgotten": lambda said: (
         f"{_who(said)} forgot fact {said['fact_id']}{_behind(said['text'])}"
     ),
+    "phase_entered": lambda said: f"{_who(said)} entered the phase {one_line(said['phase'])}",
     "tool_completed": _approved,
     "steps_reopened": lambda said: f"runs again: {one_line(', '.join(map(str, said['reruns'])))}",
     "steps_routed": _routed,

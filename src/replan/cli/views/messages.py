@@ -13,7 +13,7 @@ _WHO = {"user": "you", "assistant": "replan", "system": "system"}
 
 def told_messages(messages: Sequence[Message]) -> str:
     """The messages as Markdown, each under who said it."""
-    return "\n\n".join(f"**{_WHO[each.role]}**: {harmless(_text(each))}" for each in messages)
+    return "\n\n".join(f"**{_WHO[each.role]}:**\n{harmless(_text(each))}" for each in messages)
 
 
 def _text(message: Message) -> str:

@@ -15,6 +15,7 @@ from replan.events.types import (
     InputRequested,
     KnowledgeRetrieved,
     LimitReached,
+    PhaseEntered,
     PlanDoubtful,
     PlanUpdated,
     ReplyUnreadable,
@@ -123,6 +124,9 @@ def verbose_notice(event: Event) -> str:
             return f"judged {thinking.complexity}{reason}"
         case FeedbackGenerated(feedback=said) if said.feedback:
             return f"feedback: {one_line(said.feedback)}"
+        case PhaseEntered():
+            below = f" ({one_line(event.path)})" if event.path else ""
+            return f"phase {one_line(event.phase)}{below}"
         case CallEvent():
             return call_line(event)
         case _:

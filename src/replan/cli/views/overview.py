@@ -135,9 +135,11 @@ def _counts(story: Story) -> str:
     if not story.steps:
         return ""
     done = f"{story.count(StepStatus.COMPLETED)} of {counted(len(story.planned), 'step')} done"
-    others = {status: story.count(status) for status in StepStatus}
-    del others[StepStatus.COMPLETED]
-    return f": {', '.join([done, *(f'{n} {each.value}' for each, n in others.items() if n)])}"
+    asking = sum(each.is_asking for each in story.planned)
+    others = {status.value: story.count(status) for status in StepStatus}
+    others = {"waiting": asking, **others, "pending": others["pending"] - asking}
+    del others["completed"]
+    return f": {', '.join([done, *(f'{n} {each}' for each, n in others.items() if n)])}"
 
 
 def _charged(story: Story) -> str:
@@ -187,7 +189,7 @@ def _row(story: StepStory, began: datetime) -> tuple[str, ...]:
     step, took = story.step, story.seconds
     waits = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
     return (
-        MARKS[story.status],
+        mark_of(story),
         f"{step.id}.",
         moment(story.began, began) if story.began else "-",
         "-" if took is None else seconds(took),
@@ -195,6 +197,11 @@ def _row(story: StepStory, began: datetime) -> tuple[str, ...]:
         one_line(", ".join(story.specialists)) or "-",
         f"{one_line(step.description)}{waits}",
     )
+
+
+def mark_of(story: StepStory) -> str:
+    """How a step stands, in one sign."""
+    return "[?]" if story.is_asking else MARKS[story.status]
 
 
 def _notes(story: StepStory) -> Iterator[str]:

@@ -16,8 +16,18 @@ def ended_why(story: Story) -> str:
     limit = [_limit_why(story)] if run.limit_reached else []
     if told := [*limit, *_undone(story, has_limit=bool(limit))]:
         return "; ".join(told)
+    if run.outcome == "rejected":
+        return _rejected_why(story)
     judged = [e.details for e in run.events if e.type == "feedback_generated"]
     return one_line(str(judged[-1].get("feedback", ""))) if judged else ""
+
+
+def _rejected_why(story: Story) -> str:
+    """Who rejected the plan, and why."""
+    said = [e.details for e in story.run.events if e.type == "answer_given"]
+    last = next((each for each in reversed(said) if each.get("key") == "plan"), {})
+    by, why = (one_line(str(last.get(name) or "")) for name in ("by", "text"))
+    return f"{by or 'a person'} rejected the plan{f': {why}' if why else ''}"
 
 
 def _limit_why(story: Story) -> str:
@@ -57,5 +67,11 @@ def _stopped_why(story: Story) -> str:
             return f"it was stopped at {at}{f' by {by}' if by else ''}"
         case "failed":
             return f"it broke off at {at}: {one_line(str(said[-1].get('error', '')))}"
+        case _ if story.run.waiting:
+            # A killed process could not say when it ended, and older versions did not.
+            asked = counted(len(story.run.waiting), "answer")
+            return (
+                f"it waits for {asked}; when its process ended is unknown, at {at} at the earliest"
+            )
         case _:
             return f"its process ended without a word, at {at} at the earliest"

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
 from rich.cells import cell_len
 
 from replan.cli.views.cells import cut, one_line, padded, seconds
-from replan.cli.views.overview import MARKS, money
+from replan.cli.views.overview import mark_of, money
 from replan.plan.model import StepStatus
 from replan.runs.attempts import AttemptView
 from replan.runs.calls import calls_of
@@ -47,14 +46,14 @@ def timeline(story: Story, width: int) -> list[str]:
         first = padded(texts[0], name)
         return cut(f"{first} {texts[1]:>{took}} {texts[2]:>{cost}} |{drawn}".rstrip(), width)
 
-    host, planned = calls_of(story.host_calls), _planned(story)
+    host = calls_of(story.host_calls)
     whole = ("all", seconds(story.seconds), money(calls))
     return [
         line(("", "took", "cost"), _scale(story, bar)),
         line(whole, _run_bar(story, bar, column)),
         line(("host", seconds(host.seconds), money(host)), _host_bar(story, bar, column)),
         *(
-            line(row, _step_bar(each, story, bar, column, planned.get(each.step.id, planned[None])))
+            line(row, _step_bar(each, story, bar, column))
             for row, each in zip(rows, story.steps, strict=True)
         ),
         "",
@@ -64,7 +63,7 @@ def timeline(story: Story, width: int) -> list[str]:
 
 def _row(story: StepStory) -> tuple[str, str, str]:
     took, step = story.seconds, story.step
-    name = f"{MARKS[story.status]} {step.id}. {one_line(step.description)}"
+    name = f"{mark_of(story)} {step.id}. {one_line(step.description)}"
     return name, "-" if took is None else seconds(took), money(story.calls)
 
 
@@ -121,29 +120,18 @@ def _host_bar(story: Story, width: int, column: Column) -> str:
     return "".join(bar).rstrip()
 
 
-def _step_bar(step: StepStory, story: Story, width: int, column: Column, planned: datetime) -> str:
+def _step_bar(step: StepStory, story: Story, width: int, column: Column) -> str:
     bar = [" "] * width
     spans = list(_spans(step, story))
     is_settled = step.status not in (StepStatus.PENDING, StepStatus.EXECUTING)
     last = max(ended for _, ended, _ in spans) if spans and is_settled else story.ended
     if spans or not is_settled:
-        _painted(bar, column, planned, last, ".")
+        _painted(bar, column, story.planned_at(step.step.id), last, ".")
         _pauses(bar, story, column, last)
     # Where one specialist waits and another one works, the work is seen.
     for began, ended, sign in sorted(spans, key=lambda each: each[2] != "?"):
         _painted(bar, column, began, ended, sign)
     return "".join(bar).rstrip()
-
-
-def _planned(story: Story) -> dict[int | None, datetime]:
-    """When each step was planned that a revision added; under None, when the plan was made."""
-    planned: dict[int | None, datetime] = {None: story.began}
-    for event in story.run.events:
-        changes: Any = event.details.get("changes") or {}
-        if event.at is not None:
-            added = {each["step"]["id"]: event.at for each in changes.get("added", [])}
-            planned |= added if event.type != "plan_created" else {None: event.at}
-    return planned
 
 
 def _spans(step: StepStory, story: Story) -> Iterator[tuple[datetime, datetime, str]]:

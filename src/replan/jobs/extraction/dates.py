@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import date, timedelta
+from itertools import islice
 
 from replan.jobs.extraction.vocabulary import WORDS
 
@@ -30,6 +31,7 @@ _WEEKDAY = re.compile(
     re.IGNORECASE,
 )
 _WEEK = 7
+_MOST = 50  # dates of one form that are looked at
 _MONTHS_OF_YEAR = 12
 
 
@@ -41,7 +43,7 @@ def dates_in(text: str, today: date) -> Iterator[tuple[date, tuple[int, int]]]:
         return not any(start < span[1] and span[0] < end for start, end in taken)
 
     for form in _FORMS:
-        for found in form.finditer(text):
+        for found in islice(form.finditer(text), _MOST):
             day = _day(found, today) if is_free(found.span()) else None
             if day is not None:
                 taken.append(found.span())

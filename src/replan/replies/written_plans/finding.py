@@ -155,7 +155,7 @@ def _unwrapped(body: str) -> str:
     if body.startswith('"') and isinstance(text := decode(body, 0).value, str):
         body = text
     lines = body.split("\n")
-    while len(lines) >= _LEAST and all(_MARGINS.match(line) for line in lines):
+    while len(lines) >= _LEAST and any(map(str.strip, lines)) and all(map(_MARGINS.match, lines)):
         lines = [_MARGIN.sub("", line, count=1) for line in lines]
         body = "\n".join(lines)
     return body

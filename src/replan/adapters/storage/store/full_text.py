@@ -6,7 +6,7 @@ words are found and rated by the same rule (BM25).
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import cache
 from typing import Any
@@ -42,9 +42,8 @@ SELECT namespace, key, value, created_at, updated_at, bm25(replan_words, 0.0, 1.
 FROM replan_words CROSS JOIN replan_items ON replan_items.id = replan_words.rowid
 WHERE replan_words MATCH :terms AND substr(namespace, 1, length(:prefix)) = :prefix
 ORDER BY far, replan_items.id DESC LIMIT :limit OFFSET :offset"""
-_IN_MEMORY = f"CREATE VIRTUAL TABLE words USING fts5(text, content = '', tokenize = '{TOKENIZER}')"
-_RANKED = """
-SELECT rowid, bm25(words) AS far FROM words WHERE words MATCH ? ORDER BY far, rowid"""
+IN_MEMORY = f"CREATE VIRTUAL TABLE words USING fts5(text, content = '', tokenize = '{TOKENIZER}')"
+"""An index of texts that it does not keep."""
 
 
 @cache
@@ -52,7 +51,7 @@ def has_full_text() -> bool:
     """Whether the SQLite of this Python has full text search."""
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
-            connection.execute(_IN_MEMORY)
+            connection.execute(IN_MEMORY)
         except sqlite3.OperationalError:
             return False
         return True
@@ -73,31 +72,21 @@ def score(far: float) -> float:
     return -far / (_HALF - far)
 
 
-def ranked(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
-    """Find the texts that have words of a query: their numbers and scores, the best first.
+def counted(terms: Sequence[str], texts: Mapping[int, str]) -> list[tuple[int, float]]:
+    """Rate texts by the share of the terms that they have, for a SQLite that cannot.
 
     Args:
-        query: What is looked for.
-        texts: Each as `words_in` writes it.
+        terms: What is looked for.
+        texts: Each as `words_in` writes it, by its number.
     """
-    terms = asked(query)
-    if not terms or not texts:
-        return []
-    if not has_full_text():
-        return _counted(terms, texts)
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(_IN_MEMORY)
-        connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(texts))
-        rows = connection.execute(_RANKED, (any_of(terms),))
-        return [(number, score(far)) for number, far in rows]
-
-
-def _counted(terms: Sequence[str], texts: Sequence[str]) -> list[tuple[int, float]]:
-    """Rate texts by the share of the terms that they have, for a SQLite that cannot."""
     looked_for = [indexed(term).strip() for term in terms]
-    shares = (sum(term in text for term in looked_for) / len(terms) for text in texts)
-    found = [(number, share) for number, share in enumerate(shares) if share]
-    return sorted(found, key=lambda each: -each[1])
+    found = (
+        (number, sum(term in text for term in looked_for) / len(terms))
+        for number, text in texts.items()
+    )
+    return sorted(
+        ((n, share) for n, share in found if share), key=lambda each: (-each[1], -each[0])
+    )
 
 
 class WordIndex:

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from copy import deepcopy
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from langgraph.store.base import (
     BaseStore,
@@ -22,20 +23,15 @@ from langgraph.store.base import (
     SearchOp,
 )
 from pydantic import JsonValue
-from sqlalchemy import Select, bindparam, column, delete, select, table
+from sqlalchemy import Select, bindparam, column, delete, func, select, table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import UnreadableRecordError, fault_of, storage_error
-from replan.adapters.storage.store.full_text import (
-    WordIndex,
-    asked,
-    has_full_text,
-    ranked,
-    score,
-)
+from replan.adapters.storage.store.full_text import WordIndex, asked, has_full_text, score
 from replan.adapters.storage.store.kept import Kept
 from replan.adapters.storage.store.operations import Namespace, checked, has, listed
+from replan.adapters.storage.store.words_in_memory import Prefixes, State
 from replan.adapters.storage.stored_values.places import of_item
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
@@ -49,6 +45,9 @@ Rows = Sequence[Any]
 _KEPT, _SMALL = 20_000, 2_000
 """How many items stay decrypted and read, and how large these are at most, in bytes."""
 
+_MOST_NAMED = 500
+"""Rows that one query names by their numbers; SQLite and PostgreSQL bound them."""
+
 _FEW = 50
 """Rows up to which the event loop closes or opens them itself; more would hold it up."""
 
@@ -56,8 +55,16 @@ _FEW = 50
 _COLUMNS = ("id", "namespace", "key", "value", "created_at", "updated_at")
 _log = logging.getLogger(__name__)
 _items = table("replan_items", *map(column, _COLUMNS))
+_STATE = (func.count(), func.coalesce(func.max(_items.c.id), 0))
 _SAME = (_items.c.namespace == bindparam("of"), _items.c.key == bindparam("named"))
 _DELETED = delete(_items).where(*_SAME)
+
+
+class _Rated(NamedTuple):
+    """A row that a search found."""
+
+    row: Any
+    score: float | None
 
 
 class SqlStore(BaseStore):
@@ -76,6 +83,7 @@ class SqlStore(BaseStore):
         is_plain_file = seal.cipher is None and not database.is_postgres
         self._index = WordIndex() if is_plain_file and has_full_text() else None
         self._is_ready = self._index is None
+        self._in_memory = Prefixes()
         # To decrypt takes longer than all else of a search.
         self._opened_again = lru_cache(_KEPT)(self._open)
 
@@ -120,8 +128,12 @@ class SqlStore(BaseStore):
             await self._write(connection, gone, rows)
             return found
 
-        if puts or any(isinstance(op, SearchOp) and op.query for op in ops):
+        ranked = [op for op in ops if isinstance(op, SearchOp) and op.query]
+        if puts or ranked:
             await self._get_ready()
+        if self._index is None:
+            for prefix in {_written(op.namespace_prefix) for op in ranked}:
+                await self._catch_up(prefix)
         found = await (self._database.write if puts else self._database.read)(work)
         return await _aside(sum(map(len, found)), lambda: self._results(ops, found))
 
@@ -135,6 +147,31 @@ class SqlStore(BaseStore):
 
         await self._database.write(work)
         self._is_ready = True
+
+    async def _catch_up(self, prefix: str) -> None:
+        """Have the words of all items below a prefix in memory."""
+        words = self._in_memory.of(prefix)
+
+        async def work(connection: AsyncConnection) -> tuple[State, set[int], Rows] | None:
+            counted = (await connection.execute(_below(prefix, *_STATE))).one()
+            state = cast("State", tuple(counted))
+            if state == words.state:
+                return None
+            numbers = set((await connection.scalars(_below(prefix, _items.c.id))).all())
+            new = numbers - words.numbers
+            query = _below(prefix)
+            query = query.where(_items.c.id.in_(new)) if len(new) <= _FEW else query
+            rows = (await connection.execute(query)).all()
+            return state, numbers, [row for row in rows if row.id in new]
+
+        def update(state: State, numbers: set[int], rows: Rows) -> None:
+            words.update(state, numbers, {row.id: self._open_row(row).words for row in rows})
+
+        async with words.alone:
+            changed = await self._database.read(work)
+            if changed is not None:
+                with self._told():
+                    await _aside(len(changed[2]), lambda: update(*changed))
 
     async def _read(self, connection: AsyncConnection, op: Op) -> Rows:
         """The rows that an operation may need."""
@@ -150,18 +187,25 @@ class SqlStore(BaseStore):
 
     async def _candidates(self, connection: AsyncConnection, op: SearchOp) -> Rows:
         """The rows that a search may find; all that it finds, if nothing is left to be judged."""
-        limit, offset = (min(each, LARGEST) for each in (op.limit, op.offset))
+        bounds = (LARGEST, 0) if op.filter else (op.limit, op.offset)
+        limit, offset = (min(each, LARGEST) for each in bounds)
+        prefix = _written(op.namespace_prefix)
         if op.query and not asked(op.query):
             return ()
         if op.query and self._index is not None:
-            bounds = (LARGEST, 0) if op.filter else (limit, offset)
-            query, given = self._index.found(op.query, _written(op.namespace_prefix), *bounds)
-            return (await connection.execute(query, given)).all()
+            query, given = self._index.found(op.query, prefix, limit, offset)
+            rows = (await connection.execute(query, given)).all()
+            return [_Rated(row, score(row.far)) for row in rows]
+        if op.query:
+            found = self._in_memory.of(prefix).ranked(op.query, limit, offset)
+            query = _below(prefix)
+            if len(found) <= _MOST_NAMED:
+                query = query.where(_items.c.id.in_([number for number, _ in found]))
+            rows = {row.id: row for row in (await connection.execute(query)).all()}
+            return [_Rated(rows[number], rate) for number, rate in found if number in rows]
         newest_first = (_items.c.updated_at.desc(), _items.c.id.desc())
-        query = _below(_written(op.namespace_prefix)).order_by(*newest_first)
-        if not op.query and not op.filter:
-            query = query.limit(limit).offset(offset)
-        return (await connection.execute(query)).all()
+        query = _below(prefix).order_by(*newest_first).limit(limit).offset(offset)
+        return [_Rated(row, None) for row in (await connection.execute(query)).all()]
 
     async def _write(
         self,
@@ -193,8 +237,14 @@ class SqlStore(BaseStore):
         return row, "" if self._index is None else kept.words
 
     def _results(self, ops: Sequence[Op], found: Sequence[Rows]) -> list[Result]:
-        try:
+        with self._told():
             return [self._result(op, rows) for op, rows in zip(ops, found, strict=True)]
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        """Tell of a row that cannot be read as of all that is wrong with a storage."""
+        try:
+            yield
         except UnreadableRecordError as error:
             fault = fault_of(error)
             raise storage_error(self._database.where, cast("Any", fault)) from error
@@ -208,18 +258,11 @@ class SqlStore(BaseStore):
             return listed(op, map(_read_namespace, rows))
         return None
 
-    def _found(self, op: SearchOp, rows: Rows) -> list[SearchItem]:
-        is_ranked = bool(op.query) and self._index is not None
+    def _found(self, op: SearchOp, found: Sequence[_Rated]) -> list[SearchItem]:
         if op.filter:
-            rows = [row for row in rows if has(self._opened(row).value, op.filter)]
-        if op.query and not is_ranked:
-            texts = [self._opened(row).words for row in rows]
-            scored = [(rows[number], rate) for number, rate in ranked(op.query, texts)]
-        else:
-            scored = [(row, score(row.far) if is_ranked else None) for row in rows]
-        if op.filter or (op.query and not is_ranked):
-            scored = scored[op.offset : op.offset + op.limit]
-        return [self._search_item(row, rate) for row, rate in scored]
+            fitting = [each for each in found if has(self._opened(each.row).value, op.filter)]
+            found = fitting[op.offset : op.offset + op.limit]
+        return [self._search_item(row, rate) for row, rate in found]
 
     def _search_item(self, row: Any, rate: float | None) -> SearchItem:
         item = self._item(row)
@@ -241,6 +284,9 @@ class SqlStore(BaseStore):
         is_small = isinstance(row.value, bytes) and len(row.value) <= _SMALL
         opened = self._opened_again if is_small else self._open
         return opened(row.value, row.namespace, row.key)
+
+    def _open_row(self, row: Any) -> Kept:
+        return self._open(row.value, row.namespace, row.key)
 
     def _open(self, value: bytes, namespace: str, key: str) -> Kept:
         place = of_item(namespace, key)
@@ -264,8 +310,8 @@ async def _aside(count: int, work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work) if count > _FEW else work()
 
 
-def _below(prefix: str) -> Select[Any]:
-    query = select(_items)
+def _below(prefix: str, *columns: Any) -> Select[Any]:
+    query = select(*(columns or (_items,))).select_from(_items)
     if not prefix:
         return query
     # The sign behind the point.

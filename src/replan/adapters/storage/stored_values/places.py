@@ -43,6 +43,11 @@ def of_request(run_id: str, name: str) -> Place:
     return ("replan_requests", run_id, name, "value")
 
 
+def of_thread_row(thread_id: str, path: str) -> Place:
+    """A row of a pipeline's thread."""
+    return ("replan_thread_rows", thread_id, path, "value")
+
+
 def of_item(namespace: str, key: str) -> Place:
     """An item of the store."""
     return ("replan_items", namespace, key, "value")

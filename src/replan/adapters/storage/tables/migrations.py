@@ -133,6 +133,19 @@ def _keep_sessions(connection: Connection) -> None:
         connection.execute(text(f"CREATE INDEX {index}"))
 
 
+def _keep_threads(connection: Connection) -> None:
+    """Make room for the threads of pipelines; an older version would leave them behind."""
+    binary = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+    columns = (
+        "thread_id TEXT NOT NULL, path TEXT NOT NULL, run_id TEXT NOT NULL, "
+        f"revision BIGINT NOT NULL, write VARCHAR(32) NOT NULL, value {binary} NOT NULL, "
+        "PRIMARY KEY (thread_id, path)"
+    )
+    connection.execute(text(f"CREATE TABLE replan_thread_rows ({columns})"))
+    index = "replan_thread_rows_by_run ON replan_thread_rows (run_id)"
+    connection.execute(text(f"CREATE INDEX {index}"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _name_the_release,
     _tell_keys_apart,
@@ -141,5 +154,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     _keep_texts_and_labels,
     _keep_items,
     _keep_sessions,
+    _keep_threads,
 )
 """From format 1 to 2, and so on."""

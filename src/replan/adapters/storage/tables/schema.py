@@ -259,5 +259,30 @@ parts = Table(
 OF_A_SESSION = (parts, messages, turns, sessions)
 """Every table with rows of a session."""
 
-OF_A_RUN = (requests, texts, labels, events, spending, reservations, attempts, results, notes, runs)
+thread_rows = Table(
+    "replan_thread_rows",
+    metadata,
+    Column("thread_id", Text, primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("run_id", Text, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("write", String(32), nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    Index("replan_thread_rows_by_run", "run_id"),
+)
+"""The threads of pipelines, message by message; the row of the path "" says who wrote last."""
+
+OF_A_RUN = (
+    requests,
+    texts,
+    labels,
+    events,
+    spending,
+    reservations,
+    attempts,
+    results,
+    notes,
+    thread_rows,
+    runs,
+)
 """Every table with rows of a run."""

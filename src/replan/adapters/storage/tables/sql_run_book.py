@@ -85,9 +85,17 @@ class SqlRunBook:
         return await self._records(_newest_first(select(schema.runs).where(begins)))
 
     async def recent(
-        self, limit: int, labels: Mapping[str, str] | None = None
+        self,
+        limit: int,
+        labels: Mapping[str, str] | None = None,
+        *,
+        behind: RunRecord | None = None,
     ) -> Sequence[RunRecord]:
         query, table = select(schema.runs), schema.labels
+        if behind is not None:
+            began, own_id = schema.runs.c.started_at, schema.runs.c.run_id
+            same = (began == behind.started_at) & (own_id > behind.run_id)
+            query = query.where((began < behind.started_at) | same)
         for name, value in (labels or {}).items():
             labelled = select(table.c.run_id).where(table.c.name == name, table.c.value == value)
             query = query.where(schema.runs.c.run_id.in_(labelled))

@@ -1,0 +1,248 @@
+"""What a turn of a long session costs, and what is lost when workers are killed in their turns.
+
+A long session: its turns are simple requests, each one call of a model that takes 0.2 s. The turns
+about number 10 are compared with the last ones. Bytes are all that the process writes (Linux).
+
+Killed workers: processes take the turns of many sessions from one database, and each is killed
+again and again, at a random moment of a turn. The turn is delivered again, to whoever is free. Each
+turn is a plan of one step with an effect outside, known by its idempotency key.
+"""
+
+import asyncio
+import contextlib
+import multiprocessing
+import queue
+import random
+import statistics
+import tempfile
+import threading
+import time
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, cast
+
+from reporting import Row, options, publish
+
+from replan import (
+    ClientAgentAdapter,
+    Host,
+    SessionBusyError,
+    Specialist,
+    Team,
+    build_agent,
+    open_storage,
+)
+from replan.testing import Reply, ScriptedModel, always
+
+LATENCY = 0.2
+"""Seconds of a call of a model."""
+
+MEASURED = 5
+"""Turns before and behind the one that is measured, of which the median counts."""
+
+ANSWER = "---\ncomplexity: simple\n---\n" + "Rome is the capital of Italy. " * 15
+PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker\n"
+COMPLETE = "---\nverdict: complete\n---\nDone."
+
+
+def arguments() -> ArgumentParser:
+    """The options of this benchmark."""
+    parser = options(__doc__ or "")
+    parser.add_argument("--turns", type=int, default=1_000, help="turns of the long session")
+    parser.add_argument("--sessions", type=int, default=8, help="sessions of the killed workers")
+    parser.add_argument("--of-each", type=int, default=5, help="turns of each of them")
+    parser.add_argument("--workers", type=int, default=4, help="processes that take turns")
+    parser.add_argument("--kills", type=int, help="kills of each worker (default 5, long 25)")
+    parser.add_argument("--seed", type=int, default=1, help="draws the moments of kills")
+    parser.add_argument("--postgres", help="the DSN of an empty PostgreSQL database")
+    return parser
+
+
+def main(args: Namespace) -> list[Row]:
+    """Measure a long session in each store, then kill workers."""
+    args.kills = args.kills or (25 if args.long else 5)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        stores = {"SQLite": f"{folder}/a.sqlite", "encrypted SQLite": f"{folder}/b.sqlite"}
+        if args.postgres:
+            stores["PostgreSQL"] = args.postgres
+        for name, where in stores.items():
+            key = "a key" if name.startswith("encrypted") else None
+            row = asyncio.run(grown(where, key, args.turns))
+            rows.append({"table": "A long session", "store": name, **row})
+        where = args.postgres or f"{folder}/c.sqlite"
+        row = Supervisor(where, Path(folder) / "effects", args).row()
+        rows.append({"table": "Killed workers", **row})
+    return rows
+
+
+async def grown(where: str, key: str | None, turns: int) -> Row:
+    """Take the turns of a long session, and compare early ones with late ones."""
+    seconds, written = dict[int, float](), dict[int, int]()
+    slow = {*range(10 - MEASURED, 10 + MEASURED + 1), *range(turns - 2 * MEASURED, turns + 1)}
+    quickly, slowly = (
+        build_agent(team(ScriptedModel({"think": always(Reply(ANSWER, latency=latency))})))
+        for latency in (0.0, LATENCY)
+    )
+    async with open_storage(where, key=key) as storage:
+        quick, measured = (ClientAgentAdapter(storage, each) for each in (quickly, slowly))
+        for number in range(1, turns + 1):
+            client = measured if number in slow else quick
+            began, before = time.perf_counter(), _written()
+            result = await client.process("long", f"Request {number}: " + "and so on " * 20)
+            seconds[number], written[number] = time.perf_counter() - began, _written() - before
+            if not result.success:
+                raise RuntimeError(result.error)
+    early = [*range(10 - MEASURED, 10 + MEASURED + 1)]
+    late = [*range(turns - 2 * MEASURED, turns + 1)]
+    return {
+        "turns": turns,
+        "bytes of a late turn by those of turn 10": _ratio(written, early, late),
+        "time of a late turn by that of turn 10": _ratio(seconds, early, late),
+        "kB of turn 10": statistics.median(written[each] for each in early) / 1000,
+        "own ms of turn 10": 1000 * (statistics.median(seconds[each] for each in early) - LATENCY),
+        "own ms of a late turn": 1000 * (statistics.median(seconds[n] for n in late) - LATENCY),
+    }
+
+
+def _ratio(values: dict[int, Any], early: list[int], late: list[int]) -> float:
+    before = statistics.median(values[each] for each in early)
+    return float(statistics.median(values[each] for each in late) / before)
+
+
+def _written() -> int:
+    """The bytes that this process has handed to the system for writing."""
+    fields = Path("/proc/self/io").read_text().split()
+    return int(fields[fields.index("wchar:") + 1])
+
+
+def team(model: Any, effects: Path | None = None) -> Team:
+    """A team of one worker, who writes down what it did."""
+
+    def work(_: object, idempotency_key: str) -> str:
+        if effects is not None:
+            with effects.open("a") as file:
+                file.write(f"{idempotency_key}\n")
+        return "done"
+
+    worker = Specialist(name="worker", intended_use="Works.", run=work)
+    return Team(host=Host(model=model), specialists=[worker])
+
+
+def serve(connection: Connection, where: str, effects: str) -> None:
+    """Take turns, one after the other, until the process is killed."""
+    asyncio.run(_served(connection, where, Path(effects)))
+
+
+async def _served(connection: Connection, where: str, effects: Path) -> None:
+    replies = {"think": PLAN, "feedback": COMPLETE}
+    model = ScriptedModel({k: always(Reply(v, latency=LATENCY)) for k, v in replies.items()})
+    agent = build_agent(team(model, effects))
+    async with open_storage(where) as storage:
+        client = ClientAgentAdapter(storage, agent)
+        connection.send("ready")
+        while True:
+            session, turn = await asyncio.to_thread(connection.recv)
+            while True:
+                with contextlib.suppress(SessionBusyError):
+                    result = await client.process(session, turn, turn_id=turn)
+                    break
+            connection.send(result.error or result.response)
+
+
+@dataclass
+class Supervisor:
+    """Hands turns to workers, kills workers, and counts what became of the turns."""
+
+    where: str
+    effects: Path
+    args: Namespace
+    killed: int = 0
+    delivered: int = 0
+    errors: list[str] = field(default_factory=list[str])
+
+    def row(self) -> Row:
+        """Do it, and count."""
+        self.effects.touch()
+        sessions: queue.Queue[list[str]] = queue.Queue()
+        for number in range(self.args.sessions):
+            sessions.put([f"s{number}/{turn}" for turn in range(self.args.of_each)])
+        threads = [
+            threading.Thread(target=self._supervise, args=(sessions, seed))
+            for seed in range(self.args.workers)
+        ]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        return {
+            "workers": self.args.workers,
+            "kills": self.killed,
+            "turns": self.args.sessions * self.args.of_each,
+            "deliveries": self.delivered,
+            **asyncio.run(self._counted()),
+            "errors": len(self.errors),
+        }
+
+    def _supervise(self, sessions: "queue.Queue[list[str]]", seed: int) -> None:
+        draw = random.Random(f"{self.args.seed}/{seed}")  # noqa: S311 - no secret
+        kills, worker, process = 0, None, cast("Any", None)
+        while True:
+            try:
+                turns = sessions.get_nowait()
+            except queue.Empty:
+                break
+            if worker is None:
+                worker, process = self._started()
+            worker.send((turns[0].partition("/")[0], turns[0]))
+            self.delivered += 1
+            dies = kills < self.args.kills and draw.random() < 0.8  # noqa: PLR2004
+            if dies and not worker.poll(draw.uniform(0, 4 * LATENCY)):
+                process.kill()
+                process.join()
+                kills, worker = kills + 1, None
+                self.killed += 1
+            else:
+                told = worker.recv()
+                if told != "Done.":
+                    self.errors.append(told)
+                turns.pop(0)
+            if turns:
+                sessions.put(turns)
+        if process is not None:
+            process.kill()
+            process.join()
+
+    def _started(self) -> tuple[Connection, Any]:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["sessions", "replan.testing", "replan.sessions.client"])
+        mine, theirs = context.Pipe()
+        process = context.Process(target=serve, args=(theirs, self.where, str(self.effects)))
+        process.start()
+        mine.recv()
+        return mine, process
+
+    async def _counted(self) -> Row:
+        said = Counter[str]()
+        async with open_storage(self.where) as storage:
+            client = ClientAgentAdapter(storage, build_agent(team(ScriptedModel({}))))
+            for number in range(self.args.sessions):
+                context = await client.export(f"s{number}")
+                said += Counter(
+                    str(each.content) for each in context.dialogue_history if each.role == "user"
+                )
+        turns = self.args.sessions * self.args.of_each
+        keys = self.effects.read_text().split()
+        return {
+            "lost": turns - len(said),
+            "doubled": sum(said.values()) - len(said),
+            "effects by their keys beyond one a turn": len(set(keys)) - turns,
+            "calls that a service knew again": len(keys) - len(set(keys)),
+        }
+
+
+if __name__ == "__main__":
+    publish("Sessions", arguments().parse_args(), main)

@@ -1,0 +1,135 @@
+"""Calls of APIs for jobs: at the addresses that the spec names, and nowhere else."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+from urllib.parse import unquote
+
+import httpx2
+from pydantic import JsonValue
+
+from replan.adapters.reply_body import whole
+from replan.errors import ReplyTooLongError
+from replan.failures import describe
+from replan.jobs.acting import plain
+from replan.jobs.actions import ActionCall, Outcome
+from replan.jobs.spec import JobSpec
+from replan.secrets.masking import without_secrets
+
+LONGEST_ANSWER = 1_000_000
+"""Bytes of an answer that are read."""
+
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+
+_PASSING = frozenset({408, 425, 429})
+_IN_ADDRESS = frozenset({"GET", "DELETE"})
+_LONGEST_ERROR = 300
+
+
+class _RefusedError(ValueError):
+    """The call is not made."""
+
+
+class ApiExecutor:
+    """Calls APIs over HTTP."""
+
+    def __init__(
+        self, environment: Mapping[str, str], transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
+        """Prepare.
+
+        Args:
+            environment: Where the secrets of specs stand.
+            transport: How requests are sent, if not over the network.
+        """
+        self._environment = environment
+        self._transport = transport
+
+    async def execute(self, call: ActionCall) -> Outcome:
+        """Make one call; a failure is an outcome, and says whether the call may have had effect."""
+        try:
+            request = self._request(call)
+        except _RefusedError as refusal:
+            return Outcome(success=False, error=str(refusal))
+        seconds = call.spec.api_timeout
+        try:
+            async with asyncio.timeout(seconds), self._client(seconds) as client:
+                response = await client.send(client.build_request(**request), stream=True)
+                response = await whole(response, LONGEST_ANSWER)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            return Outcome(success=False, error=describe(error), can_pass=True)
+        except TimeoutError:
+            error = f"the API gave no answer within {seconds:g} s"
+            return Outcome(success=False, error=error, can_pass=True, in_doubt=call.unsafe)
+        except (httpx2.HTTPError, ReplyTooLongError) as error:
+            text = describe(error)
+            return Outcome(success=False, error=text, can_pass=True, in_doubt=call.unsafe)
+        return _read(response, call)
+
+    def _client(self, seconds: float) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            follow_redirects=False, timeout=seconds, transport=self._transport, trust_env=False
+        )
+
+    def _request(self, call: ActionCall) -> dict[str, Any]:
+        method = str(call.parameters["method"]).upper()
+        if method not in METHODS:
+            raise _RefusedError(f"the method {method!r} is none of {', '.join(sorted(METHODS))}")
+        url = address_of(call.spec, str(call.parameters["endpoint"]))
+        headers = {"Idempotency-Key": call.key, "Accept": "application/json"}
+        if name := call.spec.api_key_env:
+            if not (secret := self._environment.get(name)):
+                raise _RefusedError(f"the environment variable {name} is not set")
+            headers["Authorization"] = f"Bearer {secret}"
+        request: dict[str, Any] = {"method": method, "url": url, "headers": headers}
+        params = call.parameters.get("params")
+        if params and method in _IN_ADDRESS:
+            given = cast("Mapping[str, JsonValue]", params)
+            request["params"] = {name: _text(each) for name, each in given.items()}
+        elif method not in _IN_ADDRESS:
+            request["json"] = params or {}
+        return request
+
+
+def address_of(spec: JobSpec, endpoint: str) -> str:
+    """The whole address of an endpoint, which must stand below one of those that a spec names."""
+    bases = [base.rstrip("/") for base in spec.base_urls]
+    if not bases:
+        raise _RefusedError("the spec names no base_urls, so no API can be called")
+    url = endpoint if "://" in endpoint else f"{bases[0]}/{endpoint.lstrip('/')}"
+    path = url.partition("://")[2].partition("?")[0]
+    # A server may take an escaped dot or slash for the sign itself.
+    if "#" in url or "\\" in url or {".", ".."} & {*unquote(unquote(path)).split("/")}:
+        raise _RefusedError(f"the address {endpoint!r} cannot be used")
+    if not any(url == base or url.startswith((f"{base}/", f"{base}?")) for base in bases):
+        raise _RefusedError(f"the address {endpoint!r} is below none of {', '.join(bases)}")
+    return url
+
+
+def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
+    status = response.status_code
+    if response.is_success:
+        try:
+            return Outcome(success=True, result=_json(response))
+        except (ValueError, RecursionError):
+            error = f"the API answered {status} with what is no JSON"
+            return Outcome(success=False, error=error, can_pass=True, in_doubt=call.unsafe)
+    if response.is_redirect:
+        return Outcome(success=False, error=f"the API redirects ({status}), which is not followed")
+    said = without_secrets(" ".join(response.text.split()))[:_LONGEST_ERROR]
+    is_server = response.is_server_error
+    return Outcome(
+        success=False,
+        error=f"the API answered {status}: {said}" if said else f"the API answered {status}",
+        can_pass=is_server or status in _PASSING,
+        in_doubt=is_server and call.unsafe,
+    )
+
+
+def _json(response: httpx2.Response) -> JsonValue:
+    return plain(json.loads(response.content)) if response.content.strip() else None
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,60 @@
+"""Threads in the memory of the process."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from replan.adapters.threads.repository import RowRepository
+from replan.state.thread_rows import Changes, Rows, is_below
+from replan.state.threads import Thread
+
+
+@dataclass
+class _Kept:
+    run_id: str
+    revision: int = 0
+    rows: dict[str, JsonValue] = field(default_factory=dict[str, Any])
+
+
+class MemoryThreads(RowRepository):
+    """Keeps threads as long as the process; those of a run, as long as the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: dict[str, _Kept] = {}
+
+    async def _read(self, thread_id: str) -> tuple[Rows, int, str] | None:
+        kept = self._kept.get(thread_id)
+        return None if kept is None else (dict(kept.rows), kept.revision, kept.run_id)
+
+    async def _write(self, thread: Thread, changes: Changes) -> bool:
+        kept = self._kept.get(thread.id, _Kept(thread.run_id))
+        if kept.revision != thread.revision:
+            return False
+        for gone in changes.gone:
+            for path in [path for path in kept.rows if is_below(path, gone)]:
+                del kept.rows[path]
+        kept.rows.update(changes.rows)
+        kept.revision += 1
+        self._kept[thread.id] = kept
+        return True
+
+    async def rows(self, run_id: str) -> Mapping[str, Rows]:
+        """Read the rows of all threads of a run, by thread."""
+        return {
+            thread_id: dict(kept.rows)
+            for thread_id, kept in self._kept.items()
+            if kept.run_id == run_id
+        }
+
+    async def adopt(self, run_id: str, threads: Mapping[str, Rows]) -> None:
+        """Take threads of a run from elsewhere; a thread that is here stays."""
+        for thread_id, rows in threads.items():
+            self._kept.setdefault(thread_id, _Kept(run_id, 1, dict(rows)))
+
+    async def forget(self, run_id: str) -> None:
+        """Remove all threads of a run."""
+        for thread_id in [name for name, kept in self._kept.items() if kept.run_id == run_id]:
+            del self._kept[thread_id]

@@ -1,0 +1,70 @@
+"""What every repository of threads does alike: which changes are written, and who may write."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, cast
+
+from replan.errors import StaleThreadError
+from replan.state.thread_rows import Changes, Rows, Saved, thread_from
+from replan.state.threads import Thread
+from replan.threads.messages import changed
+
+
+class RowRepository(ABC):
+    """Keeps threads as rows; a subclass says where."""
+
+    def __init__(self) -> None:
+        self._saved = Saved()
+
+    @abstractmethod
+    async def _read(self, thread_id: str) -> tuple[Rows, int, str] | None:
+        """Read the rows of a thread, its revision and its run."""
+
+    @abstractmethod
+    async def _write(self, thread: Thread, changes: Changes) -> bool:
+        """Write changes if the thread still has its revision, and raise that by one."""
+
+    async def get_thread(self, thread_id: str) -> Thread | None:
+        """Read a main thread with its sub-threads."""
+        if (found := await self._read(thread_id)) is None:
+            return None
+        rows, revision, run_id = found
+        thread = thread_from(rows, run_id=run_id)
+        thread.revision = revision
+        self._saved.take(thread)
+        return thread
+
+    async def get_thread_settings(self, thread_id: str) -> dict[str, Any]:
+        """Read the stored settings of a main thread; empty if there are none."""
+        found = await self._read(thread_id)
+        return {} if found is None else dict(cast("Any", found[0][""])["settings"])
+
+    async def update_thread_settings(self, thread: Thread, settings: Mapping[str, Any]) -> None:
+        """Give a main thread other settings, and store it."""
+        before = dict(thread.settings)
+        # Its agent holds the same dictionary.
+        thread.settings.clear()
+        thread.settings.update(settings if settings is not thread.settings else before)
+        await self.save_thread(thread)
+
+    async def update_message(
+        self, thread: Thread, message_id: str, changes: Mapping[str, Any]
+    ) -> None:
+        """Change fields of one message, and store the thread."""
+        changed(thread, message_id, **changes)
+        await self.save_thread(thread)
+
+    async def save_thread(self, thread: Thread) -> None:
+        """Store a main thread with everything in it."""
+        changes = self._saved.changes(thread)
+        if not changes.rows and not changes.gone:
+            return
+        try:
+            is_written = await self._write(thread, changes)
+        except BaseException:
+            changes.undo()
+            raise
+        if not is_written:
+            changes.undo()
+            raise StaleThreadError(thread.id)
+        thread.revision += 1

@@ -1,0 +1,76 @@
+"""`replan serve`: teams behind HTTP."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replan.cli.options import StorageOption
+from replan.cli.process import end_with, place
+
+
+def serve(
+    teams: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="TEAM.yaml", help="Team files; else the default team."),
+    ] = None,
+    *,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
+    ] = 8321,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name", metavar="HOST", help="A name by which others call the server; repeatable."
+        ),
+    ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens",
+            metavar="FILE",
+            help="Who may call; else the token REPLAN_TOKEN, else a new one that is printed.",
+        ),
+    ] = None,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at the end.")
+    ] = 10.0,
+    storage: StorageOption = None,
+) -> None:
+    """Serve teams over HTTP, until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
+
+    def served() -> int:
+        from replan.errors import ConfigurationError
+
+        try:
+            from replan.server.serving import Wanted, serve as serve_teams
+        except ImportError as error:
+            if error.name and error.name.partition(".")[0] in ("jwt", "starlette", "uvicorn"):
+                problem, fix = (
+                    "a server needs starlette and uvicorn",
+                    "pip install 'replan[server]'",
+                )
+                raise ConfigurationError("serve", error.name, problem, f"{fix}.") from error
+            raise
+        kept = place(storage)
+        wanted = Wanted(
+            teams=teams or [],
+            environment=os.environ,
+            storage=kept.where if kept.outlives else ":memory:",
+            key=kept.key,
+            keep_days=kept.keep_days,
+            host=host,
+            port=port,
+            names=name or [],
+            tokens=tokens,
+            grace=grace,
+        )
+        serve_teams(wanted, lambda text: typer.echo(text, err=True))
+        return 0
+
+    end_with(served)

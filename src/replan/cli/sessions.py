@@ -1,0 +1,245 @@
+"""`replan sessions`: the sessions of a user: list, show, export, import and remove them."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replan.cli.options import StorageOption, UserOption
+from replan.cli.process import end_with, place
+from replan.cli.views.cells import counted, cut, one_line, padded
+from replan.errors import InputError, SessionConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from replan.ports.session_store import SessionRecord
+    from replan.sessions.client import ClientAgentAdapter
+    from replan.state.context import AgentContext
+
+_NONE = "No session is kept here. `replan chat` begins one.\n"
+_PAGE = 50
+_STAGE, _TIME = 8, 16
+
+SessionArgument = Annotated[
+    str, typer.Argument(metavar="SESSION", help="A session's id or its beginning, or `last`.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+sessions = typer.Typer(
+    help="List, show, export, import and remove the sessions of `replan chat`.",
+    no_args_is_help=True,
+)
+
+
+@sessions.command("list")
+def list_(
+    *,
+    most: Annotated[
+        int, typer.Option("--max", "-n", min=1, help="How many of the newest to show.")
+    ] = 20,
+    user: UserOption = None,
+    storage: StorageOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each.")] = False,
+) -> None:
+    """List the sessions, the one that was used last first."""
+
+    async def listed(client: ClientAgentAdapter) -> int:
+        found = await client.sessions(most)
+        if as_json:
+            sys.stdout.write("".join(f"{each.model_dump_json()}\n" for each in found))
+        elif found:
+            _write_table(found)
+        else:
+            sys.stdout.write(_NONE)
+        return 0
+
+    _with_client(listed, user, storage)
+
+
+@sessions.command()
+def show(
+    session: SessionArgument,
+    *,
+    most: Annotated[
+        int, typer.Option("--max", "-n", min=1, help="How many of the newest messages to show.")
+    ] = _PAGE,
+    user: UserOption = None,
+    storage: StorageOption = None,
+) -> None:
+    """Show what was said in a session, and how it stands."""
+
+    async def shown(client: ClientAgentAdapter) -> int:
+        from replan.cli.kept.kept_sessions import found_session
+        from replan.cli.views.messages import told_messages
+        from replan.cli.views.rendered import console_on, print_markdown
+
+        session_id = await found_session(client, session)
+        page = await client.history(session_id, limit=most)
+        context = await client.export(session_id)
+        left = len(context.dialogue_history) - len(page.messages)
+        text = told_messages(page.messages)
+        if left:
+            text = f"({counted(left, 'message')} before these; --max shows more)\n\n{text}"
+        if sys.stdout.isatty():
+            print_markdown(console_on(sys.stdout), text)
+        else:
+            sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"\nsession {one_line(session_id)}: {context.current_stage}\n")
+        return 0
+
+    _with_client(shown, user, storage)
+
+
+@sessions.command()
+def export(
+    session: SessionArgument,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="A new file; else a pipe."),
+    ] = None,
+    user: UserOption = None,
+    storage: StorageOption = None,
+) -> None:
+    """Write a session as JSON, which `replan sessions import` and `AgentContext` read."""
+
+    async def written(client: ClientAgentAdapter) -> int:
+        from replan.cli.kept.kept_sessions import found_session
+        from replan.cli.kept.new_file import write_new
+
+        if output is None and sys.stdout.isatty():
+            raise InputError("Name a file for it with -o FILE, or send it into a pipe.")
+        context = await client.export(await found_session(client, session))
+        text = json.dumps(context.to_dict(), ensure_ascii=False, indent=1) + "\n"
+        if output is None:
+            sys.stdout.write(text)
+        else:
+            write_new(output, text)
+            typer.echo(f"wrote {output}")
+        return 0
+
+    _with_client(written, user, storage)
+
+
+@sessions.command("import")
+def import_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="An export.")
+    ],
+    *,
+    yes: YesOption = False,
+    user: UserOption = None,
+    storage: StorageOption = None,
+) -> None:
+    """Take over a session that was exported, here or elsewhere."""
+
+    async def imported(client: ClientAgentAdapter) -> int:
+        from replan.cli.kept.kept_sessions import read_session, trusted_here
+
+        context, is_foreign = trusted_here(read_session(file))
+        if is_foreign and not yes and not _trusted(context):
+            typer.echo("Nothing was imported.")
+            return 0
+        try:
+            version = await client.adopt(context)
+        except SessionConflictError as error:
+            raise InputError(
+                f"The session '{context.session_id}' is here already, and not older: version "
+                f"{error.found} here, version {error.expected} in the file."
+            ) from error
+        typer.echo(f"session {one_line(context.session_id)} is here, version {version}")
+        return 0
+
+    _with_client(imported, user, storage)
+
+
+@sessions.command()
+def rm(
+    ids: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Ids of sessions.")],
+    *,
+    yes: YesOption = False,
+    user: UserOption = None,
+    storage: StorageOption = None,
+) -> None:
+    """Remove sessions with all that belongs to them: turns, runs, events and texts."""
+
+    async def removed(client: ClientAgentAdapter) -> int:
+        from replan.cli.kept.kept_sessions import found_session
+
+        # All are found before the first is removed.
+        found = [*dict.fromkeys([await found_session(client, each) for each in ids])]
+        if not yes and not _agreed(found):
+            typer.echo("Nothing was removed.")
+            return 0
+        for session_id in found:
+            await client.delete(session_id)
+            typer.echo(f"removed {one_line(session_id)}")
+        return 0
+
+    _with_client(removed, user, storage)
+
+
+def _with_client(
+    work: Callable[[ClientAgentAdapter], Awaitable[int]], user: str | None, storage: str | None
+) -> None:
+    """Do something with the sessions of a user, and end with its exit code."""
+
+    async def done() -> int:
+        from replan.cli.kept.kept_sessions import client_of
+        from replan.cli.kept.place import opened_kept
+        from replan.cli.kept.signature import own_name
+
+        async with opened_kept(place(storage)) as kept:
+            return await work(client_of(kept, own_name() if user is None else user))
+
+    end_with(lambda: asyncio.run(done()))
+
+
+def _write_table(found: Sequence[SessionRecord]) -> None:
+    from replan.cli.runs import when
+
+    is_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size((100, 24)).columns - 1 if is_terminal else None
+    longest = max(len(one_line(each.session_id)) for each in found)
+    rows = [("session", "used", "stage", "turns", "title")]
+    rows += [
+        (
+            one_line(each.session_id),
+            when(each.updated_at),
+            each.stage,
+            str(each.version),
+            one_line(each.title),
+        )
+        for each in found
+    ]
+    widths = (max(longest, len("session")), _TIME, _STAGE, len("turns"))
+    for row in rows:
+        cells = [padded(cell, wide) for cell, wide in zip(row, widths, strict=False)]
+        line = "  ".join([*cells, row[-1]]).rstrip()
+        sys.stdout.write(f"{line if width is None else cut(line, width)}\n")
+
+
+def _trusted(context: AgentContext) -> bool:
+    told = (
+        f"Work waits in session {one_line(context.session_id)} that was begun elsewhere, by "
+        "somebody else, or was changed since: what it may do stands in the file."
+    )
+    if not sys.stdin.isatty():
+        raise InputError(f"{told} Say that you trust the file with --yes.")
+    typer.echo(told)
+    return typer.confirm("Take it over?")
+
+
+def _agreed(ids: Sequence[str]) -> bool:
+    if not sys.stdin.isatty():
+        raise InputError("What is removed is gone. Say that you mean it with --yes.")
+    what = "this session" if len(ids) == 1 else f"these {len(ids)} sessions"
+    typer.echo("\n".join(map(one_line, ids)))
+    return typer.confirm(f"Remove {what}, with all that is kept?")

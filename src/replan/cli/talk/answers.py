@@ -1,0 +1,38 @@
+"""What a line says as an answer, and what is said of answers that lack."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.cli.views.cells import counted
+from replan.runs.asks import PLAN, Ask
+
+
+def bound(ask: Ask, given: JsonValue) -> JsonValue:
+    """An answer to a question as it is; a decision with what it is about."""
+    if ask.kind == "question":
+        return given
+    return (
+        {**given, "fingerprint": ask.fingerprint} if isinstance(given, dict) else ask.bound(given)
+    )
+
+
+def by_key(text: str) -> str | Mapping[str, Any]:
+    """What a program answers: a text, or answers by key as JSON."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        found: object = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return cast("dict[str, Any]", found) if isinstance(found, dict) and found else text
+
+
+def left_open(asks: Sequence[Ask]) -> str:
+    """What is said where the person leaves something open."""
+    if [ask.kind for ask in asks] == ["question"]:
+        return "Left open. Type the answer, or press Enter to be asked again."
+    what = "The plan waits" if asks[0].key == PLAN else counted(len(asks), "thing") + " left open"
+    return f"{what}. Press Enter to be asked again; /undo goes one step back."

@@ -1,0 +1,100 @@
+"""The one place that chooses the adapters of a job."""
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+from replan.adapters.chat_models import LangChainModels
+from replan.adapters.job_api import ApiExecutor
+from replan.jobs.acting import ActionExecutor
+from replan.jobs.actions import Executor
+from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
+from replan.jobs.extraction.by_rules import RuleExtractor
+from replan.jobs.extraction.port import Extractor
+from replan.jobs.job_file import read_job_file
+from replan.jobs.processor import JobProcessor
+from replan.jobs.recorded import JournaledExecutor
+from replan.jobs.spec import JobSpec
+from replan.ports.agent import Agent
+from replan.ports.journal import Journal
+from replan.ports.model_provider import ModelProvider
+from replan.secrets.sources import learn_environment
+from replan.sessions.job_agent import JobAgent
+from replan.specialists.function import in_thread
+from replan.team.chats import Chats
+
+
+def job_processor(  # noqa: PLR0913 - what a job leaves open
+    spec: JobSpec | Path | str,
+    *,
+    model: BaseChatModel | str | None = None,
+    base_url: str | None = None,
+    models: ModelProvider | None = None,
+    journal: Journal | None = None,
+    clock: Callable[[], datetime] | None = None,
+    new_id: Callable[[], str] | None = None,
+) -> JobProcessor:
+    """Build what processes the jobs of a spec, with the usual parts.
+
+    Args:
+        spec: The spec, or the path of a job file.
+        model: Reads what rules do not understand: a chat model or its name. Without it, rules read
+            alone.
+        base_url: The OpenAI-compatible server of a model that is given by name.
+        models: Builds models from names, instead of the server and the environment.
+        journal: Where actions are on record before and after, so that an unsafe one is not done
+            again after its process was killed: that of a storage from `open_storage`.
+        clock: Returns the time, with a time zone.
+        new_id: Returns a new id for a job.
+
+    Raises:
+        ConfigurationError: The model cannot be used.
+        JobFileError: The job file has mistakes.
+    """
+    learn_environment(os.environ)
+    read = spec if isinstance(spec, JobSpec) else read_job_file(Path(spec))
+    now = clock or partial(datetime.now, UTC)
+    extractor: Extractor = RuleExtractor()
+    if model is not None:
+        chats = Chats(models or LangChainModels(base_url=base_url, environment=os.environ))
+        extractor = RulesThenModel(ModelExtractor(chats.of(model)))
+    executor: Executor = ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: now().date())
+    if journal is not None:
+        executor = JournaledExecutor(executor, journal)
+    return JobProcessor(
+        read,
+        extractor=extractor,
+        executor=executor,
+        clock=now,
+        new_id=new_id or partial(token_hex, 16),
+    )
+
+
+def job_agent(
+    spec: JobSpec | Path | str,
+    *,
+    others: Agent | None = None,
+    clock: Callable[[], datetime] | None = None,
+    **parts: Any,
+) -> JobAgent:
+    """Build an agent that is one job; its client keeps the sessions, and the job in them.
+
+    Args:
+        spec: The spec, or the path of a job file.
+        others: Answers what a user asks beside the job, such as an agent from `build_agent`; then
+            the job asks its question again.
+        clock: Returns the time, with a time zone.
+        parts: What `job_processor` takes: model, base_url, models, journal, new_id.
+
+    Raises:
+        ConfigurationError: The model cannot be used.
+        JobFileError: The job file has mistakes.
+    """
+    now = clock or partial(datetime.now, UTC)
+    return JobAgent(job_processor(spec, clock=now, **parts), now, others)

@@ -1,0 +1,125 @@
+"""How actions are done: functions of one's own, data that is checked or extracted, and APIs."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import date
+from functools import partial
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.errors import LimitReachedError, StorageError
+from replan.failures import can_pass, describe, is_signal
+from replan.jobs.actions import ActionCall, Executor, Outcome
+from replan.jobs.corrections import merged
+from replan.jobs.extraction.by_rules import read_by_rules
+from replan.jobs.extraction.port import Wanted
+from replan.jobs.job import Job
+from replan.jobs.messages import messages_of
+from replan.jobs.spec import JobSpec
+from replan.texts.storable import storable
+
+KEY = "idempotency_key"
+"""The parameter of a function that takes the idempotency key."""
+
+InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Does the work of a function that is not asynchronous."""
+
+
+class ActionExecutor:
+    """Does the actions of a spec."""
+
+    def __init__(
+        self,
+        api: Executor | None = None,
+        in_thread: InThread = asyncio.to_thread,
+        today: Callable[[], date] | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            api: Calls APIs.
+            in_thread: Does the work of functions that are not asynchronous.
+            today: The day to which words such as 'tomorrow' refer in extract_info.
+        """
+        self._api = api
+        self._in_thread = in_thread
+        self._today = today
+
+    async def execute(self, call: ActionCall) -> Outcome:
+        """Do an action once; what goes wrong is an outcome."""
+        try:
+            return await self._executed(call)
+        except (LimitReachedError, StorageError):
+            raise
+        except Exception as error:
+            if is_signal(error):
+                raise
+            return Outcome(
+                success=False,
+                error=describe(error),
+                can_pass=can_pass(error),
+                in_doubt=call.unsafe,
+            )
+
+    async def _executed(self, call: ActionCall) -> Outcome:
+        match call.action.type:
+            case "call_api" if self._api is not None:
+                return await self._api.execute(call)
+            case "validate_data":
+                return Outcome(success=True, result=_validated(call))
+            case "extract_info" if self._today is not None:
+                return Outcome(success=True, result=_extracted(call, self._today()))
+            case _ if call.action.run is not None:
+                return Outcome(success=True, result=plain(await self._called(call)))
+            case kind:
+                return Outcome(success=False, error=f"Nothing here can do {kind}.")
+
+    async def _called(self, call: ActionCall) -> object:
+        function = cast("Callable[..., Any]", call.action.run)
+        ready = partial(function, **call.parameters)
+        if KEY in _parameters_of(function):
+            ready = partial(function, **{**call.parameters, KEY: call.key})
+        if inspect.iscoroutinefunction(function):
+            return await ready()
+        answer = await self._in_thread(ready)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+def plain(value: object) -> JsonValue:
+    """Take what foreign code gave as plain data that can be kept."""
+    return storable(cast("JsonValue", json.loads(json.dumps(value, default=str))))
+
+
+def _parameters_of(function: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def _validated(call: ActionCall) -> JsonValue:
+    """Check data by the slots of the command that the schema names."""
+    spec: JobSpec = call.spec
+    data = cast("Mapping[str, object]", call.parameters["data"])
+    command = spec.command(str(call.parameters["schema"]))
+    if command is None:
+        known = ", ".join(each.name for each in spec.commands)
+        raise ValueError(f"there is no schema {call.parameters['schema']!r}; use one of {known}")
+    known = {name: each for name, each in data.items() if name in command.slots}
+    merge = merged(spec, command.slots, {}, known, call.job.language)
+    wrong: list[JsonValue] = [issue.model_dump(mode="json") for issue in merge.issues]
+    missing: list[JsonValue] = [name for name in command.needs if name not in merge.values]
+    return {"valid": not wrong and not missing, "errors": wrong, "missing": missing}
+
+
+def _extracted(call: ActionCall, today: date) -> JsonValue:
+    """Find the values of fields in messages."""
+    messages = messages_of(cast("Sequence[Any]", call.parameters["messages"]))
+    said = "\n".join(each.content for each in messages if each.role == "user")
+    job = Job(id="-", type=call.spec.name)
+    found = read_by_rules(Wanted(spec=call.spec, job=job, said=said, today=today)).found.values
+    fields = [str(each) for each in cast("Sequence[Any]", call.parameters["target_fields"])]
+    return {name: found[name] for name in fields if name in found}

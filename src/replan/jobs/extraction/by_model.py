@@ -1,0 +1,194 @@
+"""Extraction by a model: it reads and writes down; what it writes is data, like a user's words."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from pydantic import JsonValue
+
+from replan.errors import LimitReachedError, StorageError
+from replan.events.calls import warn_here
+from replan.failures import describe, is_signal
+from replan.jobs.extraction.by_rules import read_by_rules
+from replan.jobs.extraction.port import Extracted, Wanted
+from replan.jobs.job import COMMAND
+from replan.jobs.sayings import bare, says_yes
+from replan.jobs.slot import Slot
+from replan.jobs.slot_values import fields as as_fields
+from replan.models.chat import Chat
+from replan.prompts.sections import Call, call_tag, section
+from replan.prompts.templates import load, render
+from replan.replies.forms.front_matter import match_key
+from replan.replies.forms.json_text import decode
+from replan.replies.forms.thoughts import without_thoughts, without_tokens
+from replan.replies.forms.wrapping import plain, skip_thinking, skip_unopened_thinking
+
+_OWN = (COMMAND, "confirmed", "cancelled")
+_NESTED = ("values", "fields", "slots", "arguments", "data", "result")
+_NAME = re.compile(r"^[\s>*\-\"'`|]{0,10}([A-Za-z_][\w ]{0,60})[\"'`*]{0,4}\s*[:=\uff1a]")
+_LONGEST = 200_000
+_MOST_MESSAGES, _LONGEST_EARLIER = 10, 6_000
+_NOTHING = frozenset({"", "null", "none", "n/a", "unknown", "-", "~", "not given", "无", "未知"})
+
+
+class ModelExtractor:
+    """Finds values with a chat model, in one call."""
+
+    def __init__(self, chat: Chat, config: RunnableConfig | None = None) -> None:
+        """Prepare.
+
+        Args:
+            chat: The model.
+            config: LangChain's configuration of the calls.
+        """
+        self._chat = chat
+        self._config: RunnableConfig = {} if config is None else config
+
+    async def extract(self, wanted: Wanted) -> Extracted:
+        """Ask the model once."""
+        if not wanted.said.strip():
+            return Extracted()
+        reply = await self._chat.reply(prompt_of(wanted), self._config)
+        return read_extraction(reply.text, wanted)
+
+
+class RulesThenModel:
+    """Finds values by rules, and asks a model for what they leave open."""
+
+    def __init__(self, model: ModelExtractor) -> None:
+        """Prepare."""
+        self._model = model
+
+    async def extract(self, wanted: Wanted) -> Extracted:
+        """Look by rules; ask the model if they do not understand the whole message."""
+        reading = read_by_rules(wanted)
+        by_rules = reading.found
+        if reading.is_sure or not wanted.said.strip():
+            return by_rules
+        try:
+            found = await self._model.extract(wanted)
+        except (LimitReachedError, StorageError):
+            raise
+        except Exception as error:
+            if is_signal(error):
+                raise
+            trouble = f"The message was read by rules alone: {describe(error)}"
+            warn_here(trouble)
+            return by_rules.replace(trouble=trouble)
+        # Where a whole message was taken for an answer, the model knows better.
+        certain = {name: v for name, v in by_rules.values.items() if name not in reading.guessed}
+        return found.replace(
+            command=by_rules.command or found.command, values={**found.values, **certain}
+        )
+
+
+def prompt_of(wanted: Wanted) -> list[BaseMessage]:
+    """Ask for what is in the new messages of a user; the conversation is data."""
+    spec, job = wanted.spec, wanted.job
+    commands = "; ".join(
+        ", ".join(dict.fromkeys((each.name, each.called("en"), *each.words)))
+        for each in spec.commands
+    )
+    asked = render(
+        load("extract"),
+        today=f"{wanted.today:%A}, {wanted.today.isoformat()}",
+        commands=commands,
+        fields="\n".join(_described(spec.slot(name), job.collected_info) for name in wanted.names),
+        asked=", ".join(job.asked.names) or "nothing yet",
+    )
+    said = [f"{each.role}: {each.content}" for each in wanted.messages[-_MOST_MESSAGES:]]
+    earlier = "\n".join(said)[-_LONGEST_EARLIER:]
+    parts = [section("conversation", earlier)] if len(said) > 1 else []
+    parts.append(section("request", wanted.said))
+    tag = call_tag(Call(node="extract"))
+    return [SystemMessage(f"{asked}\n\n{tag}"), HumanMessage("\n\n".join(parts))]
+
+
+def read_extraction(text: str, wanted: Wanted) -> Extracted:
+    """Read a reply, as JSON or as lines; names that are no fields are dropped, and recorded."""
+    source = _bare(text[:_LONGEST])
+    known = frozenset((*_OWN, *wanted.names))
+    given = _object(source, known) or dict(_lines(source, known))
+    fields = {name: each for name, each in given.items() if not _is_nothing(each)}
+    confirmed = _flag(fields.get("confirmed"))
+    if confirmed and not says_yes(wanted.said):
+        # What lets something happen is the user's to say.
+        confirmed = None
+    return Extracted(
+        command=_command(fields.get(COMMAND), wanted),
+        values={name: fields[name] for name in wanted.names if name in fields},
+        confirmed=confirmed,
+        cancelled=_flag(fields.get("cancelled")) is True,
+        dropped=tuple(name for name in fields if name not in known),
+    )
+
+
+def _described(slot: Slot, held: Mapping[str, JsonValue]) -> str:
+    kind = "one of: " + ", ".join(slot.choices) if slot.choices else slot.type
+    names = [each for each in dict.fromkeys((slot.called("en"), *slot.words)) if each != slot.name]
+    also = f" ({', '.join(names)})" if names else ""
+    has = "***" if slot.secret else held.get(slot.name)
+    now = f"; the job has: {has}" if slot.name in held else ""
+    return f"- {slot.name}{also}: {kind}{now}"
+
+
+def _bare(text: str) -> str:
+    source = without_tokens(plain(text))
+    thinking = skip_thinking(source)
+    source = source[thinking.end if thinking.closed else len(source) :]
+    return without_thoughts(source[skip_unopened_thinking(source) or 0 :])
+
+
+def _object(source: str, known: frozenset[str]) -> dict[str, JsonValue]:
+    """The fields of the first JSON object with a known name."""
+    start = source.find("{")
+    for _ in range(_MOST_OBJECTS):
+        if start < 0:
+            break
+        value, end, _ = decode(source, start)
+        found = as_fields(value)
+        if isinstance(found, dict):
+            inner = [found[name] for name in _NESTED if isinstance(found.get(name), dict)]
+            flat = {**found, **(cast("dict[str, JsonValue]", inner[0]) if inner else {})}
+            if known & flat.keys():
+                return {name: each for name, each in flat.items() if name not in _NESTED}
+        start = source.find("{", max(end, start + 1))
+    return {}
+
+
+_MOST_OBJECTS = 5
+
+
+def _lines(source: str, known: frozenset[str]) -> Iterable[tuple[str, JsonValue]]:
+    for line in source.split("\n"):
+        found = match_key(line, known)
+        if found is not None:
+            yield found.key, found.value.strip("\"'` ")
+        elif (other := _NAME.match(line)) is not None:
+            yield other[1].strip().casefold(), "?"
+
+
+def _is_nothing(value: JsonValue) -> bool:
+    return value in (None, [], {}) or (isinstance(value, str) and bare(value) in _NOTHING)
+
+
+def _flag(value: JsonValue) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    text = bare(str(value or ""))
+    return True if text in _YES else False if text in _NO else None
+
+
+_YES, _NO = frozenset({"yes", "true", "1", "是"}), frozenset({"no", "false", "0", "否"})
+
+
+def _command(value: JsonValue, wanted: Wanted) -> str:
+    if not isinstance(value, str):
+        return ""
+    for each in wanted.spec.commands:
+        labels = [*cast("Mapping[str, str]", each.label).values()]
+        if bare(value) in {bare(word) for word in (each.name, *labels, *each.words)}:
+            return each.name
+    return ""

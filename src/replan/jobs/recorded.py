@@ -1,0 +1,138 @@
+"""Actions on record: each is noted before it begins and after it ends, and none is done twice."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from pydantic import JsonValue
+
+from replan.errors import InDoubtError
+from replan.failures import describe
+from replan.jobs.actions import ActionCall, Executor, Outcome
+from replan.jobs.extraction.port import Extracted, Extractor, Wanted
+from replan.models.transcript import ToolRun, Transcript
+from replan.ports.ask_user import ask
+from replan.ports.journal import Journal
+from replan.state.verdicts import ask_what_became_of
+from replan.values import restored
+
+
+class RecordedExecutor:
+    """Does actions through the record that tool loops have, too."""
+
+    def __init__(self, executor: Executor, record: Transcript) -> None:
+        """Prepare.
+
+        Args:
+            executor: Does the actions.
+            record: Where they are noted.
+        """
+        self._executor = executor
+        self._record = record
+
+    async def execute(self, call: ActionCall) -> Outcome:
+        """Give what is on record of an action; else do it, unless nobody knows if it was done."""
+        place = f"job/{call.key}"
+        kept = await self._record.outcome(place)
+        if kept is not None:
+            return restored(Outcome, kept)
+        settled = await self._settled(call, place)
+        if settled is None:
+            settled = await self._done(call, place)
+        if settled.success or not (settled.can_pass or settled.in_doubt):
+            await self._record.end(place, settled.model_dump(mode="json"))
+        elif not settled.in_doubt:
+            # It has had no effect, and may be attempted again.
+            await self._record.forget(place)
+        return settled
+
+    async def _done(self, call: ActionCall, place: str) -> Outcome:
+        run = ToolRun(
+            tool=call.action.type,
+            arguments=_shown(call),
+            effects=call.effects,
+            attempt=self._record.attempt,
+        )
+        await self._record.begin(place, run)
+        return await self._executor.execute(call)
+
+    async def _settled(self, call: ActionCall, place: str) -> Outcome | None:
+        """Say what became of an action that was cut off; None if it can be done."""
+        begun = await self._record.begun(place)
+        if begun is None or begun.effects != "unsafe":
+            return None
+        what = f"The action {begun.tool} of {call.job.command}"
+        error = InDoubtError(what, begun.attempt)
+        if self._record.on_doubt == "tell" and _is_told(call):
+            return None
+        if self._record.on_doubt != "ask":
+            return Outcome(success=False, error=describe(error), in_doubt=True)
+        details = begun.model_dump(mode="json")
+        verdict = ask_what_became_of(what, begun.attempt, details, ask)
+        match verdict.action:
+            case "run again":
+                return None
+            case "done":
+                return Outcome(success=True, result=verdict.text or "Done.")
+            case "fail":
+                return Outcome(success=False, error=verdict.text or str(error))
+
+
+class JournaledExecutor:
+    """Does actions on record, each job in a record of its own, where no run has one.
+
+    Where nobody knows whether an unsafe action took effect, the job fails and says so. Whoever
+    takes it up and confirms it again has it done again.
+    """
+
+    def __init__(self, executor: Executor, journal: Journal) -> None:
+        """Prepare."""
+        self._executor = executor
+        self._journal = journal
+
+    async def execute(self, call: ActionCall) -> Outcome:
+        """Give what is on record of an action; else do it."""
+        record = Transcript(self._journal, f"job/{call.job.id}", call.job.id, "tell")
+        return await RecordedExecutor(self._executor, record).execute(call)
+
+
+class RecordedExtractor:
+    """Looks through each turn once: what was found is on record, and a model is not asked again."""
+
+    def __init__(self, extractor: Extractor, record: Transcript) -> None:
+        """Prepare."""
+        self._extractor = extractor
+        self._record = record
+
+    async def extract(self, wanted: Wanted) -> Extracted:
+        """Give what is on record of the turn, if it is about the same words."""
+        turn = wanted.job.turns
+        kept = await self._record.reply(turn)
+        if isinstance(kept, Mapping) and kept.get("said") == wanted.said:
+            return restored(Extracted, kept.get("found"))
+        found = await self._extractor.extract(wanted)
+        note = {"said": wanted.said, "found": found.model_dump(mode="json")}
+        await self._record.note_reply(turn, cast("JsonValue", note))
+        return found
+
+
+def _is_told(call: ActionCall) -> bool:
+    """Whether the user knows that the action may have been done, and confirmed it since."""
+    results = call.job.intermediate_results
+    return any(each.key == call.key and not each.success for each in results)
+
+
+def _shown(call: ActionCall) -> dict[str, JsonValue]:
+    """The parameters of a call, without the values of secret slots."""
+    spec, held = call.spec, call.job.collected_info
+    secrets = {str(held[slot.name]) for slot in spec.slots if slot.secret and slot.name in held}
+
+    def masked(value: JsonValue) -> JsonValue:
+        if isinstance(value, dict):
+            return {name: masked(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [masked(each) for each in value]
+        if any(secret in str(value) for secret in secrets):
+            return "***"
+        return value
+
+    return {name: masked(each) for name, each in call.parameters.items()}

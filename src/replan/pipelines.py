@@ -1,0 +1,82 @@
+"""Pipelines by themselves: a message in, its response out; or as the agent of a session."""
+
+from datetime import UTC, datetime
+from functools import partial
+from secrets import token_hex
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+
+from replan.adapters.threads.memory import MemoryThreads
+from replan.models.chat import Chat
+from replan.ports.thread_repository import ThreadRepository
+from replan.sessions.pipeline_agent import PipelineAgent
+from replan.threads.ai_adapter import AIAdapter
+from replan.threads.base_agent import BaseAgent
+from replan.threads.building import built_pipeline
+from replan.threads.host_utils import HostUtils
+from replan.threads.pipeline import alone, turn_on
+from replan.threads.response import Response
+
+
+async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
+    agent: type[BaseAgent],
+    said: str | None = None,
+    *,
+    thread_id: str = "main",
+    repository: ThreadRepository | None = None,
+    model: BaseChatModel | None = None,
+    config: RunnableConfig | None = None,
+    retry: bool = False,
+) -> Response:
+    """Let a pipeline work on a thread until nothing is left to do.
+
+    Args:
+        agent: The class of the pipeline's main agent.
+        said: What a user says; None goes on with what is left, such as after a kill.
+        thread_id: The thread; it is made if there is none.
+        repository: Where threads are kept, such as `storage.threads`; None keeps nothing.
+        model: What `agent.ai_adapter` asks.
+        config: A LangChain configuration for the calls of the model.
+        retry: Whether the last task is done again: its phase stays, its sub-thread is replaced.
+
+    Returns:
+        The last response. If a phase failed, it has the `failure`, and a retry is possible.
+
+    Raises:
+        ThreadError: The thread cannot be used: somebody else works on it, it is of another version
+            of the pipeline, or there is nothing to do.
+    """
+    repository = repository or MemoryThreads()
+    utils = HostUtils(
+        thread_repository=repository,
+        ai_adapter=AIAdapter(None if model is None else Chat(model), config),
+        clock=partial(datetime.now, UTC),
+        new_id=partial(token_hex, 8),
+    )
+    with alone(repository, thread_id):
+        turn = await turn_on(agent, thread_id, utils)
+        await turn.begin(said, retry=retry)
+        return await turn.rest()
+
+
+def pipeline_agent(agent: type[BaseAgent], *, model: BaseChatModel | None = None) -> PipelineAgent:
+    """Make an agent of a pipeline: each turn of a session is a message to the pipeline.
+
+    The context carries the pipeline's threads under `threads` in `project_state`. A question of the
+    pipeline is the response of a turn, and the next turn answers it.
+
+    Args:
+        agent: The class of the pipeline's main agent.
+        model: What `agent.ai_adapter` asks.
+
+    Raises:
+        ConfigurationError: The phases of the pipeline cannot be walked.
+    """
+    built_pipeline(agent)
+    return PipelineAgent(
+        agent=agent,
+        chat=None if model is None else Chat(model),
+        clock=partial(datetime.now, UTC),
+        new_id=partial(token_hex, 8),
+    )

@@ -1,0 +1,90 @@
+"""What a step waited for, and how long: other steps, its turn, a person, its next attempt."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from replan.plan.model import StepStatus
+from replan.runs.story import StepStory, Story
+
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait:
+    """A time in which a step could have been worked on and was not."""
+
+    what: str  # in words, such as `for step 2`
+    seconds: float
+    since: datetime | None = None  # of one that is not over
+
+
+def waits_of(step: StepStory, story: Story) -> list[Wait]:
+    """Give what a step of a run waited for; nothing of one that was not to run."""
+    planned = story.planned_at(step.step.id)
+    is_open = step.status in _OPEN and not story.is_over
+    begun = step.began or (story.ended if is_open else None)
+    if begun is None or begun <= planned:
+        return list(_between(step, story, is_open=is_open))
+    ready, waits = planned, list[Wait]()
+    needed = {each.step.id: each for each in story.steps if each.step.id in step.step.awaits}
+    missing = [number for number, each in needed.items() if each.status in _OPEN]
+    failed = [number for number, each in needed.items() if each.status is StepStatus.FAILED]
+    ends = {number: ended for number, each in needed.items() if (ended := _end(each)) is not None}
+    if (missing or failed) and not step.attempts:
+        ready = begun
+        what = _steps(missing) if missing else f"{_steps(failed)} (failed)"
+        waits.append(Wait(what=what, seconds=_since(planned, begun), since=planned))
+    elif ends:
+        last = max(ends, key=lambda number: ends[number])
+        ready = min(max(planned, ends[last]), begun)
+        waits.append(Wait(what=_steps([last]), seconds=_since(planned, ready)))
+    turn = _since(ready, begun) - _paused(story, ready, begun)
+    waits.append(Wait(what="for its turn", seconds=turn, since=None if step.attempts else ready))
+    return [*(each for each in waits if each.seconds > 0), *_between(step, story, is_open=is_open)]
+
+
+def _between(step: StepStory, story: Story, *, is_open: bool) -> Iterator[Wait]:
+    """What it waited for after its first attempt."""
+    person = pause = 0.0
+    asking = list[datetime]()
+    for name in step.specialists:
+        own = [each.entry for each in step.attempts if each.entry.specialist == name]
+        for before, after in pairwise(own):
+            if before.ended_at is not None:
+                gap = _since(before.ended_at, after.started_at)
+                is_asked = before.outcome == "waiting"
+                person += gap if is_asked else 0.0
+                away = _paused(story, before.ended_at, after.started_at)
+                pause += 0.0 if is_asked else gap - away
+        if is_open and own and own[-1].outcome == "waiting" and own[-1].ended_at is not None:
+            asking.append(own[-1].ended_at)
+    if person > 0:
+        yield Wait(what="for a person", seconds=person)
+    if asking:
+        since = min(asking)
+        yield Wait(what="for a person", seconds=_since(since, story.ended), since=since)
+    if pause > 0:
+        yield Wait(what="between its attempts", seconds=pause)
+
+
+def _end(step: StepStory) -> datetime | None:
+    ends = [each.entry.ended_at for each in step.attempts if each.entry.ended_at is not None]
+    return max(ends) if ends and step.status not in _OPEN else None
+
+
+def _steps(numbers: list[int]) -> str:
+    return f"for step{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _since(began: datetime, ended: datetime) -> float:
+    return max(0.0, (ended - began).total_seconds())
+
+
+def _paused(story: Story, began: datetime, ended: datetime) -> float:
+    """Seconds of a time in which nobody worked on the run."""
+    shared = (
+        min(each.ended or story.ended, ended) - max(each.began, began) for each in story.pauses
+    )
+    return sum((each for each in shared if each > timedelta()), timedelta()).total_seconds()

@@ -1,0 +1,267 @@
+"""All addresses of the server behind its gate, as one ASGI application."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from replan.server.answers import EventPage, Health, RunPage, RunTold, TeamList, TeamTold, TextTold
+from replan.server.bodies import (
+    AnswerBody,
+    CorrectionBody,
+    EventsQuery,
+    GoOnBody,
+    RunsQuery,
+    StartBody,
+    StopBody,
+)
+from replan.server.doors import chat, lists, runs, teams
+from replan.server.doors.chat_wire import (
+    ChatBody,
+    ChatCompletion,
+    ModelList,
+    ModelTold,
+    told_as_openai,
+)
+from replan.server.endpoints import Endpoint, told
+from replan.server.gate import LOOPBACK, Gate
+from replan.server.house import House
+from replan.server.openapi import document
+from replan.server.problems import RefusedError
+from replan.server.reading import too_slow
+
+_RUN = "/runs/{run_id}"
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/runs",
+        does=runs.start,
+        says="Start a run",
+        role="run",
+        takes=StartBody,
+        gives={201: RunTold, 200: RunTold},
+    ),
+    Endpoint(
+        method="GET",
+        path="/runs",
+        does=lists.runs,
+        says="List runs",
+        asks=RunsQuery,
+        gives={200: RunPage},
+    ),
+    Endpoint(method="GET", path=_RUN, does=runs.look, says="Look at a run", gives={200: RunTold}),
+    Endpoint(
+        method="GET",
+        path=f"{_RUN}/events",
+        does=lists.events,
+        says="Tell the events of a run",
+        asks=EventsQuery,
+        gives={200: EventPage, 204: None},
+        streams=True,
+    ),
+    Endpoint(
+        method="GET",
+        path=_RUN + "/texts/{ref}",
+        does=runs.text,
+        says="Give a long text of an event",
+        gives={200: TextTold},
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_RUN}/answers",
+        does=runs.answer,
+        says="Answer questions and decide",
+        role="answer",
+        takes=AnswerBody,
+        gives={202: RunTold},
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_RUN}/stop",
+        does=runs.stop,
+        says="Stop a run",
+        role="run",
+        takes=StopBody,
+        gives={202: RunTold},
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_RUN}/resume",
+        does=runs.resume,
+        says="Resume a run",
+        role="run",
+        takes=GoOnBody,
+        gives={202: RunTold},
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_RUN}/retry",
+        does=runs.retry,
+        says="Do a step again",
+        role="operate",
+        takes=CorrectionBody,
+        gives={202: RunTold},
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_RUN}/skip",
+        does=runs.skip,
+        says="Skip a step",
+        role="operate",
+        takes=CorrectionBody,
+        gives={202: RunTold},
+    ),
+    Endpoint(
+        method="GET",
+        path="/teams",
+        does=teams.teams,
+        says="List the teams",
+        gives={200: TeamList},
+    ),
+    Endpoint(
+        method="GET",
+        path="/teams/{team}",
+        does=teams.team,
+        says="Describe a team",
+        gives={200: TeamTold},
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/models",
+        does=chat.models,
+        says="List the teams as models",
+        gives={200: ModelList},
+        tells=told_as_openai,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/models/{model}",
+        does=chat.model,
+        says="Describe a team as a model",
+        gives={200: ModelTold},
+        tells=told_as_openai,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/chat/completions",
+        does=chat.complete,
+        says="Answer a conversation",
+        role="run",
+        takes=ChatBody,
+        gives={200: ChatCompletion},
+        streams=True,
+        tells=told_as_openai,
+    ),
+    Endpoint(
+        method="GET",
+        path="/health",
+        does=teams.health,
+        says="Whether the process answers",
+        role=None,
+        gives={200: Health},
+    ),
+    Endpoint(
+        method="GET",
+        path="/ready",
+        does=teams.ready,
+        says="Whether the storage answers",
+        role=None,
+        gives={200: Health},
+    ),
+)
+"""What the server answers."""
+
+
+@asynccontextmanager
+async def open_application(
+    house: House, hosts: Collection[str] = LOOPBACK
+) -> AsyncGenerator[ASGIApp]:
+    """Open the application of a house.
+
+    Args:
+        house: The teams and their runs.
+        hosts: The names by which the server may be called.
+    """
+    described = document(ENDPOINTS)
+
+    async def openapi(_: Request) -> Response:
+        return JSONResponse(described)
+
+    routes = [each.route(house) for each in ENDPOINTS]
+    handlers: Any = {HTTPException: _not_found}
+    async with _mcp(house) as more:
+        yield Gate(
+            app=Starlette(
+                routes=[*routes, Route("/openapi.json", openapi), *more],
+                exception_handlers=handlers,
+            ),
+            hosts=hosts,
+            tokens=house.tokens,
+            is_open=[each.path for each in ENDPOINTS if each.role is None],
+            tell=_told_at,
+        )
+
+
+@asynccontextmanager
+async def _mcp(house: House) -> AsyncGenerator[list[Route]]:
+    """The door of MCP, if its package is installed."""
+    try:
+        from replan.server.doors.mcp_door import manager_of  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        yield []
+        return
+    manager = manager_of(house)
+    async with manager.run():
+        yield [Route("/mcp", _Timely(manager.asgi_app, house.body_seconds))]
+
+
+class _Timely:
+    """An application for which the body of a request has to arrive in time."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on."""
+        loop, is_whole = asyncio.get_running_loop(), False
+        until = loop.time() + self._seconds
+
+        async def received() -> Message:
+            nonlocal is_whole
+            if is_whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise too_slow(self._seconds) from None
+            is_whole = not message.get("more_body")
+            return message
+
+        await self._app(scope, received, send)
+
+
+def _told_at(path: str, refusal: RefusedError) -> Response:
+    """Why not, in the form of an address."""
+    return told_as_openai(refusal) if path.startswith("/v1/") else told(refusal)
+
+
+async def _not_found(request: Request, error: HTTPException) -> Response:
+    """What is no address of the server, or takes another method."""
+    if error.status_code == 405:  # noqa: PLR2004 - its method is wrong
+        methods = (error.headers or {}).get("Allow", "")
+        detail = f"{request.url.path} takes {methods}, and not {request.method}."
+        return _told_at(request.url.path, RefusedError(405, "wrong_method", detail))
+    detail = f"There is nothing at {request.url.path[:200]}. GET /openapi.json lists what there is."
+    refusal = RefusedError(error.status_code, "unknown_address", detail)
+    return _told_at(request.url.path, refusal)

@@ -1,0 +1,171 @@
+"""What requests about runs hold: each is read by its model, and described by it."""
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, JsonValue
+
+from replan.ports.run_book import RunOutcome
+from replan.runs.attached import LARGEST, block_of
+from replan.state.limits import RunSettings
+from replan.values import Value
+
+_RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
+
+
+def _decodable(text: str) -> str:
+    try:
+        base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("it is no base64") from None
+    return text
+
+
+class FileBody(Value):
+    """A file that goes with a task: a text, a picture or a PDF.
+
+    Attributes:
+        name: Its name; the ending says what it is.
+        content: What it holds, in base64.
+    """
+
+    name: str = Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f]+$")
+    content: Annotated[str, AfterValidator(_decodable)] = Field(max_length=LARGEST * 4 // 3 + 4)
+
+    @property
+    def block(self) -> dict[str, Any]:
+        """The file as a block of a message."""
+        shown = f"The file {self.name}"
+        return block_of(self.name, base64.b64decode(self.content), shown, "Send less of it.")
+
+
+class StartBody(Value):
+    """A new run: a task, a plan, or both.
+
+    Attributes:
+        task: What to do.
+        plan: A plan document to carry out.
+        files: Files that go with the task.
+        team: The name of the team; may be left out where there is one.
+        run_id: A name of your own for the run: the same request under the same name is the same
+            run, however often it is sent.
+        title: A title for lists.
+        labels: What the run can be found by; no secrets. `team`, `tenant`, `token` and `user` are
+            the server's.
+        settings: What this run is to do otherwise than its team; it can only tighten.
+        answers: Answers to questions that may be asked, by key or step.
+        tokens: Whether texts are told piece by piece to whoever follows the run.
+    """
+
+    task: str = Field(default="", max_length=1_000_000)
+    plan: str | None = None
+    files: tuple[FileBody, ...] = Field(default=(), max_length=20)
+    team: str = ""
+    run_id: str | None = Field(default=None, pattern=_RUN_ID)
+    title: str = Field(default="", max_length=200)
+    labels: dict[str, str] = Field(default_factory=dict[str, str])
+    settings: RunSettings | None = None
+    answers: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    tokens: bool = False
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """What the run begins with."""
+        given: dict[str, Any] = {}
+        if self.task.strip() or self.files:
+            blocks = [each.block for each in self.files]
+            text = {"type": "text", "text": self.task}
+            given["messages"] = [("user", [text, *blocks] if blocks else self.task)]
+        if self.plan is not None:
+            given["plan"] = self.plan
+        if self.answers:
+            given["answers"] = self.answers
+        return given
+
+
+class AnswerBody(Value):
+    """Answers of a person, by the keys of what the run waits for.
+
+    Attributes:
+        answers: Each answer under its key; the beginning of a key is enough. For a plan or a call
+            of a tool: `approve`, `reject: WHY`, or a decision with `action`. Beside `action` or
+            `answer`, a `fingerprint` names what was shown.
+    """
+
+    answers: dict[str, JsonValue] = Field(min_length=1)
+
+
+class StopBody(Value):
+    """How a run is stopped.
+
+    Attributes:
+        at_once: Whether running steps get no time to end.
+    """
+
+    at_once: bool = False
+
+
+class GoOnBody(Value):
+    """How a run is resumed.
+
+    Attributes:
+        settings: Changed settings, such as a larger limit within the team's.
+    """
+
+    settings: RunSettings | None = None
+
+
+class CorrectionBody(Value):
+    """A step that is done again, or left out.
+
+    Attributes:
+        step: The step.
+        run_id: A name for the new run, where one begins since this one is over.
+        settings: Changed settings.
+        repeat_effects: Whether a new run may repeat work that must not happen twice.
+    """
+
+    step: int = Field(ge=1)
+    run_id: str | None = Field(default=None, pattern=_RUN_ID)
+    settings: RunSettings | None = None
+    repeat_effects: bool = False
+
+
+class RunsQuery(Value):
+    """Which runs are listed.
+
+    Attributes:
+        team: Those of this team.
+        label: Those with these labels, each NAME:VALUE; repeatable.
+        outcome: Those that stand so; repeatable.
+        since: Those that began then or later.
+        most: How many, the newest first.
+        behind: Those that come after this run: `next` of the page before.
+    """
+
+    team: str | None = None
+    label: tuple[str, ...] = Field(default=(), max_length=20)
+    outcome: tuple[RunOutcome, ...] = ()
+    since: datetime | None = None
+    most: int = Field(default=20, ge=1, le=200)
+    behind: str | None = None
+
+
+class EventsQuery(Value):
+    """Which events are told.
+
+    Attributes:
+        after: The number of the last known event. A stream's `Last-Event-ID` counts before it.
+        most: How many, as JSON.
+        tokens: Whether a stream tells pieces of texts, too, if the run was begun with `tokens`.
+    """
+
+    after: int = Field(default=0, ge=0, le=2**53)
+    most: int = Field(default=1_000, ge=1, le=10_000)
+    tokens: bool = False
+
+
+class Nothing(Value):
+    """A request without fields."""

@@ -1,0 +1,176 @@
+"""What the runs of a token may take: reserved before a run works, settled when it rests.
+
+The ledgers are in the memory of the process: the runs that they bound work there, too. What was
+spent today is counted from the runs in the storage when a token first calls, so that a restart
+gives nothing back. Several servers on one storage each bound what they begin themselves.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+from replan.ports.journal import Spending
+from replan.ports.storage import Storage
+from replan.server.answers import TOKEN
+from replan.server.callers.identity import Allowance, Identity
+from replan.server.problems import RefusedError
+from replan.state.limits import LEAST_CLOSING_REPLY, LEAST_CLOSING_REQUEST, Limits
+
+LEAST = LEAST_CLOSING_REQUEST + LEAST_CLOSING_REPLY
+"""Tokens with which a run can do anything at all; with less left, none begins."""
+
+_LOOKED_AT = 1_000
+"""Runs of a token at most that are looked at for what was spent today."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """What one run has reserved.
+
+    Attributes:
+        name: The token that pays.
+        run_id: The run.
+        before: What the run had spent before.
+        tokens: Tokens that it may take; None: as many as its limits allow.
+        money: Money that it may take; None: as much as its limits allow.
+    """
+
+    name: str
+    run_id: str
+    before: Spending
+    tokens: int | None
+    money: float | None
+
+    def capped(self, limits: Limits) -> Limits | None:
+        """The limits that hold for the run; None if they are no tighter than these."""
+        changes = dict[str, float]()
+        if self.tokens is not None:
+            most = self.before.tokens + self.tokens
+            changes["max_tokens"] = min(most, limits.max_tokens or most)
+        if self.money is not None:
+            most = self.before.cost + self.money
+            changes["max_cost"] = min(most, limits.max_cost or most)
+        return Limits.model_validate(changes) if changes else None
+
+
+@dataclass
+class _Ledger:
+    """What a token has spent on a day, and what its runs have reserved."""
+
+    day: date
+    tokens: int = 0
+    money: float = 0.0
+    leases: dict[str, Lease] = field(default_factory=dict[str, Lease])
+
+
+class Allowances:
+    """The ledgers of all tokens."""
+
+    def __init__(self, storage: Storage, clock: Callable[[], datetime]) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._ledgers: dict[str, _Ledger] = {}
+        self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
+
+    async def reserve(self, who: Identity, run_id: str, limits: Limits) -> Lease:
+        """Reserve what a run may take.
+
+        A run with a limit of its own reserves that; another one an equal share of what is left.
+
+        Raises:
+            RefusedError: As many runs are at work as may be, or nothing is left of the day.
+        """
+        async with self._locks[who.name]:
+            ledger = await self._ledger(who)
+            others = [each for each in ledger.leases.values() if each.run_id != run_id]
+            _check_number(who, len(others))
+            if old := ledger.leases.get(run_id):
+                await self.settle(old)
+            shares = max(1, (who.limits.runs_at_once or 1) - len(others))
+            lease = Lease(
+                name=who.name,
+                run_id=run_id,
+                before=await self._spent(run_id),
+                tokens=_tokens(who.limits, ledger, others, shares, limits.max_tokens),
+                money=_money(who.limits, ledger, others, shares, limits.max_cost),
+            )
+            _check_left(who, lease, limits.max_tokens, self._clock())
+            ledger.leases[run_id] = lease
+            return lease
+
+    async def settle(self, lease: Lease) -> None:
+        """Count what a run took, and give the rest back."""
+        ledger = self._ledgers.get(lease.name)
+        if ledger is None or ledger.leases.get(lease.run_id) is not lease:
+            return
+        now = await self._spent(lease.run_id)
+        ledger.leases.pop(lease.run_id, None)
+        ledger.tokens += max(0, now.tokens - lease.before.tokens)
+        ledger.money += max(0.0, now.cost - lease.before.cost)
+
+    def drop(self, lease: Lease) -> None:
+        """Give back what a run reserved that did not begin."""
+        if ledger := self._ledgers.get(lease.name):
+            ledger.leases.pop(lease.run_id, None)
+
+    async def _spent(self, run_id: str) -> Spending:
+        return (await self._storage.journal.spent(run_id)).get("run", Spending())
+
+    async def _ledger(self, who: Identity) -> _Ledger:
+        today = self._clock().date()
+        known = self._ledgers.get(who.name)
+        if known is None:
+            known = self._ledgers[who.name] = _Ledger(today)
+            if who.limits.tokens_a_day or who.limits.money_a_day:
+                await self._count(who, known)
+        elif known.day != today:
+            # What runs over midnight counts on the day on which it rests.
+            known.day, known.tokens, known.money = today, 0, 0.0
+        return known
+
+    async def _count(self, who: Identity, ledger: _Ledger) -> None:
+        """Count what the runs in the storage took today."""
+        for record in await self._storage.runs.recent(_LOOKED_AT, {TOKEN: who.name}):
+            if record.updated_at.date() == ledger.day:
+                spent = await self._spent(record.run_id)
+                ledger.tokens += spent.tokens
+                ledger.money += spent.cost
+
+
+def _tokens(
+    limits: Allowance, ledger: _Ledger, others: list[Lease], shares: int, wanted: int | None
+) -> int | None:
+    if limits.tokens_a_day is None:
+        return None
+    left = limits.tokens_a_day - ledger.tokens - sum(each.tokens or 0 for each in others)
+    return min(left, wanted or max(left // shares, LEAST))
+
+
+def _money(
+    limits: Allowance, ledger: _Ledger, others: list[Lease], shares: int, wanted: float | None
+) -> float | None:
+    if limits.money_a_day is None:
+        return None
+    left = limits.money_a_day - ledger.money - sum(each.money or 0 for each in others)
+    return min(left, wanted or left / shares)
+
+
+def _check_number(who: Identity, at_work: int) -> None:
+    most = who.limits.runs_at_once
+    if most is not None and at_work >= most:
+        told = f"The token '{who.name}' has {at_work} runs at work, and {most} at most."
+        raise RefusedError(429, "too_many_runs", f"{told} Wait for one to end, or stop one.", [], 2)
+
+
+def _check_left(who: Identity, lease: Lease, wanted: int | None, now: datetime) -> None:
+    least = min(LEAST, wanted or LEAST)
+    no_tokens = lease.tokens is not None and lease.tokens < least
+    if no_tokens or (lease.money is not None and lease.money <= 0):
+        tomorrow = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        what = f"tokens ({max(0, lease.tokens or 0)} are left)" if no_tokens else "money"
+        told = f"The token '{who.name}' has too little left of the {what} that it may take today."
+        seconds = int((tomorrow - now).total_seconds()) + 1
+        fix = "Wait for its other runs to end, or until midnight (UTC)."
+        raise RefusedError(429, "used_up", f"{told} {fix}", [], seconds)

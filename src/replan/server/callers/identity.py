@@ -1,0 +1,64 @@
+"""Who calls: a name, a tenant, what he may do and how much of it."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from replan.values import Value
+
+Role = Literal["read", "answer", "run", "operate"]
+"""What a token may do: look; answer and approve; start, stop and resume; everything."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def _plain(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError("begin with a letter or a digit, and use letters, digits, '_' and '-'")
+    return name
+
+
+PlainName = Annotated[str, AfterValidator(_plain)]
+"""A name that can be a label, and a part of the id of a run."""
+
+
+class Allowance(Value):
+    """What the runs of one token may take; what is left out is not bounded.
+
+    Attributes:
+        runs_at_once: Runs at work at the same time.
+        tokens_a_day: Tokens of models, in and out, from midnight to midnight (UTC).
+        money_a_day: Money in the currency of the prices, from midnight to midnight (UTC).
+    """
+
+    runs_at_once: int | None = Field(default=None, ge=1)
+    tokens_a_day: int | None = Field(default=None, ge=1)
+    money_a_day: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
+class Identity(Value):
+    """Who calls.
+
+    Attributes:
+        name: The name of the token; it stands beside what was asked, answered and stopped.
+        tenant: Whose runs are seen; empty for the operator of the storage, who sees all.
+        user: The person, for facts that a team remembers; else the name.
+        roles: What may be done.
+        limits: How much of it.
+    """
+
+    name: PlainName
+    tenant: PlainName | Literal[""] = ""
+    user: str = Field(default="", max_length=200)
+    roles: frozenset[Role] = frozenset({"operate"})
+    limits: Allowance = Allowance()
+
+    @property
+    def person(self) -> str:
+        """The user, else the name of the token."""
+        return self.user or self.name
+
+    def may(self, role: Role) -> bool:
+        """Whether something may be done; whoever may do anything may look."""
+        return role == "read" or role in self.roles or "operate" in self.roles

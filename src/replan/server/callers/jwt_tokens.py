@@ -1,0 +1,115 @@
+"""JWTs of an identity provider (OpenID Connect): who calls, by the claims that it has signed."""
+
+import asyncio
+import hashlib
+import logging
+from typing import Annotated, Any, Literal, cast, get_args
+from urllib.parse import urlsplit
+
+import jwt
+from pydantic import AfterValidator, Field, ValidationError
+
+from replan.server.callers.identity import Allowance, Identity, PlainName, Role
+from replan.server.problems import RefusedError
+from replan.values import Value
+
+logger = logging.getLogger(__name__)
+
+_LONGEST = 16_000
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def _safe(address: str) -> str:
+    parts = urlsplit(address)
+    is_local = parts.scheme == "http" and parts.hostname in _LOCAL
+    if not (parts.scheme == "https" or is_local) or not parts.hostname:
+        raise ValueError("it is no https address")
+    return address
+
+
+class JwtEntry(Value):
+    """An identity provider whose JWTs are tokens.
+
+    Attributes:
+        issuer: The `iss` of its tokens.
+        audience: The `aud` that names this server.
+        jwks_url: Where its public keys are.
+        algorithms: What they sign with; only algorithms with public keys.
+        tenant_claim: The claim that has the tenant.
+        tenant: The tenant of all its tokens, instead.
+        user_claim: The claim that names the person.
+        roles_claim: The claim that lists roles; names that are none of Replan's are left out.
+        roles: The roles of all its tokens, instead.
+        limits: What the runs of each person may take.
+    """
+
+    issuer: str = Field(min_length=1)
+    audience: str = Field(min_length=1)
+    jwks_url: Annotated[str, AfterValidator(_safe)]
+    algorithms: tuple[Literal["RS256", "PS256", "ES256", "EdDSA"], ...] = ("RS256", "ES256")
+    tenant_claim: str = "tenant"
+    tenant: PlainName | None = None
+    user_claim: str = "sub"
+    roles_claim: str = "roles"
+    roles: tuple[Role, ...] = ()
+    limits: Allowance = Allowance()
+
+
+class Provider:
+    """Reads the tokens of one identity provider."""
+
+    def __init__(self, entry: JwtEntry) -> None:
+        self._entry = entry
+        self._keys = jwt.PyJWKClient(entry.jwks_url, timeout=5)
+
+    @property
+    def limits(self) -> Allowance:
+        """What the runs of each person may take."""
+        return self._entry.limits
+
+    async def whose(self, token: str) -> Identity | None:
+        """Who calls with a token; None if it is not a valid one of this provider.
+
+        Raises:
+            RefusedError: The keys of the provider cannot be read.
+        """
+        if token.count(".") != 2 or len(token) > _LONGEST:  # noqa: PLR2004 - a JWT has three parts
+            return None
+        try:
+            # What reads the keys waits for a server.
+            return self._identity(await asyncio.to_thread(self._claims, token))
+        except jwt.PyJWKClientConnectionError as error:
+            logger.warning("keys cannot be read", extra={"url": self._entry.jwks_url})
+            told = "The keys of the identity provider cannot be read now. Try again."
+            raise RefusedError(503, "keys_away", told, retry_after=5) from error
+        except (jwt.PyJWTError, ValidationError):
+            return None
+
+    def _claims(self, token: str) -> dict[str, Any]:
+        return jwt.decode(
+            token,
+            self._keys.get_signing_key_from_jwt(token),
+            algorithms=[*self._entry.algorithms],
+            audience=self._entry.audience,
+            issuer=self._entry.issuer,
+            leeway=10,
+            options={"require": ["exp", "iss", "aud", "sub"]},
+        )
+
+    def _identity(self, claims: dict[str, Any]) -> Identity | None:
+        """Who the claims say; nobody without a tenant, a person and a role."""
+        entry = self._entry
+        tenant = entry.tenant or claims.get(entry.tenant_claim)
+        user, given = claims.get(entry.user_claim), claims.get(entry.roles_claim)
+        listed = cast("list[object]", given) if isinstance(given, list) else []
+        roles = entry.roles or [each for each in listed if each in get_args(Role)]
+        if not tenant or not roles or not isinstance(user, str) or not user:
+            return None
+        digest = hashlib.sha256(f"{entry.issuer}\n{claims['sub']}".encode()).hexdigest()
+        return Identity(
+            name=f"jwt-{digest[:24]}",
+            tenant=cast("Any", tenant),
+            user=user,
+            roles=frozenset(cast("Any", roles)),
+            limits=entry.limits,
+        )

@@ -1,0 +1,200 @@
+"""Tokens: read from a file or the environment, made up where none is configured, and compared."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, cast
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+
+from replan.declared.yaml_source import read_yaml
+from replan.errors import ConfigurationError, InputError
+from replan.secrets.sources import learn_values
+from replan.server.callers.identity import Allowance, Identity, PlainName, Role
+from replan.server.callers.jwt_tokens import JwtEntry, Provider
+from replan.values import Value
+
+TOKEN = "REPLAN_TOKEN"  # noqa: S105 - the name of a variable
+"""The variable that holds the only token, where there is no file of tokens."""
+
+SHORTEST = 16
+_LARGEST = 1_000_000
+_OWNER = Identity(name="owner")
+
+
+class TokenEntry(Value):
+    """One token of a file.
+
+    Attributes:
+        name: What it is called in records and limits.
+        token: The token itself, 16 characters or more.
+        token_env: The variable of the environment that holds it, instead.
+        tenant: Whose runs it sees; without one it sees all runs of the storage.
+        user: The person who holds it.
+        roles: What it may do: read, answer, run, operate.
+        limits: What its runs may take.
+    """
+
+    name: PlainName
+    token: SecretStr | None = None
+    token_env: str | None = Field(default=None, min_length=1)
+    tenant: PlainName | None = None
+    user: str = Field(default="", max_length=200)
+    roles: tuple[Role, ...] = Field(min_length=1)
+    limits: Allowance = Allowance()
+
+    @property
+    def identity(self) -> Identity:
+        """Who calls with it."""
+        return Identity(
+            name=self.name,
+            tenant=self.tenant or "",
+            user=self.user,
+            roles=frozenset(self.roles),
+            limits=self.limits,
+        )
+
+
+class TokenFile(Value):
+    """A file of tokens; it has some, or an identity provider.
+
+    Attributes:
+        tokens: The tokens.
+        jwt: An identity provider whose JWTs are tokens, too.
+    """
+
+    tokens: tuple[TokenEntry, ...] = ()
+    jwt: JwtEntry | None = None
+
+    @model_validator(mode="after")
+    def _has_some(self) -> Self:
+        if not self.tokens and self.jwt is None:
+            raise ValueError("there is no token in it")
+        return self
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a server, by the digests of their texts; the texts are not kept."""
+
+    by_digest: Mapping[bytes, Identity]
+    provider: Provider | None = None
+
+    async def whose(self, token: str) -> Identity | None:
+        """Who calls with a token, in a time that tells nothing of the others.
+
+        Raises:
+            RefusedError: The keys of the identity provider cannot be read.
+        """
+        given, found = _digest(token), None
+        for digest, identity in self.by_digest.items():
+            if hmac.compare_digest(digest, given):
+                found = identity
+        if found is None and self.provider is not None:
+            return await self.provider.whose(token)
+        return found
+
+    def named(self, name: str) -> Identity | None:
+        """Who has the token of this name."""
+        return next((each for each in self.by_digest.values() if each.name == name), None)
+
+    @property
+    def bound_money(self) -> bool:
+        """Whether one of them has a limit on money."""
+        limits = [each.limits for each in self.by_digest.values()]
+        limits += [self.provider.limits] if self.provider is not None else []
+        return any(each.money_a_day is not None for each in limits)
+
+
+def one_token(token: str, identity: Identity = _OWNER) -> Tokens:
+    """The only token of a server.
+
+    Raises:
+        ConfigurationError: It is short.
+    """
+    return Tokens({_digest(_checked(TOKEN, token)): identity})
+
+
+def new_token() -> str:
+    """Make up a token."""
+    return secrets.token_urlsafe(24)
+
+
+def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
+    """Read a file of tokens.
+
+    Raises:
+        InputError: It cannot be read.
+        ConfigurationError: It has mistakes; names the first one with its fix.
+    """
+    read = _file_of(path)
+    entries = read.tokens
+    found: dict[bytes, Identity] = {}
+    for index, entry in enumerate(entries):
+        place = f"tokens[{index}]"
+        if entry.name in [each.name for each in entries[:index]]:
+            problem = "another token has this name"
+            fix = "Give each token a name of its own."
+            raise ConfigurationError(f"{place}.name", entry.name, problem, fix)
+        digest = _digest(_text_of(entry, place, environment))
+        if digest in found:
+            problem = f"{found[digest].name} has the same token"
+            fix = "Give each a token of its own."
+            raise ConfigurationError(f"{place}.token", "***", problem, fix)
+        found[digest] = entry.identity
+    return Tokens(found, None if read.jwt is None else Provider(read.jwt))
+
+
+def _text_of(entry: TokenEntry, place: str, environment: Mapping[str, str]) -> str:
+    if (entry.token is None) == (entry.token_env is None):
+        fix = "Give token_env, the name of a variable that holds it, or token."
+        told = "there are two" if entry.token else "there is no token"
+        raise ConfigurationError(f"{place}.token", None, told, fix)
+    if entry.token is not None:
+        return _checked(f"{place}.token", entry.token.get_secret_value())
+    name = cast("str", entry.token_env)
+    if name not in environment:
+        fix = f"Set it, for example: export {name}=$(openssl rand -hex 24)."
+        raise ConfigurationError(f"{place}.token_env", name, "this variable is not set", fix)
+    return _checked(f"{place}.token_env ({name})", environment[name])
+
+
+def _checked(field: str, token: str) -> str:
+    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        problem = f"a token has {SHORTEST} or more letters, digits and signs, without blanks"
+        raise ConfigurationError(field, "***", problem, "Make one: openssl rand -hex 24.")
+    learn_values([token])
+    return token
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _file_of(path: Path) -> TokenFile:
+    try:
+        held = path.read_bytes()
+        text = held[: _LARGEST + 1].decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The tokens in {path} cannot be read: {error}.") from None
+    if len(held) > _LARGEST:
+        raise InputError(f"The tokens in {path} have more than {_LARGEST:,} bytes.")
+    source = read_yaml(text)
+    if source.mistakes:
+        raise InputError(f"The tokens in {path} cannot be read: {source.mistakes[0]}")
+    try:
+        return TokenFile.model_validate(source.value)
+    except ValidationError as error:
+        first = cast("Any", error.errors(include_url=False, include_input=False)[0])
+        field = ".".join(map(str, first["loc"])) or "tokens"
+        fields = ", ".join((JwtEntry if field.startswith("jwt") else TokenEntry).model_fields)
+        place = (
+            "a mapping under jwt:, with"
+            if field.startswith("jwt")
+            else "a list under tokens:, each with"
+        )
+        fix = f"Write {place} {fields}."
+        raise ConfigurationError(field, "***", first["msg"], fix) from None

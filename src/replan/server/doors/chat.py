@@ -1,0 +1,196 @@
+"""OpenAI's doors: a team is a model, and a run answers the newest message of a conversation.
+
+A run that waits is told as the answer. The next request of the same conversation, told by its
+messages or by its session id, answers it; a word decides about a plan or a call only if it is one,
+and only about what was shown.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from starlette.responses import Response
+
+from replan.errors import InputError, ReplanError
+from replan.runs.looking import RunView
+from replan.runs.run import Run
+from replan.runs.run_event import RunEvent
+from replan.server.callers.identity import Identity
+from replan.server.doors.chat_wire import (
+    ChatBody,
+    ChatChoice,
+    ChatCompletion,
+    ChatSaid,
+    ChatUsage,
+    ModelList,
+    ModelTold,
+    RunBehind,
+    error_of,
+)
+from replan.server.doors.conversations import Conversations, answers_in, course_of
+from replan.server.endpoints import Call
+from replan.server.house import House
+from replan.server.problems import RefusedError, refusal_of
+from replan.server.stream import Stream
+from replan.server.work import answered, begun
+from replan.state.usage import Usage
+
+
+async def models(call: Call) -> ModelList:
+    """List the teams as models."""
+    return ModelList(data=tuple(ModelTold(id=name) for name in call.house.runtimes))
+
+
+async def model(call: Call) -> ModelTold:
+    """Describe a team as a model."""
+    return ModelTold(id=_team(call.house, call.path["model"]))
+
+
+async def complete(call: Call) -> ChatCompletion | Response:
+    """Answer the newest message of a conversation."""
+    body: ChatBody = call.body
+    body.check()
+    team = _team(call.house, body.model)
+    turn = Turn(call.house, call.who, body, team, Conversations(call.house, call.who, team))
+    begun = await turn.begun()
+    if not body.stream:
+        return await turn.completion(begun)
+    return Stream(turn.pieces(begun), call.house.beat)
+
+
+def _team(house: House, name: str) -> str:
+    if name not in house.runtimes:
+        there = ", ".join(house.runtimes)
+        told = f"There is no model '{name[:100]}' here. The teams are: {there}."
+        raise RefusedError(404, "model_not_found", told)
+    return name
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The run that answers a request."""
+
+    run: Run
+    after: int = 0  # the number of its last event that is known
+    problem: str = ""  # why what was said could not be used
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One request of a conversation."""
+
+    house: House
+    who: Identity
+    body: ChatBody
+    team: str
+    chats: Conversations
+
+    async def begun(self) -> Begun:
+        """Begin a run, or go on with the one that waits.
+
+        Raises:
+            RefusedError: It may not be answered by this token, or nothing is left of an allowance.
+        """
+        waiting = await self.chats.waiting(self.body)
+        if waiting is None:
+            given = {"messages": [each.message for each in self.body.news]}
+            options: Any = {"run_id": self.house.new_id(), "labels": {"door": "chat"}}
+            options["thread_id"] = self.chats.thread(self.body)
+            run = await begun(self.house, self.who, self.team, given, tokens=True, **options)
+            return Begun(run)
+        view, shown = waiting
+        if not self.who.may("answer"):
+            told = f"The run {view.run_id} waits, and this token has not the role 'answer'."
+            raise RefusedError(403, "not_allowed", f"{told} Let somebody answer who has it.")
+        known = len(await self.house.storage.runs.events(view.run_id))
+        try:
+            answers = answers_in(self.body.messages[-1].text, view.waiting, shown)
+            run = await answered(self.house, self.who, view.record, answers, tokens=True)
+        except InputError as error:
+            run = Run(self.house.runtime_of(view.record), view.run_id)
+            return Begun(run, known, str(error))
+        return Begun(run, known)
+
+    async def completion(self, begun: Begun) -> ChatCompletion:
+        """Wait for the answer."""
+        await begun.run
+        view = await begun.run.look()
+        said = ChatSaid(content=await self.chats.told(self.body, view, begun.problem))
+        if self.body.tells_course:
+            events = begun.run.events(after=begun.after)
+            course = "".join([course_of(each) async for each in events])
+            said = said.replace(reasoning_content=course)
+        return ChatCompletion(
+            id=f"chatcmpl-{view.run_id}",
+            created=int(self.house.clock().timestamp()),
+            model=self.team,
+            choices=(ChatChoice(message=said, finish_reason=_finish(view)),),
+            usage=_usage(view),
+            replan=RunBehind(run_id=view.run_id, outcome=view.outcome),
+        )
+
+    async def pieces(self, begun: Begun) -> AsyncGenerator[str]:
+        """Tell the answer piece by piece; what fails is told as an error of OpenAI's."""
+        head: dict[str, Any] = {
+            "id": f"chatcmpl-{begun.run.run_id}",
+            "object": "chat.completion.chunk",
+            "created": int(self.house.clock().timestamp()),
+            "model": self.team,
+        }
+        yield _piece(head, {"role": "assistant", "content": ""})
+        told = ""
+        try:
+            events = begun.run.events(after=begun.after, tokens=True)
+            async with aclosing(events):
+                async for event in events:
+                    told += _text_in(event)
+                    if delta := self._delta(event):
+                        yield _piece(head, delta)
+            await begun.run
+            view = await begun.run.look()
+            whole = await self.chats.told(self.body, view, begun.problem)
+        except ReplanError as error:
+            yield f"data: {json.dumps(error_of(refusal_of(error)))}\n\n"
+            return
+        if whole != told:
+            # A reply that was begun anew cannot be taken back.
+            rest = whole.removeprefix(told) if whole.startswith(told) else f"\n\n{whole}"
+            yield _piece(head, {"content": rest})
+        behind = {"replan": {"run_id": view.run_id, "outcome": view.outcome}}
+        yield _piece({**head, **behind}, {}, _finish(view))
+        if self.body.has_usage:
+            usage = _usage(view).model_dump(mode="json")
+            yield f"data: {json.dumps({**head, 'choices': [], 'usage': usage})}\n\n"
+        yield "data: [DONE]\n\n"
+
+    def _delta(self, event: RunEvent) -> dict[str, str]:
+        """What a piece has of an event; nothing of most."""
+        if text := _text_in(event):
+            return {"content": text}
+        course = course_of(event) if self.body.tells_course else ""
+        return {"reasoning_content": course} if course else {}
+
+
+def _text_in(event: RunEvent) -> str:
+    """The piece of the answer that an event is; empty for any other."""
+    return str(event.details.get("text", "")) if event.type == "answer_token" else ""
+
+
+def _piece(head: Mapping[str, Any], delta: Mapping[str, str], finish: str | None = None) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return f"data: {json.dumps({**head, 'choices': [choice]})}\n\n"
+
+
+def _finish(view: RunView) -> Literal["stop", "length"]:
+    return "length" if view.state.get("limit_reached") else "stop"
+
+
+def _usage(view: RunView) -> ChatUsage:
+    used = view.state.get("usage", Usage())
+    return ChatUsage(
+        prompt_tokens=used.input_tokens,
+        completion_tokens=used.output_tokens,
+        total_tokens=used.total_tokens,
+    )

@@ -1,0 +1,296 @@
+"""The requests and answers of OpenAI's chat completions, as far as a team can keep to them."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import ConfigDict, Field, JsonValue
+from starlette.responses import Response
+
+from replan.server.problems import RefusedError, bad_field
+from replan.values import Value
+
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_CODES = {"no_token": "invalid_api_key", "used_up": "insufficient_quota"}
+_SERVER = 500
+
+
+class ChatPart(Value):
+    """A part of a message.
+
+    Attributes:
+        type: A text or a picture.
+        text: The text.
+        image_url: The picture: `{"url": ...}`.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["text", "image_url"]
+    text: str = ""
+    image_url: dict[str, JsonValue] | None = None
+
+    @property
+    def block(self) -> dict[str, Any]:
+        """The part as LangChain has it."""
+        if self.type == "text":
+            return {"type": "text", "text": self.text}
+        return {"type": "image_url", "image_url": self.image_url or {}}
+
+
+class ChatMessage(Value):
+    """A message of a conversation.
+
+    Attributes:
+        role: Who said it.
+        content: A text, or parts.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | tuple[ChatPart, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of it."""
+        if isinstance(self.content, str) or self.content is None:
+            return self.content or ""
+        return "\n".join(part.text for part in self.content if part.type == "text")
+
+    @property
+    def message(self) -> BaseMessage:
+        """The message as the graph takes it; what a client says of itself stays a user's word."""
+        if self.role == "assistant":
+            return AIMessage(self.text)
+        if self.role != "user":
+            return HumanMessage(f"Instructions for this conversation:\n\n{self.text}")
+        if isinstance(self.content, tuple):
+            return HumanMessage([part.block for part in self.content])
+        return HumanMessage(self.text)
+
+
+class StreamOptions(Value):
+    """How a stream is told.
+
+    Attributes:
+        include_usage: Whether its last piece has the usage.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    include_usage: bool = False
+
+
+class ChatBody(Value):
+    """A request for a chat completion.
+
+    What says how a model samples (`temperature`, `max_tokens`, ...) has no effect: the team's
+    models have settings of their own. Tools and other numbers of answers are refused.
+
+    Attributes:
+        model: The name of a team.
+        messages: The conversation; the last message is the user's.
+        stream: Whether the answer comes in pieces.
+        stream_options: How.
+        n: One answer.
+        tools: None; the specialists of the team have tools.
+        functions: None, as with tools.
+        response_format: `{"type": "text"}`; an answer of a type is the team's `output_type`.
+        reasoning_effort: If it is set, and not `none`, the course of the plan is told as
+            `reasoning_content`.
+        metadata: `session_id` names the conversation. The server then keeps what was said in it,
+            and reads the newest message alone.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str = Field(min_length=1, max_length=200)
+    messages: tuple[ChatMessage, ...] = Field(min_length=1, max_length=2_000)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: int | None = None
+    tools: tuple[JsonValue, ...] | None = None
+    functions: tuple[JsonValue, ...] | None = None
+    response_format: dict[str, JsonValue] | None = None
+    reasoning_effort: str | None = None
+    metadata: dict[str, str] | None = None
+
+    @property
+    def session_id(self) -> str:
+        """The name of the conversation, if the client gave one."""
+        return (self.metadata or {}).get("session_id", "")
+
+    @property
+    def news(self) -> tuple[ChatMessage, ...]:
+        """The messages that the server does not have: of a session, the newest one."""
+        return self.messages[-1:] if self.session_id else self.messages
+
+    @property
+    def tells_course(self) -> bool:
+        """Whether the course of the plan is told."""
+        return self.reasoning_effort not in (None, "none")
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether the last piece of a stream has the usage."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+    def check(self) -> None:
+        """Refuse what a team cannot do.
+
+        Raises:
+            RefusedError: Names the field.
+        """
+        if self.tools or self.functions:
+            field = "tools" if self.tools else "functions"
+            fix = "Leave them out: the team's specialists have tools of their own."
+            raise bad_field(field, "...", "a team takes no tools from outside", fix)
+        if self.n not in (None, 1):
+            raise bad_field("n", self.n, "a team gives one answer", "Leave it out.")
+        kind = (self.response_format or {}).get("type", "text")
+        if kind != "text":
+            fix = "Leave it out, or give the team's host an output_type."
+            raise bad_field("response_format", kind, "a team has its own form of answers", fix)
+        if self.messages[-1].role != "user":
+            fix = "Let the newest message of the user be the last one."
+            raise bad_field("messages", self.messages[-1].role, "the last one is no user's", fix)
+        if not self.messages[-1].text.strip():
+            raise bad_field("messages", "", "the last one says nothing", "Give it a text.")
+
+
+class ChatUsage(Value):
+    """What the calls of models took.
+
+    Attributes:
+        prompt_tokens: Tokens in.
+        completion_tokens: Tokens out.
+        total_tokens: Both.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+
+
+class ChatSaid(Value):
+    """The answer.
+
+    Attributes:
+        role: Always `assistant`.
+        content: The text: an answer, or what the run asks.
+        reasoning_content: The course of the plan, if it was asked for.
+        refusal: Always null.
+    """
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+    reasoning_content: str | None = None
+    refusal: None = None
+
+
+class ChatChoice(Value):
+    """The only answer.
+
+    Attributes:
+        index: Always 0.
+        message: The answer.
+        finish_reason: `length` if a limit ended the run, else `stop`.
+    """
+
+    index: Literal[0] = 0
+    message: ChatSaid
+    finish_reason: Literal["stop", "length"]
+
+
+class RunBehind(Value):
+    """The run behind an answer.
+
+    Attributes:
+        run_id: The run.
+        outcome: How it stands; `waiting` if the answer is a question.
+    """
+
+    run_id: str
+    outcome: str
+
+
+class ChatCompletion(Value):
+    """A chat completion.
+
+    Attributes:
+        id: Its name.
+        object: Always `chat.completion`.
+        created: When, in seconds since 1970.
+        model: The team.
+        choices: The answer.
+        usage: What it took.
+        replan: The run behind it.
+    """
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: tuple[ChatChoice]
+    usage: ChatUsage
+    replan: RunBehind
+
+
+class ModelTold(Value):
+    """A team as a model.
+
+    Attributes:
+        id: The name of the team.
+        object: Always `model`.
+        created: Always 0.
+        owned_by: Always `replan`.
+    """
+
+    id: str
+    object: Literal["model"] = "model"
+    created: Literal[0] = 0
+    owned_by: Literal["replan"] = "replan"
+
+
+class ModelList(Value):
+    """The teams as models.
+
+    Attributes:
+        object: Always `list`.
+        data: The teams.
+    """
+
+    object: Literal["list"] = "list"
+    data: tuple[ModelTold, ...]
+
+
+def error_of(refusal: RefusedError) -> dict[str, Any]:
+    """A refusal in OpenAI's form."""
+    problem = refusal.problem
+    status = problem.status
+    kind = "server_error" if status >= _SERVER else _TYPES.get(status, "invalid_request_error")
+    fixes = " ".join(each.fix for each in problem.mistakes)
+    return {
+        "error": {
+            "message": f"{problem.detail} {fixes}".strip(),
+            "type": kind,
+            "param": problem.mistakes[0].field if problem.mistakes else None,
+            "code": _CODES.get(problem.code, problem.code),
+        }
+    }
+
+
+def told_as_openai(refusal: RefusedError) -> Response:
+    """A refusal as an answer in OpenAI's form."""
+    status = refusal.problem.status
+    headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+    # A client of OpenAI knows one status for a request that is wrong.
+    status = 400 if status in (413, 421, 422) else status
+    return Response(json.dumps(error_of(refusal)), status, headers, media_type="application/json")
+
+
+def said_before(messages: Sequence[ChatMessage]) -> list[JsonValue]:
+    """A conversation as it is told from others: who said what, whatever its blanks."""
+    return [[each.role, " ".join(each.text.split())] for each in messages]

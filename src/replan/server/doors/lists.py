@@ -1,0 +1,131 @@
+"""Lists over HTTP: runs with filters, a page at a time, and the events of a run."""
+
+from collections.abc import Mapping
+from datetime import UTC
+from functools import partial
+from typing import cast, get_args
+
+from starlette.responses import Response
+
+from replan.ports.run_book import RunOutcome, RunRecord
+from replan.runs.event_log import run_event
+from replan.runs.labels import checked_labels
+from replan.server.answers import TEAM, TENANT, EventPage, RunListed, RunPage
+from replan.server.bodies import RunsQuery
+from replan.server.callers.identity import Identity
+from replan.server.endpoints import EVENTS, Call
+from replan.server.house import House
+from replan.server.problems import RefusedError, bad_field
+from replan.server.stream import event_stream
+from replan.state.results import Outcome
+
+_SCANNED = 1_000
+"""Runs at most that are looked at for one page."""
+
+_BATCH = 100
+
+
+async def runs(call: Call) -> RunPage:
+    """List the runs that somebody may see, the newest first."""
+    query: RunsQuery = call.query
+    found = list[RunListed]()
+    last, scanned, is_more = await _first(call), 0, True
+    while is_more and scanned < _SCANNED:
+        records = await call.house.storage.runs.recent(
+            _BATCH, _labels(query, call.who), behind=last
+        )
+        is_more = len(records) == _BATCH
+        for record in records:
+            if len(found) == query.most or _is_before(record, query):
+                return _page(found, last if len(found) == query.most else None)
+            last, scanned = record, scanned + 1
+            if call.house.is_seen(record, call.who):
+                listed = await _listed(record, call.house)
+                found += [listed] if listed.outcome in (query.outcome or (listed.outcome,)) else []
+    return _page(found, last if is_more else None)
+
+
+async def events(call: Call) -> EventPage | Response:
+    """Tell the events of a run after a number: as JSON, or as they come."""
+    record = await call.house.record_of(call.path["run_id"], call.who)
+    is_stream = EVENTS in call.request.headers.get("accept", "")
+    after = _after(call) if is_stream else call.query.after
+    # With the last known one, which has to be there.
+    kept = await call.house.storage.runs.events(record.run_id, max(0, after - 1))
+    if after and not kept:
+        known = len(await call.house.storage.runs.events(record.run_id))
+        problem = "the run has no event of this number"
+        raise bad_field("after", after, problem, f"Give a number from 0 to {known}.")
+    runtime = call.house.runtime_of(record)
+    if not is_stream:
+        told = [run_event(record.run_id, each) for each in kept if each.seq > after]
+        told = told[: call.query.most]
+        return EventPage(events=tuple(told), next=after + len(told))
+    if record.outcome in get_args(Outcome) and all(each.seq <= after for each in kept):
+        # A browser that is told so does not come back.
+        return Response(status_code=204)
+    following = runtime.events(record.run_id, after=after, tokens=call.query.tokens)
+    rest = partial(call.house.rest_of, record)
+    return event_stream(following, record.run_id, rest, call.house.beat)
+
+
+def _after(call: Call) -> int:
+    """The number after which a stream goes on: a browser says which event it had last."""
+    given = call.request.headers.get("last-event-id", "")
+    if not given:
+        return call.query.after
+    if not (given.isascii() and given.isdigit() and len(given) < len("9" * 17)):
+        fix = "Send the id of the last event, or no such header."
+        raise bad_field("Last-Event-ID", given, "this is no number of an event", fix)
+    return int(given)
+
+
+def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
+    """The labels that the listed runs have."""
+    labels = {} if query.team is None else {TEAM: query.team}
+    labels |= {TENANT: who.tenant} if who.tenant else {}
+    for text in query.label:
+        name, sign, value = text.partition(":")
+        if not sign or labels.setdefault(name, value) != value:
+            problem = "it is no label, or no run that you see can have it, too"
+            raise bad_field("label", text, problem, "Write NAME:VALUE, each name once.")
+    return checked_labels(labels)
+
+
+async def _first(call: Call) -> RunRecord | None:
+    """The run behind which a page begins."""
+    if call.query.behind is None:
+        return None
+    try:
+        return await call.house.record_of(call.query.behind, call.who)
+    except RefusedError:
+        fix = "Give the `next` of the page before, or leave it out."
+        raise bad_field("behind", call.query.behind, "there is no such run", fix) from None
+
+
+def _is_before(record: RunRecord, query: RunsQuery) -> bool:
+    if query.since is None:
+        return False
+    since = query.since if query.since.tzinfo else query.since.replace(tzinfo=UTC)
+    return record.started_at < since
+
+
+async def _listed(record: RunRecord, house: House) -> RunListed:
+    outcome: RunOutcome = record.outcome
+    if outcome == "running" and not await house.storage.holds.is_held(record.thread_id):
+        # Its process could not say how it stands.
+        view = await house.runtime_of(record).look(record.run_id)
+        outcome = cast("RunOutcome", view.outcome)
+    return RunListed(
+        run_id=record.run_id,
+        team=record.labels[TEAM],
+        title=record.title,
+        outcome=outcome,
+        started_at=record.started_at,
+        updated_at=record.updated_at,
+        labels=record.labels,
+    )
+
+
+def _page(found: list[RunListed], last: RunRecord | None) -> RunPage:
+    return RunPage(runs=tuple(found), next=None if last is None else last.run_id)

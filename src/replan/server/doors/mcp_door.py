@@ -1,0 +1,234 @@
+"""An MCP server: each team is a tool; its progress is told, and its questions are asked by MCP.
+
+A client that cannot ask its user is told the question as the result. What a person has to decide is
+never answered by the model that called the tool.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ListToolsResult,
+    TextContent,
+    Tool,
+)
+from mcp_types.version import is_version_at_least
+from pydantic import JsonValue
+
+from replan.errors import ReplanError
+from replan.runs.asks import Ask
+from replan.runs.looking import RunView
+from replan.runs.run import Run
+from replan.runs.run_event import RunEvent
+from replan.server.callers.identity import Identity
+from replan.server.doors.conversations import course_of, said_of
+from replan.server.house import House, team_services
+from replan.server.problems import RefusedError
+from replan.server.work import answered, begun
+
+_RETRIES_WITH_ANSWERS = "2026-07-28"
+"""The version from which a client calls again with answers, instead of being asked in between."""
+
+_MOST_BYTES = 4_000_000
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "task": {"type": "string", "minLength": 1, "description": "What to do."},
+        "plan": {"type": "string", "description": "A plan document to carry out, if there is one."},
+    },
+    "required": ["task"],
+    "additionalProperties": False,
+}
+_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"answer": {"type": "string", "title": "Answer"}},
+    "required": ["answer"],
+}
+_DECISION: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "action": {"type": "string", "enum": ["approve", "reject"], "title": "Decision"},
+        "reason": {"type": "string", "title": "Why, if you reject it"},
+    },
+    "required": ["action"],
+}
+
+
+def manager_of(house: House) -> StreamableHTTPSessionManager:
+    """Make what serves MCP over streamable HTTP; its `run` has to be entered."""
+    tools = {_tool_name(name): name for name in house.runtimes}
+
+    async def listed(_: Any, __: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[_tool(house, *each) for each in tools.items()])
+
+    async def called(
+        context: Any, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            door = _Door(house, context.request.state.who, context)
+            return await door.call(tools.get(params.name, params.name), params)
+        except ReplanError as error:
+            return _result(str(error), is_error=True)
+
+    server: Server[Any] = Server("replan", on_list_tools=listed, on_call_tool=called)
+    return StreamableHTTPSessionManager(app=server, max_request_body_size=_MOST_BYTES)
+
+
+def _tool_name(team: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", team)[:64]
+
+
+def _tool(house: House, name: str, team: str) -> Tool:
+    members = "; ".join(
+        f"{each.name}: {each.intended_use}" for each in team_services(house.runtimes[team]).team
+    )
+    told = f"Lets a team do a task by a plan, and gives its answer. In the team are {members}"
+    return Tool(name=name, description=told[:2_000], input_schema=_SCHEMA)
+
+
+def _result(text: str, *, is_error: bool = False, **told: JsonValue) -> CallToolResult:
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        structured_content=cast("dict[str, Any]", told) or None,
+        is_error=is_error,
+    )
+
+
+@dataclass(frozen=True)
+class _Door:
+    """One call of a tool."""
+
+    house: House
+    who: Identity
+    context: Any  # what MCP's server knows of the request
+
+    async def call(
+        self, team: str, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        """Begin a run, or go on with the one whose questions were answered; wait until it rests."""
+        self._check("run")
+        if team not in self.house.runtimes:
+            raise RefusedError(404, "unknown_team", f"There is no tool '{team[:100]}'.")
+        if params.request_state:
+            run = await self._gone_on(params.request_state, params.input_responses or {})
+        else:
+            run = await self._begun(team, params.arguments or {})
+        while True:
+            view = await self._rested(run)
+            if view.outcome != "waiting" or not self._asks():
+                return self._told(view)
+            if is_version_at_least(self.context.protocol_version, _RETRIES_WITH_ANSWERS):
+                return _required(view)
+            given = await self._asked(view.waiting)
+            if not given:
+                return self._told(view)
+            run = await answered(self.house, self.who, view.record, given)
+
+    async def _begun(self, team: str, arguments: Mapping[str, Any]) -> Run:
+        unknown = sorted(arguments.keys() - {"task", "plan"})
+        task, plan = arguments.get("task"), arguments.get("plan")
+        is_read = isinstance(task, str) and task.strip() and isinstance(plan, str | None)
+        if unknown or not is_read:
+            fix = "Give `task`, a text, and `plan`, a text, if there is one."
+            raise RefusedError(422, "bad_request", f"These arguments cannot be used. {fix}")
+        given = {"messages": [("user", task)], **({} if plan is None else {"plan": plan})}
+        options: Any = {"run_id": self.house.new_id(), "labels": {"door": "mcp"}}
+        return await begun(self.house, self.who, team, given, **options)
+
+    async def _gone_on(self, run_id: str, responses: Mapping[str, Any]) -> Run:
+        record = await self.house.record_of(run_id, self.who)
+        runtime = self.house.runtime_of(record)
+        waiting = (await runtime.look(run_id)).waiting
+        asked = {_place(ask): ask for ask in waiting}
+        given: dict[str, JsonValue] = {}
+        for place, response in responses.items():
+            ask = asked.get(place)
+            if ask is not None and isinstance(response, ElicitResult):
+                given |= _answer_in(ask, response)
+        if not given:
+            return Run(runtime, run_id)
+        return await answered(self.house, self.who, record, given)
+
+    async def _rested(self, run: Run) -> RunView:
+        """Wait until a run rests, and tell meanwhile how far it is."""
+        done = 0
+        async for event in run.events():
+            done += event.type == "specialist_completed"
+            if course := course_of(event):
+                await self._report(done, event, course)
+        await run
+        return await run.look()
+
+    async def _report(self, done: int, event: RunEvent, course: str) -> None:
+        await self.context.session.report_progress(event.seq or done, None, course.strip())
+
+    async def _asked(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+        """Ask the user of a client in between; who declines leaves the run waiting."""
+        given: dict[str, JsonValue] = {}
+        for ask in asks:
+            form = _form(ask)
+            response = await self.context.session.elicit_form(
+                form.message, form.requested_schema, self.context.request_id
+            )
+            given |= _answer_in(ask, response)
+        return given
+
+    def _asks(self) -> bool:
+        """Whether the user of the client can be asked, and may answer."""
+        able = self.context.session.client_capabilities
+        return bool(able and able.elicitation is not None and self.who.may("answer"))
+
+    def _told(self, view: RunView) -> CallToolResult:
+        text = said_of(view)
+        if view.outcome == "waiting":
+            text += f"\n\nThe run waits for a person: POST /runs/{view.run_id}/answers."
+        is_error = view.outcome in ("failed", "interrupted")
+        return _result(text, is_error=is_error, run_id=view.run_id, outcome=view.outcome)
+
+    def _check(self, role: Any) -> None:
+        if not self.who.may(role):
+            told = f"The token '{self.who.name}' has not the role '{role}'."
+            raise RefusedError(403, "not_allowed", told)
+
+
+def _required(view: RunView) -> InputRequiredResult:
+    """Let a client ask its user, and call again."""
+    asked = {_place(ask): ElicitRequest(params=_form(ask)) for ask in view.waiting}
+    return InputRequiredResult(input_requests=cast("Any", asked), request_state=view.run_id)
+
+
+def _place(ask: Ask) -> str:
+    """What an answer is found by: the question, as it was shown."""
+    return f"{ask.key} {ask.fingerprint}".strip()
+
+
+def _form(ask: Ask) -> ElicitRequestFormParams:
+    told = "\n\n".join([*filter(None, [ask.problem, *ask.remarks]), ask.text])
+    schema = _ANSWER if ask.kind in ("question", "in doubt") else _DECISION
+    return ElicitRequestFormParams(message=told, requested_schema=schema)
+
+
+def _answer_in(ask: Ask, response: ElicitResult) -> dict[str, JsonValue]:
+    """The answer of a user, bound to what he was shown; nothing if he gave none."""
+    if response.action != "accept" or not response.content:
+        return {}
+    content = cast("dict[str, JsonValue]", dict(response.content))
+    is_decision = ask.kind in ("approval", "plan")
+    kept: dict[str, JsonValue] = (
+        {"action": content.get("action"), "reason": content.get("reason") or ""}
+        if is_decision
+        else {"answer": content.get("answer")}
+    )
+    if not ask.fingerprint:
+        return {ask.key: kept if is_decision else kept["answer"]}
+    return {ask.key: {**kept, "fingerprint": ask.fingerprint}}

@@ -1,0 +1,181 @@
+"""Runs over HTTP: begin, look, list, answer, stop, resume, and correct them."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from pydantic import JsonValue
+
+from replan.errors import ReplanError
+from replan.ports.run_book import RunRecord
+from replan.runs.run_input import asked, kept_input
+from replan.server.answers import TEAM, TENANT, TOKEN, USER, RunTold, TextTold
+from replan.server.callers.settings import settings_for
+from replan.server.endpoints import Call, Reply
+from replan.server.house import own_id
+from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, shown
+from replan.server.work import answered, begun, gone_on, lease_of, leased
+from replan.state.questions import fingerprint_of
+
+_OWN_LABELS = (TEAM, TENANT, TOKEN, USER)
+_ASKED = "asked"
+"""The field of a run's order that tells one request from another."""
+
+
+async def start(call: Call) -> Reply:
+    """Begin a run; the same request under the same name gives the same run."""
+    body, who, house = call.body, call.who, call.house
+    team, _ = house.team_named(body.team)
+    if not body.input.keys() & {"messages", "plan"}:
+        raise bad_field("task", body.task, "there is nothing to do", "Give a task or a plan.")
+    _check_labels(body.labels)
+    given = asked(body.input)
+    fingerprint = fingerprint_of(team, body.model_dump(mode="json", exclude={"team"}))
+    run_id = own_id(body.run_id, who) if body.run_id else house.new_id()
+    known = await house.storage.runs.get(run_id) if body.run_id else None
+    if known is not None:
+        return await _again(call, known, fingerprint)
+    await begun(
+        house,
+        who,
+        team,
+        given,
+        run_id=run_id,
+        settings=body.settings,
+        labels=body.labels,
+        title=body.title,
+        order={**cast("dict[str, JsonValue]", kept_input(given)), _ASKED: fingerprint},
+        tokens=body.tokens,
+    )
+    record = await house.storage.runs.get(run_id)
+    if record is not None and not _is_of(record, fingerprint):
+        # Another request came at the same moment.
+        raise _taken(record)
+    return Reply(await _told(call, run_id), 201)
+
+
+def _is_of(record: RunRecord, fingerprint: str) -> bool:
+    return isinstance(record.order, dict) and record.order.get(_ASKED) == fingerprint
+
+
+def _taken(record: RunRecord) -> RefusedError:
+    fix = "Send the same request again, or give the new one another run_id."
+    problem = "another request began a run of this name"
+    mistake = FieldProblem(field="run_id", value=record.run_id, problem=problem, fix=fix)
+    return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [mistake])
+
+
+async def _again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
+    """What a start that comes once more gets: its run, which goes on if its process was killed."""
+    if not _is_of(record, fingerprint) or not call.house.is_seen(record, call.who):
+        raise _taken(record)
+    view = await call.house.runtime_of(record).look(record.run_id)
+    if view.is_killed:
+        await gone_on(call.house, call.who, record, None)
+    return Reply(await _told(call, record.run_id), 200)
+
+
+async def look(call: Call) -> RunTold:
+    """Tell how a run stands."""
+    record = await call.house.record_of(call.path["run_id"], call.who)
+    return RunTold.of(await call.house.runtime_of(record).look(record.run_id))
+
+
+async def text(call: Call) -> TextTold:
+    """Give a long text of an event."""
+    record, ref = await call.house.record_of(call.path["run_id"], call.who), call.path["ref"]
+    found = await call.house.runtime_of(record).text(record.run_id, ref)
+    if found is None:
+        told = "There is no such text, or it is not kept any more. An event names it as `ref`."
+        raise RefusedError(404, "unknown_text", told)
+    return TextTold(ref=ref, text=found)
+
+
+async def answer(call: Call) -> Reply:
+    """Answer what a run waits for; it continues."""
+    record = await call.house.record_of(call.path["run_id"], call.who)
+    runtime = call.house.runtime_of(record)
+    view = await runtime.look(record.run_id)
+    if not view.waiting:
+        told = f"This run waits for no answer: it is {view.outcome}."
+        raise RefusedError(409, "nothing_asked", f"{told} GET /runs/{record.run_id} shows it.")
+    _check_keys(call.body.answers, [ask.key for ask in view.waiting])
+    await answered(call.house, call.who, record, call.body.answers)
+    return Reply(await _told(call, record.run_id), 202)
+
+
+async def stop(call: Call) -> Reply:
+    """Stop a run; it can be resumed."""
+    record = await call.house.record_of(call.path["run_id"], call.who)
+    runtime, by = call.house.runtime_of(record), call.who.person
+    await runtime.stop(record.run_id, by=by, at_once=call.body.at_once)
+    return Reply(await _told(call, record.run_id), 202)
+
+
+async def resume(call: Call) -> Reply:
+    """Resume a run that was stopped or killed, or that a limit ended."""
+    house, who = call.house, call.who
+    record = await house.record_of(call.path["run_id"], who)
+    settings = settings_for(house, who, record.labels[TEAM], call.body.settings)
+    await gone_on(house, who, record, settings)
+    return Reply(await _told(call, record.run_id), 202)
+
+
+async def retry(call: Call) -> Reply:
+    """Do a step once more, and what depends on it."""
+    return await _corrected(call, "retry")
+
+
+async def skip(call: Call) -> Reply:
+    """Leave a step out, and continue."""
+    return await _corrected(call, "skip")
+
+
+async def _corrected(call: Call, action: str) -> Reply:
+    record = await call.house.record_of(call.path["run_id"], call.who)
+    runtime, body = call.house.runtime_of(record), call.body
+    new_id = own_id(body.run_id, call.who) if body.run_id else call.house.new_id()
+    if await call.house.storage.runs.get(new_id) is not None:
+        fix = f"GET /runs/{body.run_id} shows it. Give another one, or none."
+        raise bad_field("run_id", body.run_id, "there is a run of this name", fix)
+    asked_for = settings_for(call.house, call.who, record.labels[TEAM], body.settings)
+    lease, settings = await lease_of(call.house, call.who, record, asked_for, new_id)
+    options = {
+        "by": call.who.person,
+        "settings": settings,
+        "repeat_effects": body.repeat_effects,
+        "run_id": new_id,
+    }
+    correct = getattr(runtime, action)
+    run = await leased(call.house, lease, lambda: correct(record.run_id, body.step, **options))
+    return Reply(await _told(call, run.run_id), 202)
+
+
+async def _told(call: Call, run_id: str) -> RunTold:
+    record = await call.house.storage.runs.get(run_id)
+    if record is None:
+        raise ReplanError(f"The run {run_id} was removed meanwhile.")
+    return RunTold.of(await call.house.runtime_of(record).look(run_id))
+
+
+def _check_labels(labels: Mapping[str, str]) -> None:
+    for name in _OWN_LABELS:
+        if name in labels:
+            fix = "Give the label another name."
+            raise bad_field(f"labels.{name}", labels[name], "the server gives this label", fix)
+
+
+def _check_keys(answers: Mapping[str, JsonValue], keys: list[str]) -> None:
+    """Refuse an answer to what is not asked, before any is taken."""
+    mistakes = [
+        FieldProblem(
+            field=f"answers.{name}",
+            value=shown(given),
+            problem="the run does not ask this",
+            fix=f"Give one of: {', '.join(keys)}.",
+            code="unknown_key",
+        )
+        for name, given in answers.items()
+        if not any(key == name or key.startswith(f"{name}/") for key in keys)
+    ]
+    if mistakes:
+        raise bad_request(mistakes)

@@ -1,0 +1,63 @@
+"""Teams over HTTP: who is in them, what their runs may do, and what they give."""
+
+from pydantic import JsonValue
+
+from replan.replies.shape import Shape
+from replan.server.answers import Health, SpecialistTold, TeamList, TeamTold
+from replan.server.endpoints import Call
+from replan.server.house import team_services
+from replan.server.problems import RefusedError
+from replan.services import Services
+from replan.state.limits import RunSettings
+
+
+async def teams(call: Call) -> TeamList:
+    """List the teams."""
+    runtimes = call.house.runtimes
+    return TeamList(teams=tuple(_told(name, team_services(runtimes[name])) for name in runtimes))
+
+
+async def team(call: Call) -> TeamTold:
+    """Describe a team."""
+    name, runtimes = call.path["team"], call.house.runtimes
+    if name not in runtimes:
+        there = ", ".join(runtimes)
+        raise RefusedError(
+            404, "unknown_team", f"There is no team '{name[:100]}'. There are: {there}."
+        )
+    return _told(name, team_services(runtimes[name]))
+
+
+async def health(_: Call) -> Health:
+    """Say that the process answers."""
+    return Health()
+
+
+async def ready(call: Call) -> Health:
+    """Say that the storage answers, too."""
+    await call.house.storage.runs.recent(1)
+    return Health()
+
+
+def _told(name: str, services: Services) -> TeamTold:
+    members = tuple(
+        SpecialistTold(
+            name=each.name,
+            intended_use=each.intended_use,
+            effects=each.effects,
+            result_schema=_schema(services.shapes.get(each.name)),
+        )
+        for each in services.team
+    )
+    return TeamTold(
+        name=name,
+        specialists=members,
+        # With what nobody has set, too.
+        settings=RunSettings(**services.settings.model_dump()),
+        answer_schema=_schema(services.output),
+        open_to_clients=tuple(sorted(services.open_to_clients)),
+    )
+
+
+def _schema(shape: Shape | None) -> JsonValue:
+    return None if shape is None else shape.schema

@@ -1,0 +1,116 @@
+"""What an endpoint is: its address, who may call it, what it takes, gives and does."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from replan.errors import ReplanError
+from replan.server.bodies import Nothing
+from replan.server.callers.identity import Identity, Role
+from replan.server.problems import RefusedError, refusal_of
+from replan.server.reading import body_of, query_of
+from replan.values import Value
+
+if TYPE_CHECKING:
+    from replan.server.house import House
+
+logger = logging.getLogger(__name__)
+
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+EVENTS = "text/event-stream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One request, read and allowed."""
+
+    house: "House"
+    who: Identity
+    path: Mapping[str, str]
+    body: Any  # of the kind that the endpoint takes
+    query: Any
+    request: Request
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer with a status of its own."""
+
+    value: Value
+    status: int = 200
+
+
+Does = Callable[[Call], Awaitable[Value | Reply | Response]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One address of the server."""
+
+    method: str
+    path: str
+    does: Does
+    says: str  # what it does, in a line
+    role: Role | None = "read"  # who may call it; None: anybody, without a token
+    takes: type[Value] = Nothing
+    asks: type[Value] = Nothing  # what stands behind the question mark
+    gives: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
+    streams: bool = False  # whether it can tell events as they come
+    tells: Callable[[RefusedError], Response] | None = None  # how it says why not
+
+    def route(self, house: "House") -> Route:
+        """The endpoint for Starlette."""
+
+        async def answer(request: Request) -> Response:
+            return await answered(self, house, request)
+
+        return Route(self.path, answer, methods=[self.method], name=self.says)
+
+
+async def answered(endpoint: Endpoint, house: "House", request: Request) -> Response:
+    """Answer a request; an error is a problem."""
+    try:
+        who: Identity = request.state.who
+        if endpoint.role is not None and not who.may(endpoint.role):
+            raise _forbidden(who, endpoint.role)
+        takes_body = endpoint.method != "GET"
+        call = Call(
+            house=house,
+            who=who,
+            path=request.path_params,
+            query=query_of(request, endpoint.asks),
+            body=await body_of(request, endpoint.takes, house.body_seconds) if takes_body else None,
+            request=request,
+        )
+        given = await endpoint.does(call)
+    except ReplanError as error:
+        return (endpoint.tells or told)(refusal_of(error))
+    if isinstance(given, Response):
+        return given
+    reply = given if isinstance(given, Reply) else Reply(given, next(iter(endpoint.gives)))
+    return Response(reply.value.model_dump_json(), reply.status, media_type=JSON)
+
+
+def told(refusal: RefusedError) -> Response:
+    """A refusal as an answer."""
+    problem = refusal.problem
+    headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+    if problem.status == 401:  # noqa: PLR2004 - the status that asks for a token
+        headers["WWW-Authenticate"] = 'Bearer realm="replan"'
+    return Response(problem.model_dump_json(), problem.status, headers, media_type=PROBLEM)
+
+
+def _forbidden(who: Identity, role: Role) -> RefusedError:
+    has = ", ".join(sorted(who.roles))
+    return RefusedError(
+        403,
+        "not_allowed",
+        f"The token '{who.name}' may not do this: it needs the role '{role}', and has {has}. "
+        "Use another token, or let the operator of the server add the role.",
+    )

@@ -1,0 +1,106 @@
+"""The one gate before everything: it checks the host, the origin and the token of each request."""
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from replan.server.callers.identity import Identity
+from replan.server.callers.tokens import Tokens
+from replan.server.problems import RefusedError
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+NOBODY = Identity(name="nobody", roles=frozenset())
+"""Who calls what is open to everybody."""
+
+Tell = Callable[[str, RefusedError], Response]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """Lets a request through, or answers it with why not.
+
+    Attributes:
+        app: What is behind it.
+        hosts: The names by which the server may be called.
+        tokens: Who may call.
+        is_open: The addresses that need no token.
+        tell: Makes an answer of a refusal, in the form of the address.
+    """
+
+    app: ASGIApp
+    hosts: Collection[str]
+    tokens: Tokens
+    is_open: Collection[str]
+    tell: Tell
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, and hand it on."""
+        if scope["type"] != "http":
+            # There are no other protocols behind it.
+            return
+        began = False
+
+        async def noted(message: Message) -> None:
+            nonlocal began
+            began = began or message["type"] == "http.response.start"
+            await send(message)
+
+        path = scope["path"]
+        try:
+            scope.setdefault("state", {})["who"] = await self._checked(Headers(scope=scope), path)
+            await self.app(scope, receive, noted)
+        except RefusedError as refusal:
+            await self.tell(path, refusal)(scope, receive, send)
+        except Exception:
+            logger.exception("a request failed", extra={"path": path})
+            if began:
+                raise
+            told = "The server failed. Its log says why; what is kept of runs is safe."
+            failed = RefusedError(500, "failed", told)
+            await self.tell(path, failed)(scope, receive, send)
+
+    async def _checked(self, headers: Headers, path: str) -> Identity:
+        """Who calls.
+
+        Raises:
+            RefusedError: The host, the origin or the token is none of this server's.
+        """
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or _name_of(hosts[0]) not in self.hosts:
+            there = ", ".join(self.hosts)
+            told = f"This server is not called so. It is called: {there}."
+            fix = "Start it with --name for another name."
+            raise RefusedError(421, "wrong_host", f"{told} {fix}")
+        for origin in headers.getlist("origin"):
+            if urlsplit(origin).netloc.lower() != hosts[0].lower():
+                told = "A page of another origin may not call this server."
+                raise RefusedError(
+                    403, "wrong_origin", f"{told} Serve the page from the same address."
+                )
+        if path in self.is_open:
+            return NOBODY
+        identity = await self.tokens.whose(_token_in(headers))
+        if identity is None:
+            told = "This needs a valid token. Send one in the header Authorization, as a Bearer."
+            raise RefusedError(401, "no_token", told)
+        return identity
+
+
+def _token_in(headers: Headers) -> str:
+    given = headers.getlist("authorization")
+    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _name_of(host: str) -> str:
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""

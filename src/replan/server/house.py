@@ -1,0 +1,181 @@
+"""What a server serves: teams, each with its runtime, on one storage; and whose runs they are."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+from uuid import uuid4
+
+from replan.calling import services_in
+from replan.errors import ReplanError
+from replan.ports.run_book import RunRecord
+from replan.ports.storage import Storage
+from replan.runs.run import Run
+from replan.runs.service import Runtime
+from replan.runtime import AnyTeam, open_runtime
+from replan.server.answers import TEAM, TENANT, TOKEN
+from replan.server.callers.allowances import Allowances, Lease
+from replan.server.callers.identity import Identity
+from replan.server.callers.tokens import Tokens
+from replan.server.problems import RefusedError, bad_field
+from replan.server.reading import BODY_SECONDS
+from replan.services import Services
+from replan.spending.scopes import check_prices
+from replan.state.limits import Limits
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """The teams of a server, their runs, and who may do what with them."""
+
+    storage: Storage
+    runtimes: Mapping[str, Runtime]
+    tokens: Tokens
+    allowances: Allowances
+    clock: Callable[[], datetime]
+    beat: float  # seconds between two signs of life of a silent stream
+    body_seconds: float  # seconds in which the body of a request has to arrive
+    # What settles the account of a run when it rests.
+    settling: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    # What waits for runs to rest; one for each, however many follow it.
+    resting: dict[str, asyncio.Task[str]] = field(default_factory=dict[str, asyncio.Task[str]])
+
+    def team_named(self, name: str) -> tuple[str, Runtime]:
+        """A team by its name; the only one, if none is named."""
+        if not name and len(self.runtimes) == 1:
+            name = next(iter(self.runtimes))
+        if name not in self.runtimes:
+            there = ", ".join(self.runtimes)
+            told = "there is no such team" if name else "it says no team"
+            raise bad_field("team", name, told, f"Give one of: {there}.")
+        return name, self.runtimes[name]
+
+    async def record_of(self, run_id: str, who: Identity) -> RunRecord:
+        """A run that somebody may see, by its id or by the name that he gave it.
+
+        Raises:
+            RefusedError: There is none; of the runs of others nothing is told.
+        """
+        for name in (run_id, own_id(run_id, who)):
+            record = await self.storage.runs.get(name)
+            if record is not None and self.is_seen(record, who):
+                return record
+        raise RefusedError(
+            404, "unknown_run", f"There is no run '{run_id[:100]}' here. GET /runs lists yours."
+        )
+
+    def is_seen(self, record: RunRecord, who: Identity) -> bool:
+        """Whether somebody may see a run: one of his tenant, and of a team that is served."""
+        labels = record.labels
+        return labels.get(TEAM) in self.runtimes and (
+            not who.tenant or labels.get(TENANT) == who.tenant
+        )
+
+    def runtime_of(self, record: RunRecord) -> Runtime:
+        """What works on a run."""
+        return self.runtimes[record.labels[TEAM]]
+
+    def new_id(self) -> str:
+        """A new id of a run."""
+        return uuid4().hex
+
+    async def rest_of(self, record: RunRecord) -> str:
+        """Wait until no process works on a run, and give its outcome."""
+        run_id, runtime = record.run_id, self.runtime_of(record)
+
+        async def rested() -> str:
+            return (await runtime.rested(run_id)).outcome
+
+        if run_id not in self.resting:
+            task = self.resting[run_id] = asyncio.ensure_future(rested())
+            task.add_done_callback(lambda _: self.resting.pop(run_id))
+        # Who leaves does not take it from the others.
+        return await asyncio.shield(self.resting[run_id])
+
+    def payer_of(self, record: RunRecord, who: Identity) -> Identity:
+        """Whose allowance a run counts against: that of who began it."""
+        return self.tokens.named(record.labels.get(TOKEN, "")) or who
+
+    def settle(self, run: Run, lease: Lease) -> None:
+        """Give back what a run leaves of its lease, once it rests."""
+
+        async def settled() -> None:
+            try:
+                await run
+            except ReplanError as error:
+                # Who follows the run is told; nobody may.
+                kind = type(error).__name__
+                logger.info("run broke off", extra={"run_id": run.run_id, "error": kind})
+            finally:
+                await self.allowances.settle(lease)
+
+        task = asyncio.ensure_future(settled())
+        self.settling.add(task)
+        task.add_done_callback(self.settling.discard)
+
+    async def close(self) -> None:
+        """Stop what is at work, so that it can be resumed."""
+        await asyncio.gather(*(runtime.close() for runtime in self.runtimes.values()))
+        if self.settling:
+            await asyncio.wait(self.settling)
+
+
+def own_id(run_id: str, who: Identity) -> str:
+    """The id of a run that somebody named: nobody else can take it, or meet it."""
+    return f"{who.tenant}.{run_id}" if who.tenant else run_id
+
+
+def team_services(runtime: Runtime) -> Services:
+    """What a team is made of."""
+    return cast("Services", services_in(runtime.graph))
+
+
+@asynccontextmanager
+async def open_house(  # noqa: PLR0913 - what its server leaves open
+    teams: Mapping[str, AnyTeam],
+    storage: Storage,
+    tokens: Tokens,
+    *,
+    beat: float = 15.0,
+    body_seconds: float = BODY_SECONDS,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    grace: float = 10.0,
+) -> AsyncGenerator[House]:
+    """Open the runtimes of teams on a storage.
+
+    Args:
+        teams: The teams by their names.
+        storage: Where their runs are kept.
+        tokens: Who may call.
+        beat: Seconds between two signs of life of a silent stream.
+        body_seconds: Seconds in which the body of a request has to arrive.
+        clock: Returns the time, with a time zone.
+        grace: Seconds that running steps have to end when a run is stopped.
+
+    Raises:
+        ConfigurationError: Money is bounded that nobody can count.
+    """
+    async with AsyncExitStack() as stack:
+        runtimes: dict[str, Runtime] = {}
+        for name, team in teams.items():
+            options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
+            opening = open_runtime(team, grace=grace, **options)
+            runtimes[name] = await stack.enter_async_context(opening)
+        if tokens.bound_money:
+            for runtime in runtimes.values():
+                check_prices(Limits(max_cost=1), team_services(runtime))
+        allowances = Allowances(storage, clock)
+        yield House(
+            storage=storage,
+            runtimes=runtimes,
+            tokens=tokens,
+            allowances=allowances,
+            clock=clock,
+            beat=beat,
+            body_seconds=body_seconds,
+        )

@@ -1,0 +1,163 @@
+"""Errors as answers: problem details (RFC 9457) with the field, the value and the fix."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import cast
+
+from pydantic import JsonValue
+
+from replan.errors import (
+    ConfigurationError,
+    ContextError,
+    FieldMistake,
+    Mistake,
+    PlanDocumentError,
+    ReplanError,
+    StorageError,
+    TeamError,
+    TeamFileError,
+    ThreadBusyError,
+    UsageError,
+)
+from replan.secrets.masking import without_secrets
+from replan.values import Value
+
+_LONGEST = 200
+"""Characters of a value that an answer repeats."""
+
+_KINDS = (
+    (ThreadBusyError, 409, "busy", 1),
+    (UsageError, 422, "bad_input", None),
+    (StorageError, 503, "storage", 5),
+)
+"""By the kind of an error: the status, the code, and the seconds until it may pass."""
+
+
+class FieldProblem(Value):
+    """One mistake of a request.
+
+    Attributes:
+        field: The path of the field, such as `settings.limits.max_rounds`; empty for the whole.
+        value: The beginning of its value, as text.
+        problem: What is wrong.
+        fix: What to send instead.
+        code: A stable name of the kind of mistake.
+        line: The line in a document, from 1; None if there is none.
+        column: The column in a document, from 1; None if there is none.
+    """
+
+    field: str = ""
+    value: str = ""
+    problem: str
+    fix: str
+    code: str = "bad_value"
+    line: int | None = None
+    column: int | None = None
+
+
+class Problem(Value):
+    """Why a request was refused, or failed: problem details as of RFC 9457.
+
+    Attributes:
+        type: Always `about:blank`; `code` says what it is.
+        title: The phrase of the status.
+        status: The status of the answer.
+        detail: What is wrong, and what to do.
+        code: A stable name of the kind of problem.
+        mistakes: Every mistake of the request; empty if it is about no field.
+    """
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    code: str
+    mistakes: tuple[FieldProblem, ...] = ()
+
+
+class RefusedError(ReplanError):
+    """A request that is answered with a problem; nothing was done.
+
+    Attributes:
+        problem: The answer.
+        retry_after: Seconds after which the same request may succeed; None if it will not.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        mistakes: Sequence[FieldProblem] = (),
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+        self.problem = Problem(
+            title=HTTPStatus(status).phrase,
+            status=status,
+            detail=str(self),
+            code=code,
+            mistakes=tuple(mistakes),
+        )
+
+
+def bad_field(field: str, value: object, problem: str, fix: str) -> RefusedError:
+    """Refuse one field of a request."""
+    mistake = FieldProblem(field=field, value=shown(value), problem=problem, fix=fix)
+    return bad_request([mistake])
+
+
+def bad_request(mistakes: Sequence[FieldProblem]) -> RefusedError:
+    """Refuse a request for its mistakes."""
+    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    told = "; ".join(f"{each.field}: {each.problem}" for each in mistakes[:3])
+    return RefusedError(422, "bad_request", f"{count} in the request: {told}.", mistakes)
+
+
+def refusal_of(error: ReplanError) -> RefusedError:
+    """Tell an error of the library as an answer."""
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, PlanDocumentError | TeamFileError):
+        return _documented(error)
+    if isinstance(error, ConfigurationError):
+        listed = isinstance(error, TeamError | ContextError)
+        return bad_request([_of_field(each) for each in (error.mistakes if listed else [error])])
+    for kind, status, code, seconds in _KINDS:
+        if isinstance(error, kind):
+            return RefusedError(status, code, str(error), retry_after=seconds)
+    return RefusedError(500, "failed", str(error))
+
+
+def shown(value: object) -> str:
+    """The beginning of a value, without secrets."""
+    text = without_secrets(value if isinstance(value, str) else repr(cast("JsonValue", value)))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _of_field(error: ConfigurationError) -> FieldProblem:
+    return FieldProblem(
+        field=error.field,
+        value="" if error.value is None else shown(error.value),
+        problem=error.problem,
+        fix=error.fix,
+        code=error.code,
+    )
+
+
+def _documented(error: PlanDocumentError | TeamFileError) -> RefusedError:
+    mistakes: Sequence[Mistake] = error.mistakes
+    listed = [
+        FieldProblem(
+            field=each.field if isinstance(each, FieldMistake) else "plan",
+            value=each.value if isinstance(each, FieldMistake) else "",
+            problem=each.reason,
+            fix=each.fix,
+            code=each.code,
+            line=each.line,
+            column=each.column,
+        )
+        for each in mistakes
+    ]
+    return RefusedError(422, "bad_document", str(error), listed)

@@ -1,0 +1,166 @@
+"""Reads a request into a value: bounded in size, depth and time, with every mistake named."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar, get_origin
+
+from pydantic import ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from replan.server.problems import FieldProblem, RefusedError, bad_request, shown
+from replan.state.context_fields import Reading, shown_path
+from replan.values import Value, adapter
+
+V = TypeVar("V", bound=Value)
+
+MOST_BYTES = 32_000_000
+"""The size of a body at most: twenty files are sent with one, and a plan of a thousand steps."""
+
+BODY_SECONDS = 30.0
+"""Seconds in which a body has to arrive."""
+
+_BIG = 50_000
+"""Bytes of a body that is read beside the event loop."""
+
+_WORDS = {
+    "missing": ("it is missing", "Add it."),
+    "extra_forbidden": ("there is no such field", "Leave it out. There are: {known}."),
+    "string_type": ("it is no text", "Write a text."),
+    "bool_type": ("it is neither true nor false", "Write true or false."),
+    "int_type": ("it is no whole number", "Write a whole number."),
+    "int_parsing": ("it is no whole number", "Write a whole number."),
+    "dict_type": ("it is no mapping", "Write a mapping with texts as keys."),
+    "model_type": ("it is no mapping", "Write a mapping with texts as keys."),
+    "tuple_type": ("it is no list", "Write a list."),
+}
+
+
+async def body_of(request: Request, kind: type[V], seconds: float) -> V:
+    """Read the body of a request.
+
+    Raises:
+        RefusedError: It is too large, too slow, no JSON, or has wrong fields.
+    """
+    held = await _bytes_of(request, seconds)
+    if len(held) > _BIG:
+        return await asyncio.to_thread(_read, held, kind)
+    return _read(held, kind)
+
+
+def query_of(request: Request, kind: type[V]) -> V:
+    """Read what stands behind the question mark.
+
+    Raises:
+        RefusedError: It has wrong fields.
+    """
+    given: dict[str, Any] = {}
+    for name in request.query_params:
+        values = request.query_params.getlist(name)
+        field = kind.model_fields.get(name)
+        is_list = field is not None and get_origin(field.annotation) is tuple
+        given[name] = values if is_list else values[-1]
+    return _valid(kind, lambda: kind.model_validate(given))
+
+
+async def _bytes_of(request: Request, seconds: float) -> bytes:
+    """The body of a request, which may say that it is longer than it is."""
+    parts, size = list[bytes](), 0
+    if _announced(request) > MOST_BYTES:
+        raise _too_large()
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > MOST_BYTES:
+                    raise _too_large()
+                parts.append(part)
+    except TimeoutError:
+        raise too_slow(seconds) from None
+    except ClientDisconnect:
+        raise RefusedError(400, "half_request", "The body broke off. Send all of it.") from None
+    return b"".join(parts)
+
+
+def too_slow(seconds: float) -> RefusedError:
+    """What is said of a body that does not arrive."""
+    told = f"The body did not arrive within {seconds:g} seconds. Send it."
+    return RefusedError(408, "slow_request", told)
+
+
+def _announced(request: Request) -> int:
+    told = request.headers.get("content-length", "")
+    return int(told) if told.isascii() and told.isdigit() and len(told) < len("9" * 18) else 0
+
+
+def _too_large() -> RefusedError:
+    told = f"The body is larger than {MOST_BYTES:,} bytes. Send less, or fewer files."
+    return RefusedError(413, "too_large", told)
+
+
+def _read(held: bytes, kind: type[V]) -> V:
+    try:
+        given: object = json.loads(held) if held.strip() else {}
+    except RecursionError:
+        raise RefusedError(
+            400, "bad_json", "The body is nested too deep. Send it flatter."
+        ) from None
+    except json.JSONDecodeError as error:
+        fix = "Send JSON, with Content-Type: application/json."
+        mistake = FieldProblem(
+            problem=error.msg, fix=fix, code="bad_json", line=error.lineno, column=error.colno
+        )
+        told = f"The body is no JSON: {error.msg}, line {error.lineno}, column {error.colno}."
+        raise RefusedError(400, "bad_json", told, [mistake]) from None
+    except ValueError:
+        told = "The body is no JSON in UTF-8, or has a number of too many digits. Send JSON."
+        raise RefusedError(400, "bad_json", told) from None
+    reading = Reading(MOST_BYTES)
+    copy: object = reading.plain(given)
+    if reading.mistakes:
+        raise bad_request(
+            [
+                FieldProblem(
+                    field=each.field.removeprefix("context"),
+                    value=shown(each.value),
+                    problem=each.problem,
+                    fix="Send what JSON can keep.",
+                )
+                for each in reading.mistakes.values()
+            ]
+        )
+    return _valid(kind, lambda: adapter(kind).validate_json(json.dumps(copy)))
+
+
+def _valid(kind: type[V], read: Callable[[], V]) -> V:
+    try:
+        return read()
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+        raise bad_request([_mistake(each, kind) for each in found]) from None
+
+
+def _mistake(found: Any, kind: type[Value]) -> FieldProblem:
+    told = found["msg"].removeprefix("Value error, ")
+    problem, fix = _WORDS.get(found["type"], (told, "GET /openapi.json describes this field."))
+    path = found["loc"]
+    return FieldProblem(
+        field=shown_path(path).replace("context", "") if not path else shown_path(path),
+        value="" if found["type"] == "missing" else shown(found["input"]),
+        problem=problem,
+        fix=fix.format(known=", ".join(_fields_at(kind, path[:-1]))),
+        code=found["type"],
+    )
+
+
+def _fields_at(kind: Any, path: tuple[Any, ...]) -> list[str]:
+    """The fields of what stands at a place."""
+    for part in path:
+        field = getattr(kind, "model_fields", {}).get(part)
+        kinds = [] if field is None else [field.annotation, *_parts(field.annotation)]
+        kind = next((each for each in kinds if hasattr(each, "model_fields")), kind)
+    return list(getattr(kind, "model_fields", {}))
+
+
+def _parts(annotation: Any) -> list[Any]:
+    return list(getattr(annotation, "__args__", ()))

@@ -1,0 +1,181 @@
+"""A server of teams on an address: in a program for as long as a block, or until it is ended."""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from replan.adapters.storage.opening import open_storage
+from replan.assembly import Graph, build_graph
+from replan.errors import ConfigurationError
+from replan.own_loop import completed
+from replan.ports.storage import Storage
+from replan.runtime import AnyTeam
+from replan.server.app import open_application
+from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
+from replan.server.gate import LOOPBACK
+from replan.server.house import open_house
+from replan.server.listening import HEADER_SECONDS, bound, listening, until_signalled
+from replan.team.file_team import DEFAULT_TEAM
+from replan.team.team_file import TeamFile, read_team_file
+
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what is compared with, not bound
+
+
+class Address(NamedTuple):
+    """Where a server listens.
+
+    Attributes:
+        url: Its address, such as `http://127.0.0.1:8321`.
+        token: The token that was made up; empty if one was given.
+    """
+
+    url: str
+    token: str
+
+
+@asynccontextmanager
+async def open_server(  # noqa: PLR0913 - what a server leaves open
+    teams: Mapping[str, AnyTeam],
+    *,
+    storage: Storage | str | Path = ":memory:",
+    tokens: Tokens | Path | str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    names: Sequence[str] = (),
+    head_seconds: float = HEADER_SECONDS,
+    **options: Any,
+) -> AsyncGenerator[Address]:
+    """Serve teams over HTTP for as long as the block; the extra `server` has what it needs.
+
+    At the end of the block, runs at work are stopped, so that they can be resumed.
+
+    Args:
+        teams: Teams, graphs from `build_graph` or team files, by the names that requests use.
+        storage: A storage from `open_storage`, or its argument.
+        tokens: The path of a file of tokens, or the only token. Without it a token is made up.
+        host: The address to listen on.
+        port: The port; 0 takes a free one.
+        names: Further names by which clients may call the server.
+        head_seconds: Seconds in which the head of a connection's first request has to arrive.
+        options: `grace` is the seconds that running steps have to end at the end of the block,
+            `beat` those between two signs of life of a silent stream, and `body_seconds` those in
+            which the body of a request has to arrive.
+
+    Raises:
+        UsageError: The teams, the tokens, the storage or the address cannot be used.
+    """
+    known, made = _tokens_of(tokens)
+    listener = bound(host, port)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(listener)
+        if not isinstance(storage, Storage):
+            storage = await stack.enter_async_context(open_storage(storage))
+        house = await stack.enter_async_context(open_house(teams, storage, known, **options))
+        hosts = _hosts(host, names)
+        app = await stack.enter_async_context(open_application(house, hosts))
+        await stack.enter_async_context(listening(app, listener, house.close, head_seconds))
+        shown = f"[{host}]" if ":" in host else host
+        yield Address(f"http://{shown}:{listener.getsockname()[1]}", made)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What `replan serve` is to serve, and how."""
+
+    teams: Sequence[Path]  # team files; none: the default team
+    environment: Mapping[str, str]
+    storage: str  # where runs are kept, for `open_storage`
+    key: str | None = None  # what encrypts the storage
+    keep_days: float | None = None
+    host: str = "127.0.0.1"
+    port: int = 8321
+    names: Sequence[str] = ()  # further names by which the server may be called
+    tokens: Path | None = None
+    grace: float = 10.0
+
+
+def serve(wanted: Wanted, say: Callable[[str], None]) -> None:
+    """Serve teams until SIGINT or SIGTERM; runs at work are stopped then, and can be resumed.
+
+    Raises:
+        UsageError: A team file, the tokens, the storage or the address cannot be used.
+    """
+    completed(lambda: _served(wanted, say))
+
+
+async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
+    files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
+    named = {_name_of(each): each for each in files}
+    if len(named) < len(files):
+        raise _one_name([_name_of(each) for each in files])
+    tokens = wanted.tokens or wanted.environment.get(TOKEN) or None
+    kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
+    async with kept as storage:
+        teams = {name: _graph_of(each, storage) for name, each in named.items()}
+        opened = open_server(
+            teams,
+            storage=storage,
+            tokens=tokens,
+            host=wanted.host,
+            port=wanted.port,
+            names=wanted.names,
+            grace=wanted.grace,
+        )
+        async with opened as address:
+            say(_introduced(wanted, [*teams], address))
+            await until_signalled()
+
+
+def _one_name(names: Sequence[str]) -> ConfigurationError:
+    twice = next(name for name in names if names.count(name) > 1)
+    fix = "Give one of them another name: in its file, or rename the file."
+    return ConfigurationError("name", twice, "two teams have this name", fix)
+
+
+def _file_of(path: Path, environment: Mapping[str, str]) -> TeamFile:
+    if path != DEFAULT_TEAM:
+        return read_team_file(path, environment)
+    folder = Path(environment.get("REPLAN_DIR", "."))
+    out = environment.get("REPLAN_OUT")
+    read = read_team_file(path, environment, directory=folder, out=Path(out) if out else None)
+    model, base_url = environment.get("REPLAN_MODEL"), environment.get("REPLAN_BASE_URL")
+    return read.with_model(model or None, base_url or None)
+
+
+def _name_of(read: TeamFile) -> str:
+    """The name of a team: its own, else that of its file."""
+    named = "name" in read.config.model_fields_set or read.path == DEFAULT_TEAM
+    return read.config.name if named else read.path.stem
+
+
+def _graph_of(read: TeamFile, storage: Storage) -> Graph:
+    return build_graph(read.config, storage=storage, models=read.models)
+
+
+def _tokens_of(given: Tokens | Path | str | None) -> tuple[Tokens, str]:
+    """Who may call, and the token that was made up, if none is given."""
+    if isinstance(given, Tokens):
+        return given, ""
+    if isinstance(given, Path):
+        return read_tokens(given, os.environ), ""
+    made = "" if given else new_token()
+    return one_token(given or made), made
+
+
+def _hosts(host: str, names: Sequence[str]) -> list[str]:
+    own = [] if host in _EVERYWHERE else [host.lower()]
+    return list(dict.fromkeys([*(each.lower() for each in names), *own, *LOOPBACK]))
+
+
+def _introduced(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
+    lines = [f"serving {', '.join(teams)} on {address.url}"]
+    if wanted.host not in LOOPBACK:
+        lines.append("Others can reach this address: put TLS in front of it.")
+    if address.token:
+        told = f"token (made for this start; set {TOKEN} or --tokens to choose)"
+        lines.append(f"{told}: {address.token}")
+    lines.append("Ctrl-C stops it; runs at work can be resumed.")
+    return "\n".join(lines)

@@ -1,0 +1,122 @@
+"""Runs begun and continued for whoever calls: within his allowance, and on his account."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from pydantic import JsonValue
+
+from replan.ports.run_book import RunRecord
+from replan.runs.correcting import is_over
+from replan.runs.run import Run
+from replan.server.answers import TEAM, TENANT, TOKEN, USER
+from replan.server.callers.allowances import Lease
+from replan.server.callers.identity import Identity
+from replan.server.callers.settings import settings_for
+from replan.server.house import House, team_services
+from replan.state.enhanced import settings_of
+from replan.state.limits import Limits, RunSettings
+
+
+async def begun(  # noqa: PLR0913 - what a run can be told
+    house: House,
+    who: Identity,
+    team: str,
+    given: Mapping[str, Any],
+    *,
+    run_id: str,
+    settings: RunSettings | None = None,
+    labels: Mapping[str, str],
+    **options: Any,
+) -> Run:
+    """Begin a run for somebody.
+
+    Raises:
+        RefusedError: A setting is looser than the team's, or nothing is left of his allowance.
+        UsageError: The run cannot begin from this.
+    """
+    settings = settings_for(house, who, team, settings)
+    own = {TEAM: team, TENANT: who.tenant, TOKEN: who.name, USER: who.user}
+    limits = team_services(house.runtimes[team]).settings.overridden_by(settings).limits
+    lease = await house.allowances.reserve(who, run_id, limits)
+    runtime, within = house.runtimes[team], _within(lease, limits, settings)
+    return await leased(
+        house,
+        lease,
+        lambda: runtime.start(
+            {**given},
+            run_id=run_id,
+            settings=within,
+            labels={**labels, **{name: each for name, each in own.items() if each}},
+            **options,
+        ),
+    )
+
+
+async def answered(
+    house: House,
+    who: Identity,
+    record: RunRecord,
+    answers: Mapping[str, JsonValue],
+    *,
+    tokens: bool = False,
+) -> Run:
+    """Answer a run, and continue it.
+
+    Raises:
+        RefusedError: Nothing is left of the allowance of who began it.
+        InputError: It asks nothing, or an answer does not fit.
+    """
+    lease, settings = await lease_of(house, who, record)
+    runtime = house.runtime_of(record)
+    options: Any = {"settings": settings, "by": who.person, "tokens": tokens}
+    return await leased(house, lease, lambda: runtime.answer(record.run_id, {**answers}, **options))
+
+
+async def gone_on(
+    house: House, who: Identity, record: RunRecord, settings: RunSettings | None
+) -> Run:
+    """Resume a run.
+
+    Raises:
+        RefusedError: Nothing is left of the allowance of who began it.
+        UsageError: Somebody works on it, or a limit that ended it is not raised.
+    """
+    lease, within = await lease_of(house, who, record, settings)
+    runtime = house.runtime_of(record)
+    return await leased(
+        house, lease, lambda: runtime.go_on(record.run_id, settings=within, by=who.person)
+    )
+
+
+async def lease_of(
+    house: House,
+    who: Identity,
+    record: RunRecord,
+    settings: RunSettings | None = None,
+    new_id: str = "",
+) -> tuple[Lease, RunSettings | None]:
+    """Reserve for a run that goes on, or for the new one that goes on from one that is over."""
+    state = (await house.runtime_of(record).look(record.run_id)).state
+    limits = settings_of(state).overridden_by(settings).limits
+    run_id = new_id if new_id and is_over(state) else record.run_id
+    lease = await house.allowances.reserve(house.payer_of(record, who), run_id, limits)
+    return lease, _within(lease, limits, settings)
+
+
+async def leased(house: House, lease: Lease, begin: Callable[[], Coroutine[Any, Any, Run]]) -> Run:
+    """Begin work on a run with what is reserved for it; give it back where it does not begin."""
+    try:
+        run = await begin()
+    except BaseException:
+        house.allowances.drop(lease)
+        raise
+    house.settle(run, lease)
+    return run
+
+
+def _within(lease: Lease, limits: Limits, settings: RunSettings | None) -> RunSettings | None:
+    """Settings with the limits of what is reserved."""
+    capped = lease.capped(limits)
+    if capped is None:
+        return settings
+    return (settings or RunSettings()).overridden_by(RunSettings(limits=capped))

@@ -1,0 +1,198 @@
+"""An agent that is one job: the job travels in the session, and no host is asked."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from datetime import datetime
+from typing import Any, Unpack, cast
+
+from pydantic import JsonValue
+
+from replan.errors import InputError
+from replan.events.types import Event
+from replan.failures import describe
+from replan.jobs.job import Job
+from replan.jobs.processor import JobProcessor, ProcessResult
+from replan.jobs.views import view_of
+from replan.ports.agent import Agent, TurnOptions, UserInput
+from replan.secrets.known import MASK
+from replan.sessions.request import Said, read_input
+from replan.state.context import AgentContext, AgentResult, Message, Stage
+
+JOB = "job"
+"""Where a session has its job, in `project_state`; and the key of what it asks."""
+
+
+class JobAgent:
+    """Takes the turns of sessions that are each about a job; `job_agent` makes it.
+
+    It keeps nothing between two calls: the job is in `project_state["job"]`, with all its values.
+    """
+
+    def __init__(
+        self, processor: JobProcessor, clock: Callable[[], datetime], others: Agent | None = None
+    ) -> None:
+        """Prepare.
+
+        Args:
+            processor: Processes the jobs.
+            clock: Gives the time of messages, with its zone.
+            others: Answers what a user asks beside the job; then the job asks its question again.
+        """
+        self._processor = processor
+        self._clock = clock
+        self._others = others
+
+    async def process(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AgentResult:
+        """Take one turn of a session, which stays as it is.
+
+        Args:
+            user_input: A text, content blocks, or values of slots by name. None shows what the job
+                asks for.
+            context: The session, or a dictionary that `AgentContext.from_dict` reads.
+            options: `new_request=True` gives the job up, and begins a new one.
+
+        Returns:
+            The result. Errors are results without success; only a cancellation passes through.
+        """
+        try:
+            is_read = isinstance(context, AgentContext)
+            session = context if is_read else AgentContext.from_dict(context)
+            said = read_input(user_input)
+            return await self._turn(said, session, options)
+        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
+            return AgentResult(success=False, response="", error=describe(error))
+
+    async def stream(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AsyncGenerator[Event | AgentResult]:
+        """Take one turn as `process` does; yields the result, since a job has no events."""
+        yield await self.process(user_input, context, **options)
+
+    async def _turn(self, said: Said, session: AgentContext, options: TurnOptions) -> AgentResult:
+        stop: asyncio.Event | None = options.get("stop")
+        if stop is not None and stop.is_set():
+            raise InputError("The turn was stopped before it began.")
+        kept = session.project_state.get(JOB)
+        if kept is not None and not isinstance(kept, dict):
+            raise InputError("project_state['job'] is no job. Leave it out, or give it back as is.")
+        begins = kept is None or bool(options.get("new_request"))
+        job = self._processor.new_job() if begins else self._processor.read(cast("Any", kept))
+        text = _text_of(said)
+        result = await self._processor.process(job, [text] if text else [])
+        beside = await self._beside(text, session, result, options)
+        response = result.response_message
+        if beside is not None:
+            session = session.apply(beside.context_updates)
+            response = f"{beside.response}\n\n{response}"
+        after = self._after(session, said, result, response, is_beside=beside is not None)
+        return self._result(result, response, session.updates_to(after), beside)
+
+    async def _beside(
+        self, text: str, session: AgentContext, result: ProcessResult, options: TurnOptions
+    ) -> AgentResult | None:
+        """Let others answer what was asked beside the job."""
+        if self._others is None or not text or result.understood or not result.need_user_input:
+            return None
+        stop = options.get("stop")
+        answered = await self._others.process(text, session, new_request=True, stop=stop)
+        return answered if answered.success and answered.response else None
+
+    def _after(
+        self,
+        session: AgentContext,
+        said: Said,
+        result: ProcessResult,
+        response: str,
+        *,
+        is_beside: bool,
+    ) -> AgentContext:
+        """The session after the turn; what was said stands in it without secrets."""
+        at = self._clock().isoformat()
+        asked = said.messages(at) if not is_beside else ()
+        messages = [_masked(each, self._processor, result.job) for each in asked]
+        if is_beside:
+            response = result.response_message
+        if response:
+            messages.append(Message(role="assistant", content=response, timestamp=at))
+        return session.replace(
+            dialogue_history=(*session.dialogue_history, *messages),
+            current_stage=_stage_of(result),
+            project_state={
+                **session.project_state,
+                JOB: cast("JsonValue", result.job.to_dict()),
+            },
+            session_metadata={**session.session_metadata, "last_updated": at},
+        )
+
+    def _result(
+        self,
+        result: ProcessResult,
+        response: str,
+        updates: dict[str, JsonValue],
+        beside: AgentResult | None,
+    ) -> AgentResult:
+        job, spec = result.job, self._processor.spec
+        view = view_of(spec, job)
+        question: JsonValue = {
+            "key": JOB,
+            "kind": "question",
+            "text": result.response_message,
+            "details": view,
+        }
+        is_broken = job.error_code in ("action", "broken")
+        others = {} if beside is None else beside.metadata
+        return AgentResult(
+            success=not is_broken,
+            response=response,
+            context_updates=updates,
+            metadata={
+                **others,
+                "outcome": "waiting" if result.need_user_input else job.status,
+                "stage": _stage_of(result),
+                "questions": [question] if result.need_user_input else [],
+                "approval": None,
+                "degraded": is_broken,
+                JOB: view,
+            },
+            error=job.error if is_broken else None,
+        )
+
+
+def _stage_of(result: ProcessResult) -> Stage:
+    return "question" if result.need_user_input else "done"
+
+
+def _text_of(said: Said) -> str:
+    if said.answers is not None:
+        lines = [
+            str(each) if name == JOB else f"{name}: {each}" for name, each in said.answers.items()
+        ]
+        return "\n".join(lines)
+    if said.content is None or isinstance(said.content, str):
+        return said.content or ""
+    return "\n".join(str(each.get("text", "")) for each in said.content)
+
+
+def _masked(message: Message, processor: JobProcessor, job: Job) -> Message:
+    """A message without the values of secret slots."""
+    spec, content = processor.spec, message.content
+    secret = [
+        str(value)
+        for name, value in job.collected_info.items()
+        if spec.knows(name) and spec.slot(name).secret and str(value)
+    ]
+    if not secret:
+        return message
+    if not isinstance(content, str):
+        content = _text_of(Said(content=content))
+    for each in secret:
+        content = content.replace(each, MASK)
+    return message.replace(content=content, metadata={})

@@ -1,0 +1,94 @@
+"""A specialist that is a job: it asks the user what it needs, and does it once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from pydantic import JsonValue
+
+from replan.jobs.acting import ActionExecutor
+from replan.jobs.actions import Executor
+from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
+from replan.jobs.extraction.by_rules import RuleExtractor
+from replan.jobs.extraction.port import Extractor
+from replan.jobs.job import Job
+from replan.jobs.processor import JobProcessor, ProcessResult
+from replan.jobs.recorded import RecordedExecutor, RecordedExtractor
+from replan.jobs.spec import JobSpec
+from replan.jobs.views import shown_job, view_of
+from replan.models.chat import Chat
+from replan.models.transcript import transcript_at_work
+from replan.ports.ask_user import ask
+from replan.specialists.function import in_thread
+from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
+from replan.state.team import SpecialistCard
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSpecialist:
+    """Does a step as a job.
+
+    A step that waits is done again from its beginning when the answer is there. So what was found
+    in each answer is on record, and so is each action.
+    """
+
+    card: SpecialistCard
+    spec: JobSpec
+    api: Executor
+    clock: Callable[[], datetime]
+    chat: Chat | None = None
+
+    async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
+        """Take turns until the job is over; the step waits where a question has no answer yet."""
+        processor = self._processor(context, config)
+        given = {name: v for name, v in context.parameters.items() if self.spec.knows(name)}
+        command = context.parameters.get("command")
+        known = isinstance(command, str) and self.spec.command(command) is not None
+        job = processor.new_job(
+            str(command) if known else "", given, job_id=context.idempotency_key or None
+        )
+        said = "\n".join(
+            part for part in (context.task_description, context.plan_step.brief) if part
+        )
+        result = await processor.process(job, [said])
+        while result.need_user_input:
+            answer = ask(result.response_message, details=view_of(self.spec, result.job))
+            result = await processor.process(result.job, [_text(answer)])
+        return self._result(result)
+
+    def _processor(self, context: ExecutionContext, config: RunnableConfig) -> JobProcessor:
+        record = transcript_at_work.get()()
+        extractor: Extractor = RuleExtractor()
+        if self.chat is not None:
+            extractor = RulesThenModel(ModelExtractor(self.chat, config))
+        executor = ActionExecutor(self.api, in_thread, lambda: self.clock().date())
+        return JobProcessor(
+            self.spec,
+            extractor=RecordedExtractor(extractor, record),
+            executor=RecordedExecutor(executor, record),
+            clock=self.clock,
+            new_id=lambda: record.key,
+        )
+
+    def _result(self, result: ProcessResult) -> SpecialistResult:
+        job: Job = result.job
+        text = AIMessage(result.response_message) if result.response_message else None
+        output: Any = shown_job(self.spec, job)
+        if result.is_completed:
+            return SpecialistResult(result=text, output=output)
+        return SpecialistResult(
+            status=ExecutionStatus.FAILED,
+            error=job.error or "the job is not completed",
+            retry=False,
+            output=output,
+        )
+
+
+def _text(answer: JsonValue) -> str:
+    """An answer as a message; a form of fields is given as names and values."""
+    if isinstance(answer, dict):
+        return "\n".join(f"{name}: {each}" for name, each in answer.items())
+    return "" if answer is None else str(answer)

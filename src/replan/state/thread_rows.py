@@ -1,0 +1,198 @@
+"""A thread as rows of JSON, by path: what a repository stores, and what a client carries.
+
+The row of a main thread has the path "", that of a sub-thread its own; a message has a row of its
+own, and so a new message of a long thread is one new row.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from pydantic import JsonValue
+
+from replan.errors import ThreadError
+from replan.state.threads import Thread, ThreadMessage
+from replan.values import restored
+
+Rows = Mapping[str, JsonValue]
+"""The rows of a thread, by path."""
+
+_THREAD = "$thread"  # stands in a message's row where the message holds a sub-thread
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """What was written of a thread, of which only changes are to be written again."""
+
+    path: str
+    count: int
+    settings: JsonValue
+    subs: Mapping[str, Thread]
+
+
+class Saved:
+    """What a repository wrote of the threads that it handed out or stored."""
+
+    def __init__(self) -> None:
+        self._saved: WeakKeyDictionary[Thread, _Saved] = WeakKeyDictionary()
+
+    def knows(self, thread: Thread) -> bool:
+        return thread in self._saved
+
+    def changes(self, thread: Thread) -> "Changes":
+        """Give what is to be written of a main thread, and take it for written."""
+        changes = Changes(self)
+        self._collect(thread, "", changes)
+        return changes
+
+    def take(self, thread: Thread, path: str = "") -> None:
+        """Take a thread for stored as it is."""
+        thread.unsaved.clear()
+        for below, sub_thread in thread.sub_threads():
+            self.take(sub_thread, _joined(path, below))
+        self._saved[thread] = _saved(thread, path)
+
+    def _collect(self, thread: Thread, path: str, changes: "Changes") -> None:
+        before = self._saved.get(thread)
+        if before is None or before.path != path:
+            before = _Saved(path, 0, None, {})
+            thread.unsaved.update(range(len(thread.messages)))
+        now = _saved(thread, path)
+        if before.settings != now.settings:
+            changes.rows[path] = header(thread)
+        for index in sorted(thread.unsaved):
+            if index < now.count:
+                place = _joined(path, f"messages.{index}")
+                changes.rows[place] = message_row(thread.messages[index])
+        changes.gone += [
+            _joined(path, f"messages.{index}") for index in range(now.count, before.count)
+        ]
+        changes.gone += [
+            _joined(path, below)
+            for below, sub_thread in before.subs.items()
+            if now.subs.get(below) is not sub_thread
+        ]
+        changes.took.append((thread, self._saved.get(thread), set(thread.unsaved)))
+        thread.unsaved.clear()
+        self._saved[thread] = now
+        for below, sub_thread in now.subs.items():
+            self._collect(sub_thread, _joined(path, below), changes)
+
+    def undo(self, took: Sequence[tuple[Thread, _Saved | None, set[int]]]) -> None:
+        for thread, before, unsaved in took:
+            thread.unsaved |= unsaved
+            if before is None:
+                self._saved.pop(thread, None)
+            else:
+                self._saved[thread] = before
+
+
+@dataclass
+class Changes:
+    """What is to be written: rows that go with all below them, then rows that come."""
+
+    saved: Saved
+    rows: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    gone: list[str] = field(default_factory=list[str])
+    took: list[tuple[Thread, _Saved | None, set[int]]] = field(default_factory=list[Any])
+
+    def undo(self) -> None:
+        """Nothing of it was written."""
+        self.saved.undo(self.took)
+
+
+def rows_of(thread: Thread) -> dict[str, JsonValue]:
+    """Give all rows of a main thread."""
+    return dict(_rows(thread, ""))
+
+
+def thread_from(rows: Rows, *, run_id: str = "") -> Thread:
+    """Make a main thread of its rows.
+
+    Raises:
+        ThreadError: A row is missing, or cannot be read.
+    """
+    thread = _read(rows, "")
+    thread.run_id = run_id
+    return thread
+
+
+def header(thread: Thread) -> JsonValue:
+    return {"id": thread.id, "settings": _plain(thread.settings, thread.id)}
+
+
+def message_row(message: ThreadMessage) -> JsonValue:
+    """Write a message, without the sub-threads that it holds."""
+    row = {
+        "id": message.id,
+        "sender": message.sender,
+        "text": message.text,
+        "timestamp": message.timestamp.isoformat(),
+        "meta": _plain(message.meta, message.id),
+    }
+    return {**row, "is_virtual": True} if message.is_virtual else row
+
+
+def is_below(path: str, above: str) -> bool:
+    """Whether a row belongs to what stands at a path."""
+    return path == above or path.startswith(f"{above}.")
+
+
+def _saved(thread: Thread, path: str) -> _Saved:
+    settings = _plain(thread.settings, thread.id)
+    return _Saved(path, len(thread.messages), settings, dict(thread.sub_threads()))
+
+
+def _rows(thread: Thread, path: str) -> Iterator[tuple[str, JsonValue]]:
+    yield path, header(thread)
+    for index, message in enumerate(thread.messages):
+        yield _joined(path, f"messages.{index}"), message_row(message)
+    for below, sub_thread in thread.sub_threads():
+        yield from _rows(sub_thread, _joined(path, below))
+
+
+def _read(rows: Rows, path: str) -> Thread:
+    row = rows.get(path)
+    found: dict[str, Any] = cast("Any", row) if isinstance(row, dict) else {}
+    if not isinstance(found.get("id"), str):
+        raise ThreadError(path, "its row cannot be read", "Restore it from a copy.")
+    thread = Thread(found["id"], settings=found.get("settings"))
+    while (row := rows.get(place := _joined(path, f"messages.{len(thread.messages)}"))) is not None:
+        fields: dict[str, Any] = dict(cast("Any", row))
+        meta = _restored(fields.get("meta", {}), rows, f"{place}.meta")
+        try:
+            thread.add(restored(ThreadMessage, {**fields, "meta": meta}))
+        except (ValueError, TypeError) as error:
+            problem = f"its row '{place}' cannot be read: {error}"
+            raise ThreadError(thread.id, problem, "Restore it from a copy.") from error
+    return thread
+
+
+def _restored(value: Any, rows: Rows, path: str) -> Any:
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value)
+        if entries.keys() == {_THREAD}:
+            return _read(rows, path)
+        return {key: _restored(each, rows, f"{path}.{key}") for key, each in entries.items()}
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return [_restored(each, rows, f"{path}.{number}") for number, each in enumerate(items)]
+    return value
+
+
+def _plain(value: Any, where: str) -> Any:
+    if isinstance(value, Thread):
+        return {_THREAD: True}
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[str, Any]", value)
+        if _THREAD in entries:
+            raise ThreadError(where, f"'{_THREAD}' stands in what it holds", "Use another name.")
+        return {key: _plain(each, where) for key, each in entries.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each, where) for each in cast("Sequence[Any]", value)]
+    return value
+
+
+def _joined(path: str, below: str) -> str:
+    return f"{path}.{below}" if path else below

@@ -1,0 +1,229 @@
+"""Threads of pipelines: a conversation whose messages can hold conversations of their own.
+
+A thread is changed in place, by its repository and by the components of a pipeline; it is never a
+part of the graph's state. A message is a frozen value: who changes one puts another in its place,
+so that a repository knows what it has to write.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field, PlainSerializer, PlainValidator
+
+from replan.errors import ThreadError
+from replan.values import Value
+
+COMPLETED = "completed"
+"""The phase in which a thread is done."""
+
+INITIAL = "initial_phase"
+"""The phase in which a thread begins, where its agent names no other."""
+
+SUB_THREAD = "_thread"
+"""Where a message's meta holds its sub-thread, if nothing else is said."""
+
+HISTORY = "_thread_history"
+"""Where a message's meta keeps the sub-threads that a retry put others in the place of."""
+
+
+def _frozen(value: Any, place: str = "meta") -> Any:
+    """Make what a message holds unchangeable: JSON, and threads."""
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[Any, Any]", value)
+        return MappingProxyType(
+            {key: _frozen(each, f"{place}.{key}") for key, each in entries.items()}
+        )
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[Any]", value)
+        return tuple(_frozen(each, f"{place}.{number}") for number, each in enumerate(items))
+    if value is None or isinstance(value, str | int | float | bool | Thread):
+        return value
+    raise ValueError(f"{place} is of type {type(value).__name__}; give JSON or a Thread")
+
+
+def _meta(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError("it is no mapping")  # noqa: TRY004 - pydantic takes it for a mistake
+    return _frozen(cast("Mapping[str, Any]", value))
+
+
+Meta = Annotated[Mapping[str, Any], PlainValidator(_meta), PlainSerializer(dict)]
+"""JSON by names, and sub-threads."""
+
+
+class ThreadMessage(Value):
+    """A message of a thread.
+
+    Attributes:
+        id: Unique in the thread and its sub-threads.
+        sender: `bot` or `user`.
+        text: What it says.
+        timestamp: When it was written, with a time zone.
+        is_virtual: Whether no model sees it.
+        meta: What is known of it: JSON, and the sub-threads that it holds, mostly at `_thread`.
+    """
+
+    id: str = Field(min_length=1)
+    sender: Literal["bot", "user"]
+    text: str
+    timestamp: datetime
+    is_virtual: bool = False
+    meta: Meta = Field(default_factory=lambda: _meta({}))
+
+    def sub_threads(self) -> Iterator[tuple[str, "Thread"]]:
+        """Yield the sub-threads that it holds, with their paths inside the message."""
+        return _threads_in(self.meta, "meta")
+
+
+def _threads_in(value: Any, path: str) -> Iterator[tuple[str, "Thread"]]:
+    if isinstance(value, Thread):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, each in cast("Mapping[str, Any]", value).items():
+            yield from _threads_in(each, f"{path}.{key}")
+    elif isinstance(value, tuple):
+        for number, each in enumerate(cast("tuple[Any, ...]", value)):
+            yield from _threads_in(each, f"{path}.{number}")
+
+
+class Messages(Sequence[ThreadMessage]):
+    """The messages of a thread, to be read: `Thread` changes them."""
+
+    def __init__(self, messages: list[ThreadMessage]) -> None:
+        self._messages = messages
+
+    def __getitem__(self, index: Any) -> Any:
+        return cast("Any", self._messages)[index]
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+
+class Thread:
+    """The whole list of a conversation, and how it stands.
+
+    Attributes:
+        id: Unique: of a main thread everywhere, of a sub-thread inside its main thread.
+        settings: JSON: `brief_status` with the `phase`, and what else its agent keeps.
+        run_id: The run that a main thread goes with; empty if it belongs to none.
+        revision: How often it was stored, which tells who has an old copy of it.
+        unsaved: The indices of the messages that are not stored as they are.
+    """
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - the field's name
+        messages: Iterable[ThreadMessage] = (),
+        settings: Mapping[str, Any] | None = None,
+        *,
+        run_id: str = "",
+    ) -> None:
+        self.id = id
+        self.settings: dict[str, Any] = dict(settings or {})
+        self.run_id = run_id
+        self.revision = 0
+        self.unsaved: set[int] = set()
+        self._messages: list[ThreadMessage] = []
+        self._places: dict[str, int] = {}
+        self._holders: dict[int, tuple[tuple[str, Thread], ...]] = {}
+        for message in messages:
+            self.add(message)
+
+    @property
+    def messages(self) -> Messages:
+        """Its messages, the oldest first."""
+        return Messages(self._messages)
+
+    @property
+    def phase(self) -> str:
+        """The phase in which it stands; empty for one that no agent has begun."""
+        return str(self.settings.get("brief_status", {}).get("phase", ""))
+
+    @property
+    def error(self) -> str:
+        """Why its last work failed; empty if it did not."""
+        return str(self.settings.get("brief_status", {}).get("error", ""))
+
+    def set_status(self, **changes: Any) -> None:
+        """Change fields of its `brief_status`; None removes one."""
+        status = {**self.settings.get("brief_status", {}), **changes}
+        kept = {name: value for name, value in status.items() if value is not None}
+        self.settings["brief_status"] = kept
+
+    def place_of(self, message_id: str) -> int | None:
+        """Give the index of a message; None if it is not here."""
+        return self._places.get(message_id)
+
+    def add(self, message: ThreadMessage) -> ThreadMessage:
+        """Append a message.
+
+        Raises:
+            ThreadError: There is a message of this id, or a sub-thread has no name in a path.
+        """
+        if message.id in self._places:
+            raise self._error(f"it has a message '{message.id}' already", "Give each its own id.")
+        self._messages.append(message)
+        self._put(len(self._messages) - 1, message)
+        return message
+
+    def replace(self, message: ThreadMessage) -> ThreadMessage:
+        """Put a message in the place of that with its id.
+
+        Raises:
+            ThreadError: There is none.
+        """
+        place = self._places.get(message.id)
+        if place is None:
+            raise self._error(f"it has no message '{message.id}'", "Use the id of one of its own.")
+        self._messages[place] = message
+        self._put(place, message)
+        return message
+
+    def remove(self, message_id: str) -> None:
+        """Remove a message.
+
+        Raises:
+            ThreadError: There is none, or a sub-thread runs here: paths go by indices.
+        """
+        place = self._places.get(message_id)
+        if place is None:
+            raise self._error(f"it has no message '{message_id}'", "Use the id of one of its own.")
+        for path, sub_thread in self.sub_threads():
+            if sub_thread.phase != COMPLETED and HISTORY not in path.split("."):
+                raise self._error(
+                    f"the message '{message_id}' cannot be removed while the sub-thread {path} "
+                    f"runs: it is in the phase '{sub_thread.phase}'",
+                    "Let it come to its end first.",
+                )
+        kept = [message for message in self._messages if message.id != message_id]
+        self._messages.clear()
+        self._places.clear()
+        self._holders.clear()
+        for index, message in enumerate(kept):
+            self._messages.append(message)
+            self._put(index, message)
+
+    def sub_threads(self) -> Iterator[tuple[str, "Thread"]]:
+        """Yield the sub-threads of its messages, one level deep, with their paths."""
+        for index, held in self._holders.items():
+            for path, sub_thread in held:
+                yield f"messages.{index}.{path}", sub_thread
+
+    def _put(self, index: int, message: ThreadMessage) -> None:
+        held = tuple(message.sub_threads())
+        for path, _ in held:
+            if "messages" in path.split("."):
+                raise self._error(
+                    f"a sub-thread stands at {path}", "Hold it under another name than 'messages'."
+                )
+        self._places[message.id] = index
+        self.unsaved.add(index)
+        if held:
+            self._holders[index] = held
+        else:
+            self._holders.pop(index, None)
+
+    def _error(self, problem: str, fix: str) -> ThreadError:
+        return ThreadError(self.id, problem, fix)

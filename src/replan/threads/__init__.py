@@ -1,0 +1,1 @@
+"""Pipelines: phases of a conversation, whose messages hold conversations of their own."""

@@ -1,0 +1,115 @@
+"""The one way from a pipeline to a model."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Literal, overload
+
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+
+from replan.errors import ConfigurationError, PhaseError
+from replan.models.chat import Chat, OnText
+from replan.models.reply_end import end_of
+from replan.prompts.sections import Call, call_tag
+from replan.state.threads import ThreadMessage
+from replan.texts.storable import storable_text
+from replan.threads.conversion import to_langchain
+from replan.threads.host_utils import host_utils
+
+
+class AIAdapter:
+    """Asks a model, with messages of a thread; one for each configuration.
+
+    The call goes through the runtime's own way of asking models, so that limits, prices, streams
+    and logs see it.
+    """
+
+    def __init__(
+        self,
+        chat: Chat | None = None,
+        config: RunnableConfig | None = None,
+        *,
+        step: int | None = None,
+        specialist: str | None = None,
+    ) -> None:
+        self._chat = chat
+        self._config = config or RunnableConfig()
+        self._step = step
+        self._specialist = specialist
+
+    @overload
+    async def chat(
+        self,
+        messages: Iterable[ThreadMessage],
+        *,
+        system_message: str = "",
+        stream: Literal[False] = False,
+    ) -> str: ...
+
+    @overload
+    async def chat(
+        self, messages: Iterable[ThreadMessage], *, system_message: str = "", stream: Literal[True]
+    ) -> AsyncIterator[str]: ...
+
+    async def chat(
+        self,
+        messages: Iterable[ThreadMessage],
+        *,
+        system_message: str = "",
+        stream: bool = False,
+    ) -> str | AsyncIterator[str]:
+        """Ask the model.
+
+        Args:
+            messages: Messages of a thread, which the caller chooses and orders. Virtual ones and
+                sub-threads are left out here.
+            system_message: What the model is told first.
+            stream: Whether the reply is returned in pieces, for `Response.set_stream`.
+
+        Raises:
+            ConfigurationError: The pipeline has no model.
+            PhaseError: The reply is empty, or not whole.
+        """
+        utils = host_utils()
+        if self._chat is None:
+            problem = f"the phase '{utils.phase}' asks a model, and the pipeline has none"
+            fix = "Give Specialist(..., unit_model=...), or run_pipeline(..., model=...)."
+            raise ConfigurationError("unit_model", None, problem, fix)
+        call = Call(
+            node="unit",
+            step=self._step,
+            specialist=self._specialist,
+            phase=utils.phase,
+            path=utils.path or None,
+        )
+        told = "\n\n".join(part for part in (system_message, call_tag(call)) if part)
+        asked = [SystemMessage(told), *to_langchain(messages)]
+        if stream:
+            return self._pieces(self._chat, asked, utils.phase)
+        return _text_of(await self._chat.reply(asked, self._config), utils.phase)
+
+    async def _pieces(
+        self, chat: Chat, asked: Sequence[BaseMessage], phase: str
+    ) -> AsyncIterator[str]:
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        take: OnText = pieces.put_nowait
+        reply = asyncio.ensure_future(chat.reply(asked, self._config, take))
+        reply.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield storable_text(piece)
+            _text_of(await reply, phase)
+        finally:
+            reply.cancel()
+
+
+def _text_of(reply: AIMessage, phase: str) -> str:
+    text, end = storable_text(reply.text), end_of(reply)
+    if end.cut:
+        raise PhaseError("", phase, f"the reply of the model is not whole: {end.why}", _AGAIN)
+    if not text.strip():
+        raise PhaseError("", phase, "the model said nothing", _AGAIN)
+    return text
+
+
+_AGAIN = "Try again, or ask for less."

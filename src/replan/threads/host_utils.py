@@ -1,0 +1,84 @@
+"""What the components of a pipeline get from outside, while it works."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from replan.errors import ThreadError
+from replan.events.types import BaseEvent
+from replan.ports.thread_repository import ThreadRepository
+from replan.state.results import ExecutionContext
+from replan.state.thread_paths import SubThreadPath
+
+if TYPE_CHECKING:
+    from replan.threads.ai_adapter import AIAdapter
+
+Tell = Callable[..., None]
+"""Tells of an event: its class, and its fields by name."""
+
+
+def _tell_nobody(kind: type[BaseEvent], /, **fields: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostUtils:
+    """What comes from the configuration of a run; a task holds data only.
+
+    Attributes:
+        thread_repository: Where threads are kept.
+        ai_adapter: How models are asked.
+        tell: Tells of an event.
+        show: Shows a piece of text that no model said.
+        clock: Returns the time, with a time zone.
+        new_id: Returns a new unique id.
+        phase: The phase that is at work.
+        path: The path of the sub-thread that is at work; empty in the main thread.
+        context: What the step of a plan was given; None outside of a plan.
+    """
+
+    thread_repository: ThreadRepository
+    ai_adapter: "AIAdapter"
+    tell: Tell = _tell_nobody
+    show: Callable[[str], Any] | None = None
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    phase: str = ""
+    path: str = ""
+    context: ExecutionContext | None = None
+
+
+_at_work: ContextVar[HostUtils | None] = ContextVar("replan_host_utils", default=None)
+
+
+def host_utils() -> HostUtils:
+    """Give the host utilities of the pipeline that is at work.
+
+    Raises:
+        ThreadError: No pipeline is at work here.
+    """
+    found = _at_work.get()
+    if found is None:
+        fix = "Use it in a handler or a unit that a pipeline runs."
+        raise ThreadError("", "no pipeline is at work here, so there are no host utilities", fix)
+    return found
+
+
+@contextmanager
+def at_work(utils: HostUtils) -> Generator[None]:
+    """Let what runs inside find the host utilities."""
+    token = _at_work.set(utils)
+    try:
+        yield
+    finally:
+        _at_work.reset(token)
+
+
+@contextmanager
+def in_phase(phase: str, path: SubThreadPath | None) -> Generator[None]:
+    """Say which phase of which sub-thread is at work inside."""
+    with at_work(replace(host_utils(), phase=phase, path=str(path or ""))):
+        yield

@@ -1,0 +1,56 @@
+"""Finding and changing messages of a thread."""
+
+from typing import Any
+
+from replan.errors import ThreadError
+from replan.state.threads import Thread, ThreadMessage
+
+
+def holder_of(thread: Thread, message_id: str) -> Thread | None:
+    """Find who has a message: the thread, or a sub-thread of it at any depth."""
+    if thread.place_of(message_id) is not None:
+        return thread
+    found = (holder_of(each, message_id) for _, each in thread.sub_threads())
+    return next((each for each in found if each is not None), None)
+
+
+def message_in(thread: Thread, message_id: str) -> ThreadMessage:
+    """Find a message of a thread, or of a sub-thread of it.
+
+    Raises:
+        ThreadError: There is none.
+    """
+    holder = holder_of(thread, message_id)
+    place = None if holder is None else holder.place_of(message_id)
+    if holder is None or place is None:
+        problem = f"neither it nor a sub-thread of it has a message '{message_id}'"
+        raise ThreadError(thread.id, problem, "Use the id of a message that is there.")
+    return holder.messages[place]
+
+
+def changed(
+    thread: Thread,
+    message_id: str,
+    *,
+    meta: dict[str, Any] | None = None,
+    **changes: Any,
+) -> ThreadMessage:
+    """Change fields of a message in place, and add entries to its meta.
+
+    Raises:
+        ThreadError: There is no such message, or a field cannot have the value.
+    """
+    message = message_in(thread, message_id)
+    if meta is not None:
+        changes["meta"] = {**message.meta, **meta}
+    holder = holder_of(thread, message_id) or thread
+    try:
+        return holder.replace(message.replace(**changes))
+    except ValueError as error:
+        problem = f"its message '{message_id}' cannot be changed so: {error}"
+        raise ThreadError(thread.id, problem, "Give fields of a ThreadMessage.") from error
+
+
+def newest_bot_message(thread: Thread) -> ThreadMessage | None:
+    """Find the newest message of the bot; None if there is none."""
+    return next((each for each in reversed(thread.messages) if each.sender == "bot"), None)

@@ -1,0 +1,127 @@
+"""What agents and handlers return: a text, and what is to be done with it."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
+
+from pydantic import Field, JsonValue
+
+from replan.threads.task import Task
+from replan.values import Value
+
+SKIP = "skip_bot_message_creation"
+"""The entry of a response's meta that says that its message is there already."""
+
+UPDATE = "message_update"
+"""The entry of a response's meta that names a message to change, in the place of a new one."""
+
+
+class MessageUpdate(Value):
+    """How a message that is there is changed.
+
+    Attributes:
+        message_id: The message, of the thread or of a sub-thread of it.
+        text: Its new text; None leaves it.
+        meta: Entries that are added to its meta.
+    """
+
+    message_id: str
+    text: str | None = None
+    meta: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class SubThreadRequest(Value):
+    """Asks for an empty sub-thread in the message that is made of a response.
+
+    Attributes:
+        meta_path: Where in the message it stands.
+        settings: Its settings beside the phase.
+    """
+
+    meta_path: str = "meta._thread"
+    settings: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Response:
+    """What came of a task.
+
+    Attributes:
+        text: What it says, without what streams.
+        meta: What is to be done with it: `message_update`, `skip_bot_message_creation`, and JSON
+            that the message of it keeps.
+        next_tasks: What the main agent does next.
+        phase_suggestion: The phase that follows, if the handler has not suggested one itself.
+        sub_thread_request: Asks for a sub-thread in its message.
+        failure: Why there is no text; None if there is one.
+    """
+
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        meta: Mapping[str, Any] | None = None,
+        phase_suggestion: str | None = None,
+        sub_thread_request: SubThreadRequest | None = None,
+        failure: Exception | None = None,
+    ) -> None:
+        self.text = text
+        self.meta: dict[str, Any] = dict(meta or {})
+        self.next_tasks: list[Task] = []
+        self.phase_suggestion = phase_suggestion
+        self.sub_thread_request = sub_thread_request
+        self.failure = failure
+        self._stream: AsyncIterator[str] | None = None
+
+    def set_meta(self, meta: Mapping[str, Any]) -> Self:
+        """Add entries to its meta."""
+        self.meta.update(meta)
+        return self
+
+    def set_stream(self, stream: AsyncIterator[str]) -> Self:
+        """Let its text come in pieces; only in the main thread."""
+        self._stream = stream
+        return self
+
+    def add_next_task(self, task: Task) -> Self:
+        """Let the main agent do a task after this one."""
+        self.next_tasks.append(task)
+        return self
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether its text has not arrived yet."""
+        return self._stream is not None
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether nothing came of the task."""
+        return self.failure is not None
+
+    @property
+    def skips_message(self) -> bool:
+        """Whether its message is there already."""
+        return bool(self.meta.get(SKIP))
+
+    @property
+    def message_update(self) -> MessageUpdate | None:
+        """Which message it changes, in the place of a new one."""
+        given = self.meta.get(UPDATE)
+        return None if given is None else MessageUpdate.model_validate(given)
+
+    @property
+    def message_meta(self) -> dict[str, Any]:
+        """What of its meta the message of it keeps."""
+        return {key: each for key, each in self.meta.items() if key not in (SKIP, UPDATE)}
+
+    async def pieces(self) -> AsyncIterator[str]:
+        """Yield the pieces of its stream, and take them into its text."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            async for piece in stream:
+                self.text += piece
+                yield piece
+
+    async def get_full_message(self) -> str:
+        """Return its whole text, once all of it has arrived."""
+        async for _ in self.pieces():
+            pass
+        return self.text

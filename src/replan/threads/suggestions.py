@@ -1,0 +1,85 @@
+"""The phase that follows: suggested with the work of a phase, applied before the next work."""
+
+from replan.errors import PhaseError
+from replan.events.types import PhaseEntered
+from replan.state.thread_paths import require_sub_thread
+from replan.state.threads import Thread
+from replan.threads.task import Task
+
+SUGGESTION = "_phase_update_suggestion"
+"""Where the settings of a thread have the suggested phase."""
+
+ROUND = "round"
+"""Where `brief_status` counts the phases that were entered, from 1, and messages name theirs."""
+
+
+def thread_of(task: Task, thread: Thread) -> Thread:
+    """Give the thread that a task is about: the main thread, or a sub-thread of it.
+
+    Raises:
+        SubThreadPathError: Its path leads to no sub-thread.
+    """
+    path = task.sub_thread_path
+    return thread if path is None else require_sub_thread(thread, path)
+
+
+def round_of(thread: Thread) -> int:
+    """Count the phases that a thread has entered, from 1."""
+    return int(thread.settings.get("brief_status", {}).get(ROUND, 1))
+
+
+def suggested(thread: Thread) -> str | None:
+    """Give the phase that is suggested for a thread; None if there is none."""
+    found = thread.settings.get(SUGGESTION)
+    return None if found is None else str(found["phase"])
+
+
+def next_phase(thread: Thread) -> str:
+    """Give the phase in which a thread goes on."""
+    return suggested(thread) or thread.phase
+
+
+async def suggest(task: Task, thread: Thread, phase: str) -> None:
+    """Store a suggestion with the thread that a task is about."""
+    own = thread_of(task, thread)
+    own.settings[SUGGESTION] = {"phase": phase, "by": task.id}
+    await _stored(own, thread, task)
+
+
+async def apply(task: Task, thread: Thread) -> None:
+    """Enter the suggested phase; what is done once more stays in its phase."""
+    own = thread_of(task, thread)
+    found = own.settings.pop(SUGGESTION, None)
+    if found is None:
+        return
+    # One of the task itself was made before its message was stored: the task is done again.
+    is_own = own is thread and bool(task.id) and found.get("by") == task.id
+    if not (task.is_retry or is_own):
+        own.set_status(phase=found["phase"], **{ROUND: round_of(own) + 1})
+    await _stored(own, thread, task)
+
+
+def told_phase(thread: Thread, task: Task) -> None:
+    """Tell that a thread works in its phase."""
+    own = thread_of(task, thread)
+    task.host_utils.tell(PhaseEntered, phase=own.phase, path=task.sub_thread_path or "")
+
+
+def check_suggestion(thread: Thread, phase: str, known: tuple[str, ...], by: str) -> None:
+    """Refuse a phase that a handler does not name as one that may follow.
+
+    Raises:
+        PhaseError: It is none of those.
+    """
+    if phase not in known:
+        problem = f"{by} suggests '{phase}', which it does not name as a phase that may follow"
+        fix = f"Name it in other_phases, or suggest one of: {', '.join(known)}."
+        raise PhaseError(thread.id, thread.phase, problem, fix)
+
+
+async def _stored(own: Thread, thread: Thread, task: Task) -> None:
+    repository = task.host_utils.thread_repository
+    if own is thread:
+        await repository.update_thread_settings(thread, thread.settings)
+    else:
+        await repository.save_thread(thread)

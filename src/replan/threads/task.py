@@ -1,0 +1,60 @@
+"""A task: what an agent, a handler and a unit are to do, as data."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, JsonValue
+
+from replan.state.thread_paths import path_text
+from replan.threads.host_utils import HostUtils, host_utils
+from replan.values import Value
+
+TaskType = Literal["message", "action"]
+"""A message of a user, or something that the program does by itself."""
+
+RETRY = "retry"
+UI_ACTION = "_ui_action"
+
+
+class Task(Value):
+    """What is to be done with a thread. Its name does not matter: the phase decides what runs.
+
+    Attributes:
+        name: What it is called; `chat_pair` is answered with `meta["bot"]`.
+        type: `message` for what a user said, `action` for what follows by itself.
+        message: What is wanted, in words.
+        meta: JSON for who does it: `sub_thread_path`, `original_query`, `placeholder_id`, and
+            `_ui_action` with "retry" for what is done once more.
+        skip_user_message: Whether the message is no message of the thread.
+        id: Unique; given where the task is stored.
+    """
+
+    TYPE_MESSAGE: ClassVar[TaskType] = "message"
+    TYPE_ACTION: ClassVar[TaskType] = "action"
+
+    name: str
+    type: TaskType = "action"
+    message: str = ""
+    meta: dict[str, JsonValue] = Field(default_factory=dict)
+    skip_user_message: bool = False
+    id: str = ""
+
+    @property
+    def host_utils(self) -> HostUtils:
+        """What comes from outside: the repository, the adapter, the clock."""
+        return host_utils()
+
+    @property
+    def sub_thread_path(self) -> str | None:
+        """The path of the sub-thread that it is about, as text; None for the main thread."""
+        given = self.meta.get("sub_thread_path")
+        return None if given is None else path_text(given)
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether it is done once more."""
+        return self.meta.get(UI_ACTION) == RETRY
+
+    @property
+    def original_query(self) -> str:
+        """What the user wanted, handed on from task to task."""
+        return str(self.meta.get("original_query") or self.message)

@@ -1,0 +1,264 @@
+"""A turn of a main thread: its tasks one after the other, each stored with what came of it."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from replan.errors import PhaseError, ThreadError
+from replan.events.types import PlaceholderShown
+from replan.failures import describe
+from replan.state.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
+from replan.threads.base_agent import BaseAgent
+from replan.threads.failures_passed import PASSED
+from replan.threads.host_utils import HostUtils, at_work
+from replan.threads.messages import changed, newest_bot_message
+from replan.threads.response import Response
+from replan.threads.sub_thread_handlers import PLACEHOLDER
+from replan.threads.suggestions import (
+    SUGGESTION,
+    check_suggestion,
+    next_phase,
+    suggested,
+)
+from replan.threads.task import RETRY, UI_ACTION, Task
+from replan.values import restored
+
+TASKS = "_next_tasks"
+"""Where the settings of a main thread have the tasks that are not done yet."""
+
+VERSION = "_version"
+"""Where the settings of a main thread have the version of the pipeline."""
+
+MOST_TASKS = 50
+"""How many tasks a turn may have; each one can add others."""
+
+
+class Turn:
+    """What an agent does with a main thread, from a message of a user until nothing is left to do.
+
+    All that it goes by is stored with the thread, so that a turn that was cut off goes on.
+    """
+
+    def __init__(self, agent: BaseAgent, thread: Thread, utils: HostUtils) -> None:
+        self.response: Response | None = None
+        self._agent = agent
+        self._thread = thread
+        self._utils = utils
+        self._done = 0
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The tasks that are left, the next one first."""
+        return [restored(Task, each) for each in self._thread.settings.get(TASKS, ())]
+
+    @property
+    def phase(self) -> str | None:
+        """The phase that works next; None if nothing is left to do, or a task failed."""
+        if not self._thread.settings.get(TASKS) or (self.response and self.response.is_failed):
+            return None
+        return next_phase(self._thread)
+
+    async def begin(self, said: str | None = None, *, retry: bool = False) -> None:
+        """Begin with what a user said, do the last task again, or go on with what is left.
+
+        Raises:
+            ThreadError: The thread is of another version or has an unknown phase, or there is
+                nothing to do.
+        """
+        thread, agent = self._thread, self._agent
+        await self._check_version()
+        for phase in (thread.phase, next_phase(thread)):
+            if phase != COMPLETED and phase not in agent.state_handlers:
+                known = ", ".join(agent.state_handlers)
+                problem = f"{type(agent).__name__} has no handler"
+                raise PhaseError(thread.id, phase, problem, f"There are handlers for: {known}.")
+        if retry:
+            self._set_tasks([self._again()])
+        elif said is not None:
+            self._take(said)
+        elif not thread.settings.get(TASKS):
+            if newest_bot_message(thread) is None:
+                raise ThreadError(thread.id, "there is nothing to do", "Say what is wanted.")
+            return
+        thread.set_status(error=None)
+        await self._utils.thread_repository.save_thread(thread)
+
+    async def step(self) -> None:
+        """Do the next task, and store what came of it; a failure is stored with the thread."""
+        thread, task = self._thread, self.tasks[0]
+        self._done += 1
+        with at_work(self._utils):
+            try:
+                self.response = await self._made(task)
+            except PASSED:
+                raise
+            except Exception as error:  # noqa: BLE001 - foreign code; its failure is a response
+                self.response = Response(failure=error)
+            if self.response.failure is not None:
+                thread.set_status(error=describe(self.response.failure))
+                await self._utils.thread_repository.save_thread(thread)
+
+    async def _made(self, task: Task) -> Response:
+        thread = self._thread
+        if self._done > MOST_TASKS:
+            problem, fix = f"the turn has had {MOST_TASKS} tasks", "Let a handler add no next task."
+            raise PhaseError(thread.id, thread.phase, problem, fix)
+        response = await self._agent.execute_task(task, thread)
+        if response.failure is None:
+            await self._keep(task, response)
+        return response
+
+    async def rest(self) -> Response:
+        """Do all that is left, and return the last response."""
+        while self.phase is not None:
+            await self.step()
+        return self.answer
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the thread."""
+        return self._thread.settings
+
+    async def keep(self, **settings: Any) -> None:
+        """Store entries of the thread's settings."""
+        changed = {**self._thread.settings, **settings}
+        await self._utils.thread_repository.update_thread_settings(self._thread, changed)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was said on the thread yet."""
+        return not self._thread.messages
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the last work on the thread failed."""
+        return bool(self._thread.error)
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where work stands: the deepest thread that is not completed, its phase, its last text."""
+        thread, phase, said = self._thread, next_phase(self._thread), ""
+        while True:
+            done = [each for each in thread.messages if each.meta.get(PLACEHOLDER, False) is False]
+            said = next((each.text for each in reversed(done) if each.sender == "bot"), said)
+            open_ones = [
+                sub
+                for path, sub in thread.sub_threads()
+                if sub.phase != COMPLETED and HISTORY not in path.split(".")
+            ]
+            if not open_ones:
+                return thread.id, phase, said
+            thread = open_ones[-1]
+            phase = thread.phase
+
+    @property
+    def answer(self) -> Response:
+        """The last response; where nothing was left to do, that of the last message."""
+        if self.response is not None:
+            return self.response
+        last = newest_bot_message(self._thread)
+        return Response("" if last is None else last.text)
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether the thread is done with what the user said last."""
+        return next_phase(self._thread) == COMPLETED and not self._thread.settings.get(TASKS)
+
+    def _take(self, said: str) -> None:
+        """Take in what a user said; what is done or failed begins anew."""
+        thread, utils = self._thread, self._utils
+        if next_phase(thread) == COMPLETED or thread.error:
+            thread.settings.pop(SUGGESTION, None)
+            thread.set_status(phase=self._agent.first_phase)
+        message_id = f"user_{utils.new_id()}"
+        thread.add(ThreadMessage(id=message_id, sender="user", text=said, timestamp=utils.clock()))
+        task = Task(name="message", type=Task.TYPE_MESSAGE, message=said, id=utils.new_id())
+        self._set_tasks([task])
+
+    def _again(self) -> Task:
+        """Give what is done once more: the task that is left, else the last message of the user."""
+        thread, left = self._thread, self.tasks
+        if left:
+            task = left[0]
+        elif thread.phase == COMPLETED or not thread.messages:
+            raise ThreadError(thread.id, "there is nothing to do again", "Say what is wanted.")
+        else:
+            said = [each.text for each in thread.messages if each.sender == "user"]
+            task = Task(name="retry", message=said[-1] if said else "")
+        meta = {**task.meta, UI_ACTION: RETRY}
+        return task.replace(meta=meta, id=self._utils.new_id())
+
+    async def _keep(self, task: Task, response: Response) -> None:
+        """Store, in one write: the message, the suggestion, the sub-thread, and the next tasks."""
+        thread, utils = self._thread, self._utils
+        message = await self._message(response)
+        if response.phase_suggestion and suggested(thread) is None:
+            known = self._agent.state_handlers[thread.phase].following
+            check_suggestion(thread, response.phase_suggestion, known, "a response")
+            thread.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
+        if message is not None and (asked := response.sub_thread_request) is not None:
+            key = asked.meta_path.removeprefix("meta.")
+            status = {"brief_status": {"phase": INITIAL}}
+            sub_id = f"sub_{thread.id}_{utils.new_id()}"
+            sub_thread = Thread(sub_id, settings={**status, **asked.settings})
+            changed(thread, message.id, meta={key: sub_thread})
+        about = {} if message is None else {"placeholder_id": message.id}
+        following = [
+            each.replace(meta={**about, **each.meta}, id=utils.new_id())
+            for each in response.next_tasks
+        ]
+        self._set_tasks([*following, *self.tasks[1:]])
+        await utils.thread_repository.save_thread(thread)
+        if message is not None and message.meta.get(PLACEHOLDER) is True:
+            utils.tell(PlaceholderShown, message_id=message.id, text=message.text, path="")
+
+    async def _message(self, response: Response) -> ThreadMessage | None:
+        """Change a message, or create one; none if the handler has done it already."""
+        thread, utils = self._thread, self._utils
+        is_heard = response.is_stream
+        async for piece in response.pieces():
+            if utils.show is not None:
+                await utils.show(piece)
+        if response.skips_message:
+            return None
+        if not response.text.strip() and response.message_update is None:
+            raise PhaseError(thread.id, thread.phase, "the response is empty", "Return some text.")
+        meta: dict[str, Any] = {**response.message_meta, "phase": thread.phase}
+        if (update := response.message_update) is not None:
+            text = response.text if update.text is None else update.text
+            message = changed(thread, update.message_id, text=text, meta={**update.meta, **meta})
+        else:
+            message_id = f"bot_{utils.new_id()}"
+            message = thread.add(
+                ThreadMessage(
+                    id=message_id,
+                    sender="bot",
+                    text=response.text,
+                    timestamp=utils.clock(),
+                    meta=meta,
+                )
+            )
+            if utils.show is not None and not is_heard and not meta.get(PLACEHOLDER):
+                await utils.show(message.text)
+        return message
+
+    def _set_tasks(self, tasks: list[Task]) -> None:
+        written = [each.model_dump(mode="json", exclude_defaults=True) for each in tasks]
+        self._thread.settings[TASKS] = written
+
+    async def _check_version(self) -> None:
+        """Let the pipeline take a thread that another version of it wrote.
+
+        Raises:
+            ThreadError: It cannot, and the thread is left as it is.
+        """
+        thread, version = self._thread, type(self._agent).version
+        settings = cast("Mapping[str, Any]", thread.settings)
+        stored = settings.get(VERSION, version if not thread.messages else 1)
+        if stored != version and not await self._agent.migrate(thread, stored):
+            raise ThreadError(
+                thread.id,
+                f"it is of version {stored} of the pipeline, and {type(self._agent).__name__} is "
+                f"of version {version}",
+                "Let its method migrate take threads of this version, or begin a new thread.",
+            )
+        thread.settings[VERSION] = version

@@ -1,0 +1,229 @@
+"""`replan chat` as a person has it on a terminal, and as a program has it with pipes."""
+
+import json
+import os
+import signal
+import tempfile
+import threading
+
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+
+import warm
+from replan.testing import Hang
+from terminals import REPLAN, Terminal
+
+ROOMS = """\
+from pathlib import Path
+
+from replan import ask_user
+
+
+def paint(context):
+    return f"{context.task_description}: {ask_user('Which colour?')}"
+
+
+def pay(amount: int) -> str:
+    '''Pay an amount.'''
+    with (Path(__file__).parent / "paid").open("a") as file:
+        file.write(f"{amount}\\n")
+    return "paid"
+"""
+TEAM = """\
+host: {model: "openai:scripted"}
+specialists:
+  - {name: painter, intended_use: Paints., run: "rooms:paint", effects: pure}
+  - name: buyer
+    intended_use: Buys.
+    chat_model: "openai:scripted"
+    tools: ["rooms:pay"]
+    approve: [pay]
+"""
+PLAN = (
+    "---\ncomplexity: complex\n---\n- [ ] 1. The hall @painter\n- [ ] 2. Buy it @buyer (after 1)\n"
+)
+PAY = AIMessage("", tool_calls=[{"name": "pay", "args": {"amount": 5}, "id": "p"}])
+
+
+class Model:
+    """Plans what is to be painted, answers everything else, and never ends with what is long."""
+
+    def __init__(self):
+        self.may_plan = threading.Event()
+
+    def __call__(self, request):
+        said = str(request.messages[-1].content)
+        if request.call.node == "think" and "Paint" in said:
+            assert self.may_plan.wait(30)
+            return PLAN
+        if request.call.node == "think":
+            return Hang() if "long" in said else "---\ncomplexity: simple\n---\nAs you like **it**."
+        if request.call.step == 2:
+            is_paid = any(isinstance(each, ToolMessage) for each in request.messages)
+            return "Bought." if is_paid else PAY
+        return "---\nverdict: complete\n---\nIt is painted and paid."
+
+
+@pytest.fixture
+def place(tmp_path, openai_server):
+    """A folder with a team, and the environment that knows nothing but it and its model."""
+    (tmp_path / "rooms.py").write_text(ROOMS)
+    (tmp_path / "team.yaml").write_text(TEAM)
+    model = Model()
+    server = openai_server(model)
+    base = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")}
+    environment = {
+        **base,
+        "TERM": "xterm",
+        "PROMPT_TOOLKIT_NO_CPR": "1",
+        "OPENAI_BASE_URL": server.base_url,
+        "OPENAI_API_KEY": "none",
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "REPLAN_STORAGE": str(tmp_path / "runs.db"),
+    }
+    return tmp_path, environment, model, server
+
+
+@pytest.fixture
+def talking(place, monkeypatch):
+    """Start a conversation on a terminal."""
+    folder, environment, *_ = place
+    monkeypatch.chdir(folder)
+    started = []
+
+    def start(*arguments):
+        command = (*REPLAN, "chat", "--team", "team.yaml", "--user", "eva", *arguments)
+        started.append(Terminal(command, environment))
+        started[-1].wait_for("leaves.")
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+def test_a_conversation_that_is_killed_while_it_asks_goes_on_and_is_interrupted(place, talking):
+    folder, _, model, server = place
+    shown = talking()
+    shown.type("Hello\r")
+    shown.wait_for("answered: 1 model call")
+    shown.type("Paint the hall.\r")
+    server.wait_for_requests(2)
+    # What is typed before a question can be seen is no answer to it.
+    shown.type("blue\r")
+    model.may_plan.set()
+    shown.wait_for("leave it open):")
+    shown.type("grey\r")
+    shown.wait_for("[a]pprove")
+    shown.kill()
+    assert not (folder / "paid").exists()
+    # Another process asks for the same word, also where lines cannot be edited.
+    shown = talking("-s", "last", "--plain")
+    shown.wait_for("[a]pprove")
+    leave_open_and_approve(shown, folder / "paid")
+    assert (folder / "paid").read_text() == "5\n"
+    steps = [request for request in server.requests if request.call.step == 2]
+    assert len(steps) == 2
+    assert "The hall: grey" in "".join(each.text for each in steps[0].messages)
+    stop_and_leave(shown, server)
+
+
+def leave_open_and_approve(shown, paid):
+    """Leave an approval open, say yes where that is none, and approve."""
+    shown.process.send_signal(signal.SIGINT)
+    shown.wait_for("(1 open) > ")
+    shown.type("yes, do it\r")
+    shown.wait_for("Something waits for your word first.")
+    assert not paid.exists()
+    shown.type("\r")
+    shown.wait_for("[a]pprove", times=2)
+    shown.type("a\r")
+    shown.wait_for("It is painted and paid.")
+
+
+def stop_and_leave(shown, server):
+    """Stop what is long, at once, and leave."""
+    shown.type("This takes long\r")
+    server.wait_for_requests(len(server.requests) + 1)
+    shown.process.send_signal(signal.SIGINT)
+    shown.wait_for("press Ctrl-C again to stop at once")
+    shown.process.send_signal(signal.SIGINT)
+    shown.wait_for("this message was not kept")
+    shown.type("\x04")
+    assert shown.end() == 0
+    assert "go on with: replan chat --session " in shown.text
+
+
+def piped(environment, *words, lines=()):
+    """Run a command that reads lines; give the exit code, what it wrote, and what it complained."""
+    with tempfile.TemporaryFile("w+") as given:
+        given.writelines(f"{line}\n" for line in lines)
+        given.seek(0)
+        ended = warm.run(*REPLAN, *words, stdin=given.fileno(), env=environment)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_programs_read_and_write_lines(place, monkeypatch):
+    folder, environment, model, _ = place
+    monkeypatch.chdir(folder)
+    model.may_plan.set()
+    chat = ("chat", "--team", "team.yaml", "-q")
+    code, told, _ = piped(environment, *chat, lines=["Hello", "/nothing", "", "/plan", "/export a"])
+    assert code == 0
+    assert told.startswith("As you like **it**.\nThere is no command /nothing.")
+    assert "There is no plan in this session yet.\nwrote a\n" in told
+    assert piped(environment, *chat, "-s", "unknown")[0] == 2
+    # A question is answered by a line, an approval by its key and its fingerprint only.
+    code, told, _ = piped(environment, *chat, lines=["Paint the hall.", "grey", "yes", "approve"])
+    assert (code, told.count("Answer this by its key: ")) == (3, 3)
+    form = told.split("Answer this by its key: ")[-1].split("\n")[0].removesuffix(".")
+    wrong = form.replace('"fingerprint": "', '"fingerprint": "0')
+    assert piped(environment, *chat, "-s", "last", lines=[wrong])[0] == 3
+    assert not (folder / "paid").exists()
+    code, told, _ = piped(environment, *chat, "-s", "last", lines=[form])
+    assert (code, "It is painted and paid." in told) == (0, True)
+    assert (folder / "paid").read_text() == "5\n"
+
+
+def test_sessions_are_listed_shown_moved_and_removed(place, monkeypatch):
+    folder, environment, *_ = place
+    monkeypatch.chdir(folder)
+    chat = ("chat", "--team", "team.yaml", "-q")
+    assert piped(environment, *chat, lines=["Hello", "Hello again"])[0] == 0
+    (told,) = piped(environment, "sessions", "list", "--json")[1].splitlines()
+    session = json.loads(told)
+    assert (session["title"], session["stage"], session["version"]) == ("Hello", "done", 2)
+    assert "Hello" in piped(environment, "sessions", "list")[1].splitlines()[1]
+    told = piped(environment, "sessions", "show", "last", "-n", "2")[1]
+    assert told.startswith("(2 messages before these; --max shows more)\n\n**you:**\nHello again")
+    assert told.endswith(f"session {session['session_id']}: done\n")
+    assert piped(environment, "sessions", "export", "last", "-o", "a")[0] == 0
+    assert "is here already" in piped(environment, "sessions", "import", "a")[2]
+    assert "--yes" in piped(environment, "sessions", "rm", "last")[2]
+    assert piped(environment, "sessions", "rm", session["session_id"][:4], "--yes")[0] == 0
+    assert "No session is kept here" in piped(environment, "sessions", "list")[1]
+    assert piped(environment, "sessions", "import", "a", "--user", "tom")[0] == 0
+    assert "No session is kept here" in piped(environment, "sessions", "list")[1]
+    assert "Hello again" in piped(environment, "sessions", "show", "last", "--user", "tom")[1]
+
+
+def test_waiting_work_of_others_is_taken_over_only_on_request(place, monkeypatch):
+    folder, environment, model, _ = place
+    monkeypatch.chdir(folder)
+    model.may_plan.set()
+    chat = ("chat", "--team", "team.yaml", "-q")
+    assert piped(environment, *chat, lines=["Paint the hall."])[0] == 3
+    assert piped(environment, "sessions", "export", "last", "-o", "b")[0] == 0
+    other = {
+        **environment,
+        "XDG_CONFIG_HOME": str(folder / "other"),
+        "REPLAN_STORAGE": str(folder / "other.db"),
+    }
+    # A storage that is there, with a session of its own.
+    assert piped(other, *chat, lines=["Hello"])[0] == 0
+    code, _, complaint = piped(other, "sessions", "import", "b")
+    assert (code, "begun elsewhere" in complaint) == (2, True)
+    assert piped(other, "sessions", "import", "b", "--yes")[0] == 0
+    code, told, _ = piped(other, *chat, "-s", "last", lines=["grey"])
+    assert (code, "Answer this by its key: " in told) == (3, True)

@@ -1,0 +1,41 @@
+"""A job is talked about at the terminal, left, and taken up again."""
+
+import warm
+
+JOB = """\
+name: tea
+slots:
+- {name: kind, question: Which tea?, choices: [green, black]}
+- {name: cups, question: How many cups?, type: integer, minimum: 1}
+commands:
+- name: brew
+  needs: [kind, cups]
+  action: brew_it
+actions:
+- {type: brew_it, run: "kettle:brew"}
+"""
+KETTLE = "def brew(kind, cups):\n    return f'{cups} cups of {kind} tea'\n"
+
+
+def said(tmp_path, lines, *words):
+    told = tmp_path / "lines.txt"
+    told.write_text("".join(f"{line}\n" for line in lines))
+    storage = ["--storage", str(tmp_path / "runs.db")]
+    job = ["--job", str(tmp_path / "tea.yaml")]
+    with told.open() as stdin:
+        return warm.run("-m", "replan", "chat", *job, *storage, *words, stdin=stdin.fileno())
+
+
+def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
+    (tmp_path / "tea.yaml").write_text(JOB)
+    (tmp_path / "kettle.py").write_text(KETTLE)
+    first = said(tmp_path, ["some tea please", "green", "/job"])
+    assert first.returncode == 0, first.stderr
+    assert "Which tea? Choose one of: green, black." in first.stdout
+    assert "- collected: kind = green" in first.stdout
+    again = said(tmp_path, ["three", "yes"], "--session", "last")
+    assert "- cups: 3" in again.stdout
+    assert "Result: 3 cups of green tea" in again.stdout
+    refused = said(tmp_path, [], "--team", str(tmp_path / "tea.yaml"))
+    assert refused.returncode == 2
+    assert "a team or a job" in refused.stderr

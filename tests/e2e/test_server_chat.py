@@ -1,0 +1,154 @@
+"""The server through OpenAI's own client: a team is a model."""
+
+import httpx2
+import openai
+import pytest
+
+from replan import Host, Specialist, Team, ask_user
+from replan.testing import ScriptedModel, always
+from served import OWNER, as_, served, tokens_of
+
+PLAN = "---\ncomplexity: complex\n---\n# Hall\n\n- [ ] 1. Paint the hall @painter\n"
+END = always("---\nverdict: complete\n---\nThe hall is painted.")
+SIMPLE = "---\ncomplexity: simple\n---\nParis is the capital."
+
+
+def team(think, **settings):
+    def paint(context):
+        return f"{context.task_description}: {ask_user('Which colour?')}"
+
+    member = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+    model = ScriptedModel({"think": always(think), "feedback": END})
+    return Team(host=Host(model=model), specialists=[member], **settings)
+
+
+def client_of(client, key=OWNER):
+    http = httpx2.AsyncClient(trust_env=False, timeout=60)
+    return openai.AsyncOpenAI(
+        base_url=f"{client.base_url}/v1".replace("//v1", "/v1"),
+        api_key=key,
+        http_client=http,
+        max_retries=0,
+    )
+
+
+def said(*turns):
+    roles = ("user", "assistant")
+    return [{"role": roles[n % 2], "content": text} for n, text in enumerate(turns)]
+
+
+async def test_a_team_answers_as_a_model_whole_and_in_pieces():
+    async with served({"town": team(SIMPLE)}) as client, client_of(client) as chat:
+        assert [each.id async for each in await chat.models.list()] == ["town"]
+        asked = [{"role": "system", "content": "Be short."}, *said("The capital of France?")]
+        whole = await chat.chat.completions.create(model="town", messages=asked, temperature=0)
+        (choice,) = whole.choices
+        assert (choice.message.content, choice.finish_reason) == ("Paris is the capital.", "stop")
+        run = (await client.get(f"/runs/{whole.replan['run_id']}")).json()
+        assert (run["outcome"], run["labels"]["door"]) == ("answered", "chat")
+        stream = await chat.chat.completions.create(
+            model="town", messages=asked, stream=True, stream_options={"include_usage": True}
+        )
+        pieces = [each async for each in stream]
+        text = "".join(each.choices[0].delta.content or "" for each in pieces if each.choices)
+        assert text == "Paris is the capital."
+        assert len([each for each in pieces if each.choices]) > 3
+        assert pieces[-1].usage.total_tokens == whole.usage.total_tokens
+
+
+async def test_a_session_goes_on_by_its_id_and_a_model_that_is_away_is_an_error():
+    model = ScriptedModel({"think": [SIMPLE, SIMPLE]})
+    member = Specialist(name="a", intended_use="Works.", run=lambda _: "done")
+    alone = Team(host=Host(model=model), specialists=[member])
+    async with served({"town": alone}) as client, client_of(client) as chat:
+        session = {"model": "town", "metadata": {"session_id": "7"}}
+        await chat.chat.completions.create(messages=said("The capital of France?"), **session)
+        await chat.chat.completions.create(messages=said("And its river?"), **session)
+        shown = str(model.calls[-1].messages)
+        assert "The capital of France?" in shown
+        assert "Paris is the capital." in shown
+        # Nothing is left of the script.
+        with pytest.raises(openai.InternalServerError, match="did not answer"):
+            await chat.chat.completions.create(messages=said("And?"), **session)
+        stream = await chat.chat.completions.create(
+            model="town", messages=said("And?"), stream=True
+        )
+        with pytest.raises(openai.APIError, match="did not answer"):
+            [each async for each in stream]
+
+
+async def test_a_question_is_the_answer_and_the_next_message_answers_it():
+    async with served({"town": team(PLAN)}) as client, client_of(client) as chat:
+        turns = ["Paint the hall."]
+        first = await chat.chat.completions.create(model="town", messages=said(*turns))
+        asked = first.choices[0].message.content
+        assert asked.startswith("Which colour?")
+        # Another conversation of the same words is another run.
+        other = await chat.chat.completions.create(model="town", messages=said(*turns))
+        assert other.replan["run_id"] != first.replan["run_id"]
+        stream = await chat.chat.completions.create(
+            model="town",
+            messages=said(*turns, f"{asked} ", "blue"),
+            stream=True,
+            reasoning_effort="low",
+        )
+        pieces = [each async for each in stream]
+        assert "".join(p.choices[0].delta.content or "" for p in pieces) == "The hall is painted."
+        course = "".join(
+            getattr(p.choices[0].delta, "reasoning_content", None) or "" for p in pieces
+        )
+        assert "Step 1 @painter: success" in course
+        run = (await client.get(f"/runs/{first.replan['run_id']}")).json()
+        assert (run["outcome"], "blue" in run["steps"][0]["result"]) == ("completed", True)
+
+
+async def test_a_plan_is_decided_by_a_word_that_is_one_and_by_who_may():
+    tokens = tokens_of(anna={"roles": ["run", "answer"]}, ben={"roles": ["run"]})
+    team_ = team(PLAN, approval="plan")
+    async with served({"town": team_}, tokens=tokens) as client:
+        chats = [client_of(client, f"{name}-has-this-token") for name in ("anna", "ben")]
+        session = {"model": "town", "metadata": {"session_id": "hall"}}
+        for chat in chats:
+            first = await chat.chat.completions.create(messages=said("Paint it."), **session)
+            assert "- [ ] 1. Paint the hall" in first.choices[0].message.content
+        anna, ben = chats
+        with pytest.raises(openai.PermissionDeniedError, match="role 'answer'"):
+            await ben.chat.completions.create(messages=said("approve"), **session)
+        vague = await anna.chat.completions.create(messages=said("Looks interesting"), **session)
+        assert vague.choices[0].message.content.startswith("This is no decision.")
+        asks = await anna.chat.completions.create(messages=said("approve"), **session)
+        assert "Which colour?" in asks.choices[0].message.content
+        ends = await anna.chat.completions.create(messages=said("red"), **session)
+        assert ends.choices[0].message.content == "The hall is painted."
+        events = await client.get(f"/runs/{ends.replan['run_id']}/events", headers=as_("anna"))
+        given = [e["details"] for e in events.json()["events"] if e["type"] == "answer_given"]
+        assert [(each["kind"], each["by"]) for each in given] == [
+            ("plan", "anna"),
+            ("question", "anna"),
+        ]
+        for chat in chats:
+            await chat.close()
+
+
+async def test_errors_have_the_form_that_openais_client_knows():
+    async with served({"town": team(SIMPLE)}) as client, client_of(client) as chat:
+        create = chat.chat.completions.create
+        with pytest.raises(openai.NotFoundError) as raised:
+            await create(model="city", messages=said("Hello?"))
+        assert raised.value.code == "model_not_found"
+        tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+        wrong = {
+            "tools": {"tools": tools},
+            "n": {"n": 2},
+            "response_format": {"response_format": {"type": "json_object"}},
+            "messages[0].role": {"messages": [{"role": "tool", "content": "a"}]},
+            "messages": {"messages": [{"role": "assistant", "content": "a"}]},
+        }
+        for field, options in wrong.items():
+            with pytest.raises(openai.BadRequestError) as raised:
+                await create(**{"model": "town", "messages": said("Hello?"), **options})
+            assert raised.value.param == field
+        async with client_of(client, "no-such-token-here") as stranger:
+            with pytest.raises(openai.AuthenticationError) as raised:
+                await stranger.models.list()
+            assert raised.value.code == "invalid_api_key"

@@ -1,0 +1,193 @@
+"""Who may do what at the server, how much of it, and what it bears from clients that mean ill."""
+
+import asyncio
+import json
+
+from langchain_openai import ChatOpenAI
+
+from replan import Host, Specialist, Team, ask_user, open_runtime
+from replan.testing import OpenAIServer, ScriptedModel, always
+from served import OWNER, as_, rested, served, tokens_of
+
+END = {"feedback": always("---\nverdict: complete\n---\nThe end.")}
+DIG = "- [ ] 1. Dig @worker\n"
+ASK = "- [ ] 1. Paint @painter\n"
+
+
+def house(work=lambda _: "dug", model=None, **settings):
+    members = [
+        Specialist(name="worker", intended_use="Works.", run=work, effects="pure"),
+        Specialist(name="painter", intended_use="Paints.", run=lambda _: ask_user("Hue?")),
+    ]
+    return Team(host=Host(model=model or ScriptedModel(END)), specialists=members, **settings)
+
+
+async def test_a_wrong_host_origin_or_token_is_refused_without_a_hint():
+    async with served(house()) as client:
+        own = str(client.base_url).removeprefix("http://").rstrip("/")
+        cases = [
+            ({"Host": "evil.example"}, 421, "wrong_host"),
+            ({"Host": f"evil.example:{own.partition(':')[2]}"}, 421, "wrong_host"),
+            ({"Host": ""}, 421, "wrong_host"),
+            ({"Origin": "http://evil.example"}, 403, "wrong_origin"),
+            ({"Origin": "null"}, 403, "wrong_origin"),
+            ({"Authorization": ""}, 401, "no_token"),
+            ({"Authorization": "Bearer no"}, 401, "no_token"),
+            ({"Authorization": f"Basic {OWNER}"}, 401, "no_token"),
+            ({"Authorization": f"Bearer {OWNER[:-1]}"}, 401, "no_token"),
+        ]
+        told = set()
+        for headers, status, code in cases:
+            for path in ("/runs", "/openapi.json", "/nowhere"):
+                answer = await client.get(path, headers=headers)
+                assert (answer.status_code, answer.json()["code"]) == (status, code), headers
+                told |= {answer.text} if status == 401 else set()
+        assert len(told) == 1
+        assert OWNER[:-1] not in told.pop()
+        same = {"Origin": f"http://{own}"}
+        assert (await client.get("/runs", headers=same)).status_code == 200
+        assert (await client.get("/ready", headers={"Authorization": ""})).status_code == 200
+
+
+TENANTS = {
+    "anna": {"tenant": "north", "roles": ["run"]},
+    "ben": {"tenant": "south", "roles": ["run", "answer"]},
+    "cleo": {"tenant": "north", "roles": ["answer"], "user": "Cleo"},
+    "root": {"roles": ["operate"]},
+}
+BLUE = {"answers": {"1": "blue"}}
+
+
+async def waiting_runs(client):
+    """A run of the same name for anna and ben, that waits."""
+    own = {}
+    for name in ("anna", "ben"):
+        body = {"plan": ASK, "run_id": "job"}
+        began = await client.post("/runs", json=body, headers=as_(name))
+        own[name] = began.json()["run_id"]
+        assert (await rested(client, "job", headers=as_(name)))["run_id"] == own[name]
+    return own
+
+
+async def test_a_tenant_sees_nothing_of_another():
+    async with served(house(), tokens=tokens_of(**TENANTS)) as client:
+        own = await waiting_runs(client)
+        assert own == {"anna": "north.job", "ben": "south.job"}
+        for path in ("", "/events", "/texts/a"):
+            other = await client.get(f"/runs/{own['anna']}{path}", headers=as_("ben"))
+            never = await client.get(f"/runs/never-was{path}", headers=as_("ben"))
+            assert other.status_code == never.status_code == 404
+            assert other.text.replace("north.job", "never-was") == never.text
+        for action, given in (("answers", BLUE), ("stop", {})):
+            path = f"/runs/{own['anna']}/{action}"
+            assert (await client.post(path, json=given, headers=as_("ben"))).status_code == 404
+        listed = {}
+        for name in ("anna", "ben", "root"):
+            page = await client.get("/runs", headers=as_(name))
+            listed[name] = {each["run_id"] for each in page.json()["runs"]}
+        assert listed == {"anna": {own["anna"]}, "ben": {own["ben"]}, "root": {*own.values()}}
+        stolen = await client.get("/runs", params={"label": "tenant:north"}, headers=as_("ben"))
+        assert (stolen.status_code, "north.job" in stolen.text) == (422, False)
+
+
+async def test_a_run_uses_what_is_of_the_person_and_the_tenant_of_its_token(tmp_path):
+    where = tmp_path / "runs.db"
+    tokens = tokens_of(cleo={"tenant": "north", "user": "Cleo"})
+    async with served(house(), where, tokens) as client:
+        began = await client.post("/runs", json={"plan": DIG}, headers=as_("cleo"))
+        run = (await rested(client, began.json()["run_id"], headers=as_("cleo")))["run_id"]
+    async with open_runtime(house(), storage=where) as runtime:
+        settings = (await runtime.look(run)).state["settings"]
+    assert (settings.tenant, settings.user) == ("north", "Cleo")
+
+
+async def test_a_role_bounds_what_a_token_does():
+    async with served(house(), tokens=tokens_of(**TENANTS)) as client:
+        run = (await waiting_runs(client))["anna"]
+        for name, action in (("anna", "answers"), ("cleo", "stop"), ("anna", "retry")):
+            given = BLUE if action == "answers" else {}
+            refused = await client.post(f"/runs/{run}/{action}", json=given, headers=as_(name))
+            assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+        await client.post(f"/runs/{run}/answers", json=BLUE, headers=as_("cleo"))
+        assert (await rested(client, run, headers=as_("cleo")))["outcome"] == "completed"
+        events = await client.get(f"/runs/{run}/events", headers=as_("anna"))
+        given = [each for each in events.json()["events"] if each["type"] == "answer_given"]
+        assert [each["details"]["by"] for each in given] == ["Cleo"]
+
+
+async def test_a_token_starts_no_more_runs_at_once_than_it_may():
+    leave = asyncio.Event()
+
+    async def work(_):
+        await leave.wait()
+        return "dug"
+
+    tokens = tokens_of(anna={"limits": {"runs_at_once": 2}}, ben={})
+    async with served(house(work), tokens=tokens) as client:
+        began = [
+            await client.post("/runs", json={"plan": DIG}, headers=as_("anna")) for _ in range(3)
+        ]
+        assert [each.status_code for each in began] == [201, 201, 429]
+        assert began[2].json()["code"] == "too_many_runs"
+        assert began[2].headers["retry-after"]
+        other = await client.post("/runs", json={"plan": DIG}, headers=as_("ben"))
+        assert other.status_code == 201
+        leave.set()
+        for each in (began[0], began[1], other):
+            await rested(client, each.json()["run_id"], headers=as_("ben"))
+        await client.post("/runs", json={"plan": DIG}, headers=as_("anna"))
+        assert began[0].status_code == 201
+
+
+async def test_what_a_token_may_take_a_day_bounds_its_runs_and_outlives_the_server(tmp_path):
+    most, where = 12_000, tmp_path / "runs.db"
+    tokens = tokens_of(anna={"limits": {"runs_at_once": 2, "tokens_a_day": most}})
+    spent, statuses = 0, []
+    with OpenAIServer(lambda _: f"---\ncomplexity: simple\n---\n{'Paris. ' * 2_000}") as models:
+        model = ChatOpenAI(model="scripted", base_url=models.base_url, api_key="none")
+        for _ in range(2):
+            async with served(house(model=model), where, tokens) as client:
+                for _ in range(20):
+                    began = await client.post("/runs", json={"task": "?"}, headers=as_("anna"))
+                    statuses.append(began.status_code)
+                    if began.status_code == 429:
+                        break
+                    run = await rested(client, began.json()["run_id"], headers=as_("anna"))
+                    spent += run["usage"]["tokens"]
+    assert began.json()["code"] == "used_up"
+    # The second server counted what the runs of the first one took.
+    assert statuses == [*[201] * (len(statuses) - 2), 429, 429]
+    assert most / 2 < spent <= most
+
+
+async def sent(client, text, *, ends=False):
+    """What a server answers to bytes; empty if it just closes the connection."""
+    host, port = client.base_url.host, client.base_url.port
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(text.encode())
+    if ends:
+        writer.write_eof()
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    return answer.decode()
+
+
+async def test_half_slow_huge_and_deep_requests_are_refused_and_hold_nothing():
+    async with served(house(), head_seconds=0.2, body_seconds=0.2) as client:
+        head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {OWNER}\r\nConnection: close\r\n"
+        post = f"POST /runs HTTP/1.1\r\n{head}"
+        assert await sent(client, "POST /runs HT") == ""
+        slow = await sent(client, f'{post}Content-Length: 99\r\n\r\n{{"task":')
+        assert "408" in slow.partition("\r\n")[0]
+        assert "slow_request" in slow
+        huge = await sent(client, f"{post}Content-Length: 99999999999\r\n\r\n{{")
+        assert "413" in huge.partition("\r\n")[0]
+        for body in ('{"task": "a"', "[" * 200_000, '{"task": NaN}', '{"task": "\\ud800"}', "[]"):
+            told = await client.post("/runs", content=body)
+            assert told.status_code in (400, 422), body[:20]
+            assert told.json()["detail"], body[:20]
+        deep = json.loads("[" * 500 + "]" * 500)
+        told = await client.post("/runs", json={"task": "a", "answers": {"1": deep}})
+        assert told.status_code == 422
+        assert "nested deeper" in told.json()["mistakes"][0]["problem"]
+        assert (await client.get("/runs")).json()["runs"] == []

@@ -1,0 +1,183 @@
+"""A job as a specialist of a plan: its questions wait like any, and nothing is done twice."""
+
+import asyncio
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command as Resume
+
+from replan import Host, Specialist, Team, build_graph, open_storage, run, waiting_for
+from replan.cli.preview import team_of
+from replan.errors import TeamError
+from replan.jobs.action_spec import ActionSpec
+from replan.jobs.slot import Slot
+from replan.jobs.spec import Command, JobSpec
+from replan.team.team_file import read_team_file
+from replan.testing import ScriptedModel
+
+COMPLETE = "---\nverdict: complete\n---\nBooked."
+CONFIG = {"configurable": {"thread_id": "t"}}
+PLAN = """\
+- [ ] 1. Book the journey @booker
+- [ ] 2. Tell about it @teller (after 1)
+"""
+TEA = """\
+name: tea
+slots: [{name: kind, question: Which?}]
+commands:
+- {name: make, needs: [kind], action: ask_user, parameters: {question: "With {kind}?"}}
+"""
+
+
+def spec_of(done, effects="unsafe"):
+    def book(origin, target, pin):
+        done.append((origin, target, pin))
+        return f"booked {origin} to {target}"
+
+    return JobSpec(
+        "travel",
+        slots=[
+            Slot("origin", question="Where from?"),
+            Slot("target", question="Where to?", depends_on=["origin"]),
+            Slot("pin", question="Which PIN?", secret=True),
+        ],
+        commands=[Command("book", needs=["origin", "target", "pin"], action="book_it")],
+        actions=[ActionSpec("book_it", run=book, effects=effects)],
+    )
+
+
+def graph_of(spec, model, extraction_model=None):
+    team = [
+        Specialist("booker", "Books.", job=spec, extraction_model=extraction_model),
+        Specialist("teller", "Tells.", run=lambda context: f"heard: {context.inputs[1]}"),
+    ]
+    config = Team(host=Host(model=model), specialists=team)
+    return build_graph(config, checkpointer=InMemorySaver())
+
+
+async def answered(graph, state, answers):
+    asked = []
+    for answer in answers:
+        [question] = waiting_for(state)
+        asked.append(question)
+        given = {question.key: answer}
+        state = (await run(graph, Resume(resume=given), config=CONFIG)).state
+    return state, asked
+
+
+async def test_a_job_asks_what_it_needs_and_acts_once():
+    done = []
+    said = "I would say we are going to the north of Oslo"
+    extracted = ["---\n---", "target: Oslo\nphase: COMPLETED"]
+    with ScriptedModel({"feedback": COMPLETE, "extract": extracted}) as model:
+        graph = graph_of(spec_of(done), model, model)
+        plan = {"messages": [("user", "Go.")], "plan": PLAN}
+        state = (await run(graph, plan, config=CONFIG)).state
+        state, asked = await answered(graph, state, ["Rome", said, "4711", "yes"])
+    assert state["outcome"] == "completed"
+    assert done == [("Rome", "Oslo", "4711")]
+    assert [each.text.partition("\n")[0] for each in asked] == [
+        "Where from?",
+        "Where to?",
+        "Which PIN?",
+        "Please confirm: book, with",
+    ]
+    details = asked[-1].details
+    assert details["stage"] == "acting"
+    assert details["collected"] == {"origin": "Rome", "target": "Oslo", "pin": "***"}
+    results = state["current_specialist_results"]
+    assert results["2/teller"].text == "heard: Done: book.\nResult: booked Rome to Oslo"
+    job = results["1/booker"].output
+    assert (job["status"], job["collected_info"]["pin"]) == ("completed", "***")
+    assert job["intermediate_results"][0]["success"]
+    # The brief and one answer were read by the model, each once, however often the step was begun.
+    assert results["1/booker"].retry_count == 0
+
+
+async def test_parameters_fill_slots_and_a_cancelled_job_is_a_failed_step():
+    done = []
+    plan = PLAN.partition("- [ ] 2")[0] + '\n  ```yaml\n  origin: Rome\n  pin: "1"\n  ```\n'
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(spec_of(done), model)
+        given = {"messages": [("user", "Go.")], "plan": plan}
+        state = (await run(graph, given, config=CONFIG)).state
+        state, asked = await answered(graph, state, ["cancel"])
+    assert asked[0].text == "Where to?"
+    result = state["current_specialist_results"]["1/booker"]
+    assert (result.is_failed, result.error) == (True, "This was cancelled. Nothing was done.")
+    assert not done
+
+
+def test_a_team_file_names_a_job_file(tmp_path):
+    job = TEA
+    (tmp_path / "tea.yaml").write_text(job)
+    team = tmp_path / "team.yaml"
+    member = "- {name: tea, intended_use: Tea., job: tea.yaml}"
+    team.write_text(f"host: {{model: offline}}\nspecialists:\n{member}\n")
+    [member] = read_team_file(team, {}).config.specialists
+    assert member.job.name == "tea"
+    (tmp_path / "tea.yaml").write_text(job.replace("needs: [kind]", "needs: [sort]"))
+    with pytest.raises(Exception, match="There is no slot 'sort'"):
+        read_team_file(team, {})
+    with pytest.raises(TeamError, match="already has"):
+        Team(
+            host=Host(model="offline"),
+            specialists=[Specialist("x", "X.", job=spec_of([]), run=print)],
+        )
+
+
+def test_the_calls_of_a_job_are_bounded_before_a_run():
+    spec = spec_of([])
+    team = Team(
+        "offline",
+        [
+            Specialist("rules", "Rules.", job=spec),
+            Specialist("model", "Reads.", job=spec, extraction_model="offline"),
+        ],
+    )
+    assert team_of(team).per_try == {"rules": 0, "model": 2 * spec.max_turns}
+
+
+@pytest.mark.parametrize("effects", ["unsafe", "keyed"])
+async def test_an_action_that_was_cut_off_is_asked_about_or_done_with_its_key(tmp_path, effects):
+    begun, done = asyncio.Event(), []
+
+    async def book(origin, idempotency_key):
+        done.append(idempotency_key)
+        begun.set()
+        if len(done) == 1:
+            await asyncio.Event().wait()
+        return "booked"
+
+    spec = JobSpec(
+        "travel",
+        slots=[Slot("origin", question="Where from?")],
+        commands=[Command("book", needs=["origin"], action="book_it")],
+        actions=[ActionSpec("book_it", run=book, effects=effects)],
+        confirm=False,
+    )
+    team = Team("offline", [Specialist("booker", "Books.", job=spec)])
+    plan = "- [ ] 1. Book it @booker\n\n  ```yaml\n  origin: Rome\n  ```\n"
+    where = str(tmp_path / "runs.db")
+    async with open_storage(where) as storage:
+        graph = build_graph(team, storage=storage)
+        given = {"messages": [("user", "Go.")], "plan": plan}
+        task = asyncio.create_task(run(graph, given, config=CONFIG))
+        await begun.wait()
+        task.cancel()
+        await asyncio.wait({task})
+    async with open_storage(where) as storage:
+        graph = build_graph(team, storage=storage)
+        state = (await run(graph, None, config=CONFIG)).state
+        if effects == "unsafe":
+            [question] = waiting_for(state)
+            assert (question.kind, len(done)) == ("in doubt", 1)
+            given = {question.key: question_answer(question)}
+            state = (await run(graph, Resume(resume=given), config=CONFIG)).state
+    assert state["outcome"] == "completed"
+    assert len(set(done)) == 1
+    assert len(done) == (1 if effects == "unsafe" else 2)
+
+
+def question_answer(question):
+    return {"action": "done", "text": "It was booked.", "fingerprint": question.fingerprint}

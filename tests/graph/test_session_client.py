@@ -1,0 +1,397 @@
+"""A client keeps sessions: each turn once, whoever delivers it, and whoever else is there."""
+
+import asyncio
+import json
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from replan import (
+    AgentContext,
+    AgentResult,
+    ClientAgentAdapter,
+    ContextError,
+    ExecutionContext,
+    Host,
+    InputError,
+    MemoryOptions,
+    SessionBusyError,
+    SessionConflictError,
+    Specialist,
+    Team,
+    ask_user,
+    build_agent,
+    open_runtime,
+    open_storage,
+)
+from replan.adapters.memory_sessions import MemorySessions
+from replan.ports.session_store import SessionKey
+from replan.sessions.session_runs import thread_of
+from replan.testing import ScriptedModel, always
+
+SIMPLE = "---\ncomplexity: simple\n---\n"
+ONE = "---\ncomplexity: complex\n---\n- [ ] 1. The hall @painter\n"
+COMPLETE = "---\nverdict: complete\n---\nPainted."
+KEY = "a key that only the test knows"
+OVER = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def storage(request, tmp_path):
+    where = ":memory:" if request.param == "memory" else tmp_path / "runs.sqlite"
+    async with open_storage(where) as storage:
+        yield storage
+
+
+@pytest.fixture
+async def memory():
+    async with open_storage(":memory:") as storage:
+        yield storage
+
+
+class Painter:
+    """A specialist who asks for the colour first, and knows what it painted."""
+
+    def __init__(self) -> None:
+        self.painted: list[tuple[str, str]] = []
+
+    def __call__(self, context: ExecutionContext, idempotency_key: str) -> str:
+        colour = ask_user("Which colour?")
+        self.painted.append((colour, idempotency_key))
+        return f"{context.task_description}: {colour}"
+
+
+def agent_of(model: Any, painter: Any = None, name: str = "painter") -> Any:
+    paint = Specialist(name=name, intended_use="Paints.", run=painter or Painter())
+    return build_agent(Team(host=Host(model=model), specialists=[paint]), context_key=KEY)
+
+
+def client_of(store: Any, model: Any, painter: Any = None, **whose: Any) -> ClientAgentAdapter:
+    return ClientAgentAdapter(store, agent_of(model, painter), **whose)
+
+
+async def texts_of(client, session="s"):
+    return [each.content for each in (await client.history(session)).messages]
+
+
+async def test_a_turn_that_is_delivered_again_gives_the_recorded_result(storage):
+    with ScriptedModel({"think": [ONE, f"{SIMPLE}Paris."], "feedback": COMPLETE}) as model:
+        painter = Painter()
+        client = client_of(storage, model, painter)
+        turns = [("1", "Paint."), ("2", "Blue."), ("3", "The capital?")]
+        results = []
+        for turn, text in turns:
+            results.append(await client.process("s", text, turn_id=turn))
+            # Another process has it from the storage.
+            other = client_of(storage, model, painter)
+            again = await other.process("s", text, turn_id=turn)
+            assert again == results[-1].replace(context_updates={})
+        with pytest.raises(InputError, match="'2' was taken with another input"):
+            await client.process("s", "Red.", turn_id="2")
+    assert [each.response for each in results] == ["Which colour?", "Painted.", "Paris."]
+    assert [each.metadata["version"] for each in results] == [1, 2, 3]
+    assert [colour for colour, _ in painter.painted] == ["Blue."]
+    assert await texts_of(client) == [
+        "Paint.", "Which colour?", "Blue.", "Painted.", "The capital?", "Paris.",
+    ]  # fmt: skip
+
+
+async def test_a_session_that_another_client_holds_costs_nobody_a_model_call(memory):
+    with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
+        client = client_of(memory, model)
+        async with memory.holds.holding(thread_of(SessionKey("", "", "s"))):
+            with pytest.raises(SessionBusyError, match="'s'"):
+                await client.process("s", "The capital?")
+        # Another session, and this one later.
+        assert (await client.process("s", "The capital?")).response == "Paris."
+
+
+async def test_of_two_clients_who_race_none_loses_a_turn_or_pays_for_one_in_vain(storage):
+    with ScriptedModel({"think": always(f"{SIMPLE}Paris.")}) as model:
+        clients = [client_of(storage, model) for _ in range(2)]
+        results = list[Any]()
+        for number in range(5):
+            both = (each.process("s", f"{number}/{n}") for n, each in enumerate(clients))
+            results += await asyncio.gather(*both, return_exceptions=True)
+        taken = [each for each in results if isinstance(each, AgentResult)]
+        # Who waited for more than a second was refused, and sends the turn again.
+        assert all(isinstance(each, AgentResult | SessionBusyError) for each in results)
+        assert len(taken) >= 5
+        assert len(model.calls) == len(taken)
+    kept = await clients[0].export("s")
+    assert len(kept.dialogue_history) == 2 * len(taken)
+    assert sorted(each.metadata["version"] for each in taken) == [*range(1, len(taken) + 1)]  # type: ignore[type-var]
+
+
+async def test_a_store_that_cannot_hold_refuses_the_second_one_who_names_both_versions():
+    store = MemorySessions()
+    with ScriptedModel({"think": always(f"{SIMPLE}Paris.")}) as model:
+        clients = [client_of(store, model) for _ in range(3)]
+        both = (each.process("s", "Hello.") for each in clients)
+        results = await asyncio.gather(*both, return_exceptions=True)
+        refused = [each for each in results if isinstance(each, SessionConflictError)]
+        assert [(each.expected, each.found) for each in refused] == [(0, 1)] * 2
+        assert (await clients[0].process("s", "Hello.")).metadata["version"] == 2
+    assert len(await texts_of(clients[0])) == 4
+
+
+@pytest.mark.parametrize("keeps_runs", [True, False])
+async def test_a_turn_is_taken_back_and_another_one_takes_its_place(keeps_runs):
+    with ScriptedModel({"think": ONE, "feedback": always(COMPLETE)}) as model:
+        painter = Painter()
+        async with open_storage(":memory:") as storage:
+            client = client_of(storage if keeps_runs else MemorySessions(), model, painter)
+            await client.process("s", "Paint.")
+            await client.process("s", "Blue.", turn_id="blue")
+            taken = await client.undo("s")
+            assert [each.content for each in taken.messages] == ["Blue.", "Painted."]
+            assert "outside stays" in taken.note
+            assert (await client.export("s")).current_stage == "question"
+            assert await texts_of(client) == ["Paint.", "Which colour?"]
+            # A message that is delivered late once more is none to do again.
+            assert (await client.process("s", "Blue.", turn_id="blue")).response == "Painted."
+            await client.process("s", "Red.")
+            last = await client.process("s", "Green.", edit=True)
+            assert await texts_of(client) == ["Paint.", "Which colour?", "Green.", "Painted."]
+            await client.undo("s")
+            assert (await texts_of(client))[2:] == ["Red.", "Painted."]
+            for _ in range(2):
+                await client.undo("s")
+            with pytest.raises(InputError, match="no turn to take back"):
+                await client.undo("s")
+    assert "The hall: Green." in str(last.metadata["plan"])
+    assert [colour for colour, _ in painter.painted] == ["Blue.", "Red.", "Green."]
+    # A service that knows keys sees the same work for the same colour only.
+    assert len({key for _, key in painter.painted}) == 1
+
+
+async def test_a_session_is_unknown_to_others_and_goes_with_all_that_belongs_to_it(storage):
+    with ScriptedModel({"think": [ONE, f"{SIMPLE}Hello, Tom."]}) as model:
+        client = client_of(storage, model, user="anna", tenant="shop")
+        await client.process("s", "Paint.")
+        tom = client.as_user("tom", "shop")
+        for asked in (tom.export("s"), tom.history("s"), tom.undo("s"), tom.delete("s")):
+            with pytest.raises(InputError, match="no session 's' here"):
+                await asked
+        assert await tom.sessions() == []
+        await tom.process("s", "Hello.")
+        (record,) = await client.sessions()
+        assert (record.session_id, record.title, record.stage) == ("s", "Paint.", "question")
+        runs = await storage.runs.recent(9)
+        assert {each.labels["user"] for each in runs} == {"anna", "tom"}
+        (own,) = [each.run_id for each in runs if each.labels["user"] == "anna"]
+        assert await storage.runs.events(own)
+        await client.delete("s")
+        assert [each.labels["user"] for each in await storage.runs.recent(9)] == ["tom"]
+        assert not await storage.runs.events(own)
+        assert not await storage.journal.ledger(own)
+        config: Any = {"configurable": {"thread_id": own}}
+        assert await storage.checkpointer.aget_tuple(config) is None
+        assert await client.sessions() == []
+        assert (await tom.export("s")).current_stage == "done"
+        # What nobody used for long goes by itself.
+        assert await client.expire(OVER) == 0
+        assert await tom.expire(datetime.now(UTC) - timedelta(days=1)) == 0
+        assert await client.expire(OVER, everybody=True) == 1
+        assert await storage.runs.recent(9) == []
+
+
+async def test_a_session_moves_to_another_storage_with_the_run_that_waits(memory):
+    with ScriptedModel({"think": ONE, "feedback": COMPLETE}) as model:
+        client = client_of(memory, model)
+        await client.process("s", "Paint.")
+        sent = json.loads(json.dumps((await client.export("s")).to_dict()))
+        async with open_storage(":memory:") as elsewhere:
+            there = client_of(elsewhere, model)
+            assert await there.adopt(sent) == 1
+            assert (await there.process("s", "Blue.")).response == "Painted."
+            for old in (sent, (await client.export("s"))):
+                with pytest.raises(SessionConflictError, match="version 2, and this is from ve"):
+                    await there.adopt(old)
+            back = await there.export("s")
+        assert await client.adopt(back) == 2
+    assert await texts_of(client) == ["Paint.", "Which colour?", "Blue.", "Painted."]
+    with pytest.raises(InputError, match="no turn to take back"):
+        await client.undo("s")
+
+
+async def test_the_run_of_another_session_is_none_to_go_on_with():
+    async with open_storage(":memory:") as storage:
+        with ScriptedModel({"think": ONE}) as model:
+            agent = build_agent(agent_team(model))
+            anna = ClientAgentAdapter(storage, agent, user="anna")
+            await anna.process("s", "Paint.")
+            stolen = await anna.export("s")
+            eve = anna.as_user("eve")
+            await eve.adopt(stolen)
+            refused = await eve.process("s", "Blue.")
+            with pytest.raises(InputError, match="another session's"):
+                await eve.adopt(stolen.replace(session_metadata={"version": 9}))
+        assert "another session's" in str(refused.error)
+        assert len(await storage.runs.recent(9)) == 1
+
+
+class Own:
+    """A store of one's own, as its owner wrote it: it knows nothing of turns."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    def load_session_context(self, session_id: str) -> Any:
+        return self.kept.get(session_id)
+
+    def update_session_context(self, session_id: str, updates: dict[str, Any]) -> None:
+        before = self.kept.get(session_id) or {"session_id": session_id}
+        after = AgentContext.from_dict(before).apply(updates).to_dict()
+        self.kept[session_id] = json.loads(json.dumps(after))
+
+
+class OwnAsync(Own):
+    async def load_session_context(self, session_id: str) -> Any:  # type: ignore[override]
+        await asyncio.sleep(0)
+        return super().load_session_context(session_id)
+
+    async def update_session_context(self, session_id, updates) -> None:  # type: ignore[override]
+        await asyncio.sleep(0)
+        super().update_session_context(session_id, updates)
+
+
+@pytest.mark.parametrize("kind", [Own, OwnAsync])
+async def test_an_object_with_two_methods_is_a_store(kind):
+    own = kind()
+    with ScriptedModel({"think": [ONE, *[f"{SIMPLE}Paris."] * 2], "feedback": COMPLETE}) as model:
+        client = client_of(own, model, user="anna")
+        await client.process("s", "Paint.", turn_id="1")
+        assert (await client.process("s", "Paint.", turn_id="1")).response == "Which colour?"
+        assert (await client.process("s", "Blue.")).response == "Painted."
+        both = [client.process("s", "The capital?") for _ in range(2)]
+        refused, done = sorted(
+            await asyncio.gather(*both, return_exceptions=True),
+            key=lambda each: isinstance(each, AgentResult),
+        )
+    assert isinstance(refused, SessionConflictError)
+    assert isinstance(done, AgentResult)
+    assert (await client.history("s", limit=2)).before == 4
+    with pytest.raises(InputError, match="can load and update only"):
+        await client.undo("s")
+    with pytest.raises(InputError, match="no session 's' here"):
+        await client.as_user("tom").export("s")
+
+
+async def test_a_turn_is_streamed_and_who_leaves_it_can_go_on_with_it(storage):
+    with ScriptedModel({"think": [ONE, f"{SIMPLE}Paris."], "feedback": always(COMPLETE)}) as model:
+        client = client_of(storage, model)
+        heard = [each async for each in client.stream("s", "Paint.", turn_id="1")]
+        assert isinstance(heard[-1], AgentResult)
+        assert heard[-1].metadata["version"] == 1
+        again = [each async for each in client.stream("s", "Paint.", turn_id="1")]
+        assert again == [heard[-1].replace(context_updates={})]
+        async with aclosing(client.stream("s", "Blue.", turn_id="2")) as parts:
+            async for part in parts:
+                if getattr(part, "type", "") == "specialist_completed":
+                    break
+        # Nothing of the turn is kept, and it goes on where it was left.
+        assert len(await texts_of(client)) == 2
+        assert (await client.process("s", "Blue.", turn_id="2")).response == "Painted."
+        assert (await client.process("s", "The capital?")).response == "Paris."
+
+
+async def test_the_summary_is_written_when_the_answer_is_out_and_kept(storage):
+    is_asked, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def summary(_: Any) -> str:
+        is_asked.set()
+        await goes_on.wait()
+        return "They greeted each other."
+
+    replies = {"think": always(f"{SIMPLE}Hello."), "memory_summary": always(summary)}
+    memory = MemoryOptions(mode="summary", history_limit=2, summary_trigger_messages=2)
+    with ScriptedModel(replies) as model:
+        painter = Specialist(name="painter", intended_use="Paints.", run=Painter())
+        team = Team(host=Host(model=model), specialists=[painter], memory=memory)
+        async with ClientAgentAdapter(storage, build_agent(team)) as client:
+            while not is_asked.is_set():
+                result = await client.process("s", "Hello.")
+                assert result.success
+                if result.metadata["summary_due"]:
+                    await is_asked.wait()
+            kept = await client.export("s")
+            assert "memory_summary" not in kept.project_state
+            goes_on.set()
+        summed = await client.export("s")
+        written: Any = summed.project_state["memory_summary"]
+        assert written["text"] == "They greeted each other."
+        assert summed.dialogue_history == kept.dialogue_history
+        taken = await client.undo("s")
+        assert [each.content for each in taken.messages] == ["Hello."] * 2
+        assert "memory_summary" not in (await client.export("s")).project_state
+
+
+async def test_the_runs_of_a_session_are_seen_by_everybody_who_looks(memory):
+    with ScriptedModel({"think": ONE}) as model:
+        client = client_of(memory, model, user="anna")
+        result = await client.process("s", "Paint.")
+        async with open_runtime(agent_team(model), storage=memory) as runtime:
+            (view,) = await runtime.runs(labels={"session": "s", "user": "anna"})
+            assert (view.run_id, view.outcome) == (result.metadata["run_id"], "waiting")
+            assert [ask.key for ask in view.waiting] == ["1/painter/1"]
+            kinds = [event.type async for event in runtime.events(view.run_id)]
+    assert "input_requested" in kinds
+
+
+def agent_team(model: Any) -> Team:
+    paint = Specialist(name="painter", intended_use="Paints.", run=Painter())
+    return Team(host=Host(model=model), specialists=[paint])
+
+
+async def test_a_team_that_lost_a_specialist_refuses_the_turn_and_the_session_stays(memory):
+    is_slow = asyncio.Event()
+
+    async def slow(_: ExecutionContext) -> str:
+        if is_slow.is_set():
+            return "painted"
+        is_slow.set()
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    with ScriptedModel({"think": ONE, "feedback": COMPLETE}) as model:
+        paint = Specialist(name="painter", intended_use="Paints.", run=slow, effects="pure")
+        team = Team(host=Host(model=model), specialists=[paint])
+        client = ClientAgentAdapter(memory, build_agent(team))
+        turn = asyncio.ensure_future(client.process("s", "Paint.", turn_id="1"))
+        await is_slow.wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        lost = ClientAgentAdapter(memory, agent_of(model, name="plumber"))
+        refused = await lost.process("s", "Paint.", turn_id="1")
+        assert not refused.success
+        assert "@painter" in str(refused.error)
+        assert (await client.process("s", "Paint.", turn_id="1")).response == "Painted."
+
+
+async def test_what_cannot_be_done_is_told_and_the_session_stays(memory):
+    picture = [{"type": "text", "text": "What is this?"}, {"type": "image", "url": "data:x"}]
+    with ScriptedModel({"think": [ONE, f"{SIMPLE}A cat."], "feedback": COMPLETE}) as model:
+        client = client_of(memory, model)
+        for nothing in ("", "  ", [], {}):
+            refused = await client.process("s", nothing)
+            assert (refused.success, refused.context_updates) == (False, {})
+            assert "says nothing" in str(refused.error)
+        with pytest.raises(InputError, match="no session 's' here"):
+            await client.export("s")
+        for bad in ("", "\0", "\ud800"):
+            with pytest.raises(ContextError, match="session_id"):
+                await client.process(bad, "Paint.")
+        with pytest.raises(InputError, match="turn_id cannot be kept"):
+            await client.process("s", "Paint.", turn_id="\0")
+        await client.process("s", "Paint.")
+        before = await client.export("s")
+        wrong = await client.process("s", {"7": "Blue."})
+        assert "No open question has the key '7'" in str(wrong.metadata["problem"])
+        kept = await client.export("s")
+        assert kept.project_state["run"] == before.project_state["run"]
+        assert (await client.process("s", "Blue.")).response == "Painted."
+        assert (await client.process("s", picture)).response == "A cat."
+    assert list((await client.history("s", limit=2)).messages[0].content) == picture

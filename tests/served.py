@@ -1,0 +1,86 @@
+"""A real server on a free port of loopback, whose answers must be as it describes them."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import httpx
+import jsonschema
+
+from replan import open_server
+from replan.server.app import ENDPOINTS
+from replan.server.callers.identity import Identity
+from replan.server.callers.tokens import Tokens, one_token
+from replan.server.openapi import document
+
+DESCRIBED = document(ENDPOINTS)
+OWNER = "the-token-of-the-owner"
+
+
+def tokens_of(**identities):
+    """Tokens `NAME-has-this-token` of identities by their names."""
+    found = {}
+    for name, fields in identities.items():
+        one = one_token(f"{name}-has-this-token", Identity(name=name, **fields))
+        found |= one.by_digest
+    return Tokens(found)
+
+
+def as_(name):
+    return {"Authorization": f"Bearer {name}-has-this-token"}
+
+
+async def check_described(response):
+    """See that an answer is one of those that the document has for its address."""
+    path, method = response.request.url.path, response.request.method.lower()
+    template = next((each for each in DESCRIBED["paths"] if _is_of(path, each)), None)
+    operation = DESCRIBED["paths"].get(template, {}).get(method)
+    if operation is None:
+        return
+    kind = response.headers.get("content-type", "").partition(";")[0]
+    answer = operation["responses"][str(response.status_code)]
+    if kind == "text/event-stream":
+        assert kind in answer["content"]
+    elif kind:
+        await response.aread()
+        schema = {**answer["content"][kind]["schema"], "components": DESCRIBED["components"]}
+        jsonschema.validate(response.json(), schema, jsonschema.Draft202012Validator)
+
+
+def _is_of(path, template):
+    parts, wanted = path.split("/"), template.split("/")
+    return len(parts) == len(wanted) and all(
+        part == each or each.startswith("{") for part, each in zip(parts, wanted, strict=True)
+    )
+
+
+@asynccontextmanager
+async def served(teams, where=":memory:", tokens=OWNER, **options):
+    """A server, and a client of its owner."""
+    teams = teams if isinstance(teams, dict) else {"house": teams}
+    async with (
+        open_server(teams, storage=where, tokens=tokens, **options) as address,
+        httpx.AsyncClient(
+            base_url=address.url,
+            headers={"Authorization": f"Bearer {OWNER}"},
+            trust_env=False,
+            timeout=60,
+            event_hooks={"response": [check_described]},
+        ) as client,
+    ):
+        yield client
+
+
+async def rested(client, run_id, **options):
+    """How a run stands once it rests."""
+    async with asyncio.timeout(30):
+        while True:
+            run = (await client.get(f"/runs/{run_id}", **options)).json()
+            if run["outcome"] != "running":
+                return run
+            async with client.stream(
+                "GET",
+                f"/runs/{run_id}/events",
+                headers={"Accept": "text/event-stream", **options.get("headers", {})},
+            ) as stream:
+                async for _ in stream.aiter_lines():
+                    pass

@@ -1,0 +1,236 @@
+"""Actions: parameters, functions, data, APIs, and the record of what was done."""
+
+import asyncio
+import json
+import threading
+from datetime import date
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from replan.adapters.job_api import ApiExecutor
+from replan.adapters.memory_journal import MemoryJournal
+from replan.jobs.acting import ActionExecutor
+from replan.jobs.action_spec import ActionSpec, ParameterSpec
+from replan.jobs.actions import Outcome
+from replan.jobs.recorded import RecordedExecutor
+from replan.jobs.slot import Slot
+from replan.jobs.spec import Command, JobSpec
+from replan.models.transcript import Transcript
+
+pytestmark = pytest.mark.anyio
+
+
+class Server:
+    """An API that plays answers and keeps what it was asked."""
+
+    def __init__(self):
+        self.answers, self.asked = [], []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self):
+                length = int(self.headers.get("Content-Length") or 0)
+                body = json.loads(self.rfile.read(length) or b"null")
+                outer.asked.append((self.command, self.path, dict(self.headers), body))
+                status, headers, content = outer.answers.pop(0)
+                if status is None:
+                    outer.released.wait(10)
+                    return
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names of the base class
+
+            def log_message(self, *_):
+                pass
+
+        self.released = threading.Event()
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self):
+        self.released.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def server():
+    one = Server()
+    yield one
+    one.close()
+
+
+def api_spec(url, effects=None, timeout=5.0, **parameters):
+    usual = {"endpoint": "/listings/{id}", "method": "POST", "params": {"title": "{title}"}}
+    return JobSpec(
+        "listing",
+        slots=[Slot("id", question="Which?"), Slot("title", question="Title?", secret=True)],
+        commands=[
+            Command(
+                "rename",
+                needs=["id", "title"],
+                action="call_api",
+                effects=effects,
+                parameters={**usual, **parameters},
+            )
+        ],
+        base_urls=[url],
+        api_key_env="LISTING_KEY",
+        api_timeout=timeout,
+    )
+
+
+def api():
+    return ActionExecutor(ApiExecutor({"LISTING_KEY": "very-secret-value"}))
+
+
+async def rename(make, spec, values=None, executor=None, job=None):
+    processor = make(spec, executor or api())
+    values = values or {"id": "a/b c", "title": "Red {id}"}
+    result = await processor.process(job or processor.new_job(values=values, job_id="j"))
+    if result.job.asked.names == ("confirmation",):
+        result = await processor.process(result.job, ["yes"])
+    return result
+
+
+async def test_an_api_gets_values_escaped_its_key_and_its_secret(server, make):
+    server.asked.clear()
+    server.answers[:] = [(201, {}, b'{"id": 1}')]
+    done = await rename(make, api_spec(server.url))
+    assert done.job.intermediate_results[0].result == {"id": 1}
+    [(method, path, headers, body)] = server.asked
+    assert (method, path, body) == ("POST", "/v1/listings/a%2Fb%20c", {"title": "Red {id}"})
+    assert headers["Idempotency-Key"] == done.job.intermediate_results[0].key
+    assert headers["Authorization"] == "Bearer very-secret-value"
+    assert "very-secret-value" not in json.dumps(done.job.to_dict())
+
+
+async def test_what_an_api_may_do_wrong(server, make):
+    busy, good = (503, {}, b"down"), (200, {}, b"[]")
+    server.answers[:] = [busy, busy, good]
+    assert (await rename(make, api_spec(server.url))).is_completed
+    server.answers[:] = [(404, {}, b"no such listing")]
+    failed = await rename(make, api_spec(server.url))
+    assert "404: no such listing" in failed.job.error
+    elsewhere = {"Location": "http://127.0.0.1:9/"}
+    server.answers[:] = [(302, elsewhere, b"")]
+    assert "redirects" in (await rename(make, api_spec(server.url))).job.error
+    server.answers[:] = [(200, {}, b"<html>")]
+    once = await rename(make, api_spec(server.url, effects="unsafe"))
+    assert "no JSON" in once.job.error
+    assert len(once.job.intermediate_results) == 1
+    server.answers[:] = [(None, {}, b"")]
+    hangs = await rename(make, api_spec(server.url, effects="unsafe", timeout=0.1))
+    assert "no answer within 0.1 s" in hangs.job.error
+    assert hangs.job.collected_info == {"id": "a/b c", "title": "Red {id}"}
+
+
+@pytest.mark.parametrize("value", ["..", ".", "", "...."])
+async def test_a_value_never_changes_the_path(server, make, value):
+    server.asked.clear()
+    result = await rename(make, api_spec(server.url), {"id": value or "..", "title": "x"})
+    assert "cannot stand in an address" in result.job.error
+    assert not server.asked
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"endpoint": "http://127.0.0.1:9/v1/x"}, "below none of"),
+        ({"endpoint": "{title}://x"}, "below none of"),
+        ({"endpoint": "/%2e%2e/x"}, "cannot be used"),
+        ({"endpoint": "../x"}, "cannot be used"),
+        ({"method": "TRACE"}, "is none of"),
+        ({"params": "text"}, "must be of type object"),
+    ],
+)
+async def test_an_address_outside_of_the_spec_is_not_called(server, make, parameters, problem):
+    server.asked.clear()
+    result = await rename(make, api_spec(server.url, **parameters), {"id": "1", "title": "http"})
+    assert problem in result.job.error
+    assert not server.asked
+
+
+async def test_own_actions_data_and_messages(make):
+    seen = []
+
+    def own(amount, idempotency_key):
+        seen.append((amount, idempotency_key))
+        return {"paid": amount, "on": date(2026, 3, 2)}
+
+    async def failing(amount):
+        raise RuntimeError("no money")
+
+    def spec_of(action, **parameters):
+        return JobSpec(
+            "pay",
+            slots=[Slot("amount", type="number", minimum=1, question="How much?")],
+            commands=[Command("pay", needs=["amount"], action=action, parameters=parameters)],
+            actions=[
+                ActionSpec(
+                    "own", run=own, effects="keyed", parameters=[ParameterSpec("amount", "number")]
+                ),
+                ActionSpec("failing", run=failing, effects="pure"),
+            ],
+        )
+
+    async def done(spec):
+        processor = make(spec, ActionExecutor(today=lambda: date(2026, 3, 2)))
+        return (await processor.process(processor.new_job(values={"amount": 2}))).job
+
+    job = await done(spec_of("own", amount="{amount}"))
+    assert job.intermediate_results[0].result == {"paid": 2, "on": "2026-03-02"}
+    assert seen == [(2, job.intermediate_results[0].key)]
+    assert "must be of type number" in (await done(spec_of("own", amount="x{amount}"))).error
+    failed = await done(spec_of("failing", amount="{amount}"))
+    assert [each.error_msg for each in failed.intermediate_results] == [
+        "RuntimeError: no money"
+    ] * 3
+    checked = await done(spec_of("validate_data", data={"amount": 0}, schema="pay"))
+    [error] = checked.intermediate_results[0].result["errors"]
+    assert error["code"] == "too_small"
+    found = await done(
+        spec_of("extract_info", messages=["amount: 5"], target_fields=["amount", "other"])
+    )
+    assert found.intermediate_results[0].result == {"amount": 5}
+
+
+async def test_what_is_on_record_is_not_done_again_and_what_is_in_doubt_is_told(server, make):
+    journal = MemoryJournal()
+
+    def recorded():
+        return RecordedExecutor(api(), Transcript(journal, "run", "key", "fail"))
+
+    server.asked.clear()
+    server.answers[:] = [(200, {}, b"1")]
+    first = await rename(make, api_spec(server.url), executor=recorded())
+    # Killed before its caller had the job: it is done once more from its beginning.
+    again = await rename(make, api_spec(server.url), executor=recorded())
+    assert first.job.intermediate_results[0].result == again.job.intermediate_results[0].result == 1
+    assert len(server.asked) == 1
+    notes = json.dumps(await journal.notes("run", ""))
+    assert "Red {id}" not in notes
+
+    class Cut:
+        async def execute(self, call):
+            raise asyncio.CancelledError
+
+    unsafe = api_spec(server.url, effects="unsafe")
+    values = {"id": "2", "title": "x"}
+    cut = RecordedExecutor(Cut(), Transcript(journal, "run", "key", "fail"))
+    with pytest.raises(asyncio.CancelledError):
+        await rename(make, unsafe, values, executor=cut)
+    doubt = await rename(make, unsafe, values, executor=recorded())
+    assert "was cut off in attempt 1" in doubt.job.error
+    assert len(server.asked) == 1
+
+
+def test_an_outcome_is_plain_data():
+    assert Outcome.model_validate_json(Outcome(success=True).model_dump_json()).success

@@ -1,0 +1,94 @@
+"""A job whose process is killed while it acts: nothing happens twice, in whatever process."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from replan import open_storage
+from replan.job_assembly import job_agent
+from replan.jobs.action_spec import ActionSpec
+from replan.jobs.slot import Slot
+from replan.jobs.spec import Command, JobSpec
+from replan.state.context import AgentContext
+
+pytestmark = pytest.mark.anyio
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request, tmp_path):
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_database")
+    return str(tmp_path / "runs.db")
+
+
+class Shop:
+    """A service that lists products, and may be cut off right after it did."""
+
+    def __init__(self, *, honours_keys):
+        self.listed, self.seen, self.dies = [], {}, True
+        self.honours_keys = honours_keys
+
+    async def publish(self, product, idempotency_key):
+        if not (self.honours_keys and idempotency_key in self.seen):
+            self.listed.append(product)
+            self.seen[idempotency_key] = f"listing {len(self.listed)}"
+        if self.dies:
+            raise asyncio.CancelledError
+        return self.seen[idempotency_key]
+
+    def spec(self, effects):
+        return JobSpec(
+            "listing",
+            slots=[Slot("product", question="Which product?")],
+            commands=[Command("publish", needs=["product"], action="publish")],
+            actions=[ActionSpec("publish", run=self.publish, effects=effects)],
+        )
+
+
+async def turn(where, spec, session, said):
+    """Take a turn in a process of its own: another storage, another agent."""
+    async with open_storage(where) as storage:
+        agent = job_agent(spec, journal=storage.journal, clock=lambda: NOW)
+        result = await agent.process(said, session)
+    kept = AgentContext.from_dict(session).apply(result.context_updates)
+    return result, json.loads(json.dumps(kept.to_dict()))
+
+
+async def test_a_keyed_action_is_done_again_with_its_key(where):
+    shop = Shop(honours_keys=True)
+    spec = shop.spec("keyed")
+    with pytest.raises(asyncio.CancelledError):
+        await turn(where, spec, {"session_id": "s"}, "product: lamp")
+    _, opened = await turn(where, spec, {"session_id": "t"}, None)
+    # The client has the job as it was before the turn, and says the same again.
+    with pytest.raises(asyncio.CancelledError):
+        await turn(where, spec, opened, "desk")
+    shop.dies = False
+    result, kept = await turn(where, spec, opened, "desk")
+    assert result.metadata["outcome"] == "completed"
+    assert shop.listed == ["lamp", "desk"]
+    again, _ = await turn(where, spec, opened, "desk")
+    assert again.response == result.response
+    assert shop.listed == ["lamp", "desk"]
+    assert kept["project_state"]["job"]["intermediate_results"][0]["result"] == "listing 2"
+
+
+async def test_an_unsafe_action_is_done_again_only_if_the_user_says_so(where):
+    shop = Shop(honours_keys=False)
+    spec = shop.spec("unsafe")
+    _, session = await turn(where, spec, {"session_id": "s"}, "product: lamp")
+    with pytest.raises(asyncio.CancelledError):
+        await turn(where, spec, session, "yes")
+    shop.dies = False
+    doubt, session = await turn(where, spec, session, "yes")
+    assert "Nobody knows whether it took effect" in doubt.error
+    assert shop.listed == ["lamp"]
+    asked, session = await turn(where, spec, session, "what now?")
+    assert "It may have taken effect." in asked.response
+    assert shop.listed == ["lamp"]
+    done, _ = await turn(where, spec, session, "yes")
+    assert done.metadata["outcome"] == "completed"
+    assert shop.listed == ["lamp", "lamp"]

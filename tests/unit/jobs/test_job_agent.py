@@ -1,0 +1,102 @@
+"""A job as a whole agent: the job is in the session, so that anybody can take the next turn."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from replan.errors import UsageError
+from replan.job_assembly import job_agent, job_processor
+from replan.jobs.action_spec import ActionSpec
+from replan.jobs.slot import Slot
+from replan.jobs.spec import Command, JobSpec
+from replan.state.context import AgentContext, AgentResult
+from replan.testing import ScriptedModel
+from replan.testing.users import SimulatedUser, converse
+
+pytestmark = pytest.mark.anyio
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def spec_of(done):
+    return JobSpec(
+        "visit",
+        slots=[
+            Slot("day", type="date", question="When?"),
+            Slot("pin", question="Which PIN?", secret=True),
+        ],
+        commands=[Command("visit", needs=["day", "pin"], action="go")],
+        actions=[ActionSpec("go", run=lambda day, pin: done.append((day, pin)))],
+    )
+
+
+class Guide:
+    """An agent for what is asked beside the job."""
+
+    async def process(self, user_input, context, **options):
+        return AgentResult(success=True, response=f"About {user_input}: nice.")
+
+
+async def test_each_turn_is_taken_by_another_agent():
+    done, session = [], {"session_id": "s"}
+    for said in ("hello", "what about the food?", "tomorrow", "4711", "yes"):
+        agent = job_agent(spec_of(done), others=Guide(), clock=lambda: NOW)
+        result = await agent.process(said, session)
+        assert result.success
+        context = AgentContext.from_dict(session).apply(result.context_updates)
+        session = json.loads(json.dumps(context.to_dict()))
+        if said.startswith("what"):
+            assert result.response.startswith("About what about the food?: nice.\n\n")
+            assert result.response.endswith("I also need: pin.")
+        if said == "4711":
+            assert result.metadata["outcome"] == "waiting"
+            assert result.metadata["job"]["collected"]["pin"] == "***"
+            assert session["current_stage"] == "question"
+    assert done == [("2026-03-03", "4711")]
+    assert (result.metadata["outcome"], session["current_stage"]) == ("completed", "done")
+    assert session["project_state"]["job"]["status"] == "completed"
+    assert "4711" not in json.dumps(session["dialogue_history"])
+    new = await agent.process("again", session)
+    assert (
+        new.context_updates["project_state"]["job"]["set"]["id"]
+        != (session["project_state"]["job"]["id"])
+    )
+
+
+async def test_answers_by_name_and_what_is_wrong():
+    agent = job_agent(spec_of([]), clock=lambda: NOW)
+    given = await agent.process({"day": "2026-04-01", "pin": 12}, {"session_id": "s"})
+    assert given.response.startswith("Please confirm")
+    shown = await agent.process(None, {"session_id": "s"})
+    assert shown.metadata["questions"][0]["text"].startswith("When?")
+    for job in (3, {"id": "1"}, {"id": "1", "type": "other"}):
+        bad = await agent.process("x", {"session_id": "s", "project_state": {"job": job}})
+        assert not bad.success
+        assert bad.error
+    assert not (await agent.process("", {"session_id": "s"})).success
+    async for each in agent.stream("x", {"session_id": "s"}):
+        assert isinstance(each, AgentResult)
+
+
+async def test_a_job_file_is_enough(tmp_path):
+    path = tmp_path / "tea.yaml"
+    make = "{name: make, needs: [kind], action: ask_user, parameters: {question: 'Hot?'}}"
+    slots = "[{name: kind, question: Which?}]"
+    path.write_text(f"name: tea\nslots: {slots}\ncommands: [{make}]\n")
+    with ScriptedModel({"extract": ["kind: green"]}) as model:
+        processor = job_processor(path, model=model)
+        result = await processor.process(processor.new_job(), ["I would like some of the green"])
+    assert result.job.collected_info == {"kind": "green"}
+    with pytest.raises(UsageError, match="no such file"):
+        job_agent(tmp_path / "none.yaml")
+    with pytest.raises(UsageError):
+        job_processor(path, model="no-such-model")
+
+
+async def test_users_talk_with_what_is_built_from_a_spec():
+    done = []
+    spec = spec_of(done)
+    user = SimulatedUser("verbose", spec, "visit", {"day": "2026-05-01", "pin": "12"}, "en", 1)
+    talk = await converse(job_processor(spec, clock=lambda: NOW), user)
+    assert talk.job.status == "completed"
+    assert done == [("2026-05-01", "12")]

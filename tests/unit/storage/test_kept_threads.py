@@ -1,0 +1,99 @@
+"""What every repository of threads must do: in memory, in SQLite and in PostgreSQL."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import pipelines
+from pipelines import FourDeep, Killed, KillingThreads, ids, texts
+from replan import open_storage
+from replan.errors import StaleThreadError
+from replan.pipelines import run_pipeline
+from replan.state.thread_rows import rows_of
+from replan.state.threads import Thread, ThreadMessage
+from unit.storage.conftest import _opener
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def message(name: str, **meta: Any) -> ThreadMessage:
+    return ThreadMessage(id=name, sender="bot", text=f"grün {name}", timestamp=NOON, meta=meta)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "encrypted sqlite", "postgres"])
+async def test_a_repository_keeps_what_it_was_given(kind, request):
+    async with _opener(kind, request)() as storage:
+        threads = storage.threads
+        main = Thread("r/1.0/writer", [message("a")], {"brief_status": {"phase": "p"}}, run_id="r")
+        assert await threads.get_thread(main.id) is None
+        await threads.save_thread(main)
+        sub = Thread("sub", [message("b", k=[1, {"x": None}])])
+        main.add(message("c", _thread=sub))
+        await threads.save_thread(main)
+        await threads.update_message(main, "b", {"text": "changed", "meta": {"n": 2}})
+        await threads.update_thread_settings(main, {"brief_status": {"phase": "q"}})
+        read = await threads.get_thread(main.id)
+        assert read is not None
+        assert (rows_of(read), read.revision, read.run_id) == (rows_of(main), 4, "r")
+        assert await threads.get_thread_settings(main.id) == {"brief_status": {"phase": "q"}}
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+async def test_a_repository_writes_changes_of_the_newest_copy_only(kind, request):
+    async with _opener(kind, request)() as storage:
+        threads = storage.threads
+        main = Thread("r/1.0/writer", [message("a")], run_id="r")
+        main.add(message("c", _thread=Thread("sub", [message("b")])))
+        await threads.save_thread(main)
+        read = await threads.get_thread(main.id)
+        # A retry puts another sub-thread in the place of one, and a message goes.
+        await threads.update_message(read, "c", {"meta": {"_thread": Thread("new")}})
+        read.messages[1].meta["_thread"].set_status(phase="completed")
+        read.remove("a")
+        await threads.save_thread(read)
+        again = await threads.get_thread(main.id)
+        assert again is not None
+        assert rows_of(again) == rows_of(read)
+        # Who has an old copy is refused, and nothing of it is written.
+        main.add(message("late"))
+        with pytest.raises(StaleThreadError):
+            await threads.save_thread(main)
+        both = [await threads.get_thread(read.id) for _ in range(2)]
+        for one in both:
+            one.add(message("mine"))
+        done = await asyncio.gather(*map(threads.save_thread, both), return_exceptions=True)
+        assert sorted(type(each).__name__ for each in done) == ["NoneType", "StaleThreadError"]
+        # What travels is taken once, and goes with its run.
+        rows = await threads.rows("r")
+        await threads.forget("r")
+        assert await threads.rows("r") == {}
+        for _ in range(2):
+            await threads.adopt("r", rows)
+        assert await threads.rows("r") == rows
+        adopted = await threads.get_thread(main.id)
+        adopted.add(message("z"))
+        await threads.save_thread(adopted)
+        await storage.runs.remove("r")
+        assert await threads.get_thread(main.id) is None
+
+
+async def test_four_levels_killed_after_each_write_go_on_from_what_is_stored(tmp_path):
+    async with open_storage(tmp_path / "runs.sqlite", key="a key of the test") as storage:
+        threads: Any = storage.threads
+        await run_pipeline(FourDeep, "hello", repository=threads, thread_id="whole")
+        whole = await threads.get_thread("whole")
+        for writes in range(0, whole.revision, 3):
+            pipelines.worked.clear()
+            name = f"killed {writes}"
+            killing: Any = KillingThreads(threads, writes)
+            with pytest.raises(Killed):
+                await run_pipeline(FourDeep, "hello", repository=killing, thread_id=name)
+            await run_pipeline(FourDeep, repository=threads, thread_id=name)
+            thread = await threads.get_thread(name)
+            assert texts(thread) == texts(whole), writes
+            assert len(set(ids(thread))) == len(ids(thread)), writes
+            assert set(pipelines.worked.values()) == {1}, writes
+    data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"initial_phase: hello" not in data

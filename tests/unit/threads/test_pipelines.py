@@ -1,0 +1,389 @@
+"""Pipelines: phases, rounds, retries, failures, and what a kill leaves."""
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import pytest
+
+import pipelines
+from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
+from replan.adapters.threads.memory import MemoryThreads
+from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
+from replan.pipelines import run_pipeline
+from replan.state.thread_paths import chained, require_sub_thread
+from replan.state.threads import Thread
+from replan.testing import ScriptedModel
+from replan.threads.ai_adapter import AIAdapter
+from replan.threads.base_agent import BaseAgent
+from replan.threads.host_utils import HostUtils, at_work
+from replan.threads.interaction_unit import InteractionUnit
+from replan.threads.response import MessageUpdate, Response, SubThreadRequest
+from replan.threads.state_handler import StateHandler
+from replan.threads.sub_thread_agent import SubThreadAgent
+from replan.threads.task import Task
+
+WHOLE = [
+    "hello",
+    "one/finish: hello",
+    [
+        "one/initial_phase: hello",
+        "Continue.",
+        "two/finish: hello",
+        [
+            "two/initial_phase: hello",
+            "Continue.",
+            "three/finish: hello",
+            ["three/initial_phase: hello", "Continue.", "three/finish: hello"],
+            "Continue.",
+            "two/finish: hello",
+        ],
+        "Continue.",
+        "one/finish: hello",
+    ],
+]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    pipelines.worked.clear()
+    pipelines.failing.clear()
+
+
+async def stored(repository: Any) -> Thread:
+    thread = await repository.get_thread("main")
+    assert thread is not None
+    return thread
+
+
+async def test_four_levels_killed_after_each_write_come_to_the_same_messages() -> None:
+    repository = MemoryThreads()
+    response = await run_pipeline(FourDeep, "hello", repository=repository)
+    thread = await stored(repository)
+    assert (response.text, texts(thread)) == ("one/finish: hello", WHOLE)
+    for writes in range(thread.revision):
+        pipelines.worked.clear()
+        repository = MemoryThreads()
+        with pytest.raises(Killed):
+            await run_pipeline(FourDeep, "hello", repository=KillingThreads(repository, writes))
+        response = await run_pipeline(FourDeep, repository=repository)
+        thread = await stored(repository)
+        assert (response.text, texts(thread)) == ("one/finish: hello", WHOLE), writes
+        assert len(set(ids(thread))) == len(ids(thread)), writes
+        assert set(pipelines.worked.values()) == {1}, writes
+
+
+async def test_a_failing_unit_leaves_its_phase_and_its_error_and_can_be_done_again() -> None:
+    repository = MemoryThreads()
+    pipelines.failing["three/finish"] = ValueError("no figures")
+    response = await run_pipeline(FourDeep, "hello", repository=repository)
+    assert str(response.failure) == "no figures"
+    thread = await stored(repository)
+    paths = ["messages.1.meta._thread"]
+    paths += [chained(paths[0], 2), chained(chained(paths[0], 2), 2)]
+    subs = [require_sub_thread(thread, path) for path in paths]
+    assert [sub.phase for sub in subs] == ["deepen", "deepen", "finish"]
+    assert all("no figures" in sub.error for sub in (thread, *subs))
+    # Without a retry, the third level goes on where it failed.
+    pipelines.failing.clear()
+    response = await run_pipeline(FourDeep, repository=repository)
+    assert texts(await stored(repository)) == WHOLE
+    assert pipelines.worked == Counter(
+        {
+            f"{each}/{phase}": 1
+            for each in ("one", "two", "three")
+            for phase in ("initial_phase", "finish")
+        }
+        | {"three/finish": 2}
+    )
+
+
+async def test_a_retry_keeps_the_phase_and_replaces_the_sub_thread_which_is_kept() -> None:
+    repository = MemoryThreads()
+    await run_pipeline(FourDeep, "hello", repository=repository)
+    with pytest.raises(Killed):
+        await run_pipeline(FourDeep, retry=True, repository=KillingThreads(repository, 6))
+    # The kill in the middle of the retry begins no third sub-thread.
+    await run_pipeline(FourDeep, repository=repository)
+    thread = await stored(repository)
+    assert thread.phase == "execute_subthread"
+    (before,) = thread.messages[1].meta["_thread_history"]
+    assert texts(before) == WHOLE[2]
+    assert texts(thread.messages[1].meta["_thread"]) == WHOLE[2]
+    assert len(set(ids(thread))) == len(ids(thread))
+    assert set(pipelines.worked.values()) == {2}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+async def test_a_retry_in_the_middle_repeats_one_round_at_its_depth(depth: int) -> None:
+    repository, path, numbers = MemoryThreads(), "", count()
+    names = ["one", "two", "three"]
+    pipelines.failing[f"{names[depth - 1]}/finish"] = ValueError("broken")
+    await run_pipeline(FourDeep, "hello", repository=repository)
+    thread = await stored(repository)
+    path = "messages.1.meta._thread"
+    for _ in range(depth - 1):
+        path = chained(path, 2)
+    own = require_sub_thread(thread, path)
+    before = len(own.messages)
+    pipelines.failing.clear()
+    agent: Any = pipelines.level(names[depth - 1], pipelines.level("below") if depth < 3 else None)
+    utils = HostUtils(
+        thread_repository=repository,
+        ai_adapter=AIAdapter(),
+        clock=lambda: datetime.now(UTC),
+        new_id=lambda: f"r{next(numbers)}",
+    )
+    meta: Any = {"sub_thread_path": path, "_ui_action": "retry", "original_query": "again"}
+    with at_work(utils):
+        made = await agent.create(settings=own.settings)
+        response = await made.execute_task(Task(name="retry", meta=meta), thread)
+    assert response.text == f"{names[depth - 1]}/finish: again"
+    assert (own.phase, own.error, len(own.messages)) == ("completed", "", before + 1)
+
+
+async def test_a_new_message_on_a_completed_thread_begins_at_the_first_phase() -> None:
+    repository = MemoryThreads()
+    await run_pipeline(FourDeep, "hello", repository=repository)
+    response = await run_pipeline(FourDeep, "again", repository=repository)
+    assert response.text == "one/finish: again"
+    assert [each.text for each in (await stored(repository)).messages] == [
+        "hello",
+        "one/finish: hello",
+        "again",
+        "one/finish: again",
+    ]
+
+
+async def test_two_on_one_thread_at_once_one_is_refused() -> None:
+    class Inner(WritingHandler):
+        async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
+            with pytest.raises(StaleThreadError):
+                await run_pipeline(Alone, "me too", repository=repository)
+            return Response("done")
+
+    class Alone(BaseAgent):
+        async def _initialize_state_handlers(self) -> None:
+            self.state_handlers = {"initial_phase": Inner(phase="initial_phase")}
+
+    repository = MemoryThreads()
+    response = await run_pipeline(Alone, "hello", repository=repository)
+    assert response.text == "done"
+
+
+def sub_agent(*handlers: StateHandler, **units: Any) -> Any:
+    class Agent(SubThreadAgent):
+        async def _initialize_interaction_units(self) -> None:
+            self.interaction_units = {
+                each.phase: await InteractionUnit.create(state_handler=each, **units)
+                for each in handlers
+            }
+
+    return Agent
+
+
+def main_agent(*handlers: StateHandler) -> Any:
+    class Agent(BaseAgent):
+        async def _initialize_state_handlers(self) -> None:
+            self.state_handlers = {each.phase: each for each in handlers}
+
+    return Agent
+
+
+def answering(made: Any, **config: Any) -> StateHandler:
+    class Handler(StateHandler):
+        async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Any:
+            found = made(task, thread, agent, self) if callable(made) else made
+            return await found if hasattr(found, "__await__") else found
+
+    return Handler(**{"phase": "initial_phase", **config})
+
+
+@pytest.mark.parametrize(
+    ("agent", "told"),
+    [
+        (main_agent(), "the agent has no phases"),
+        (
+            main_agent(answering("", next_phase="writing")),
+            "no handler has this phase .got 'writing'.. Add one, or name one of: initial_phase",
+        ),
+        (
+            main_agent(
+                answering("", phase="a", next_phase="b"), answering("", phase="b", next_phase="a")
+            ),
+            "these phases lead to each other and to no end .got 'a -> b -> a'",
+        ),
+        (main_agent(answering("", phase="completed")), "nothing is done when all is done"),
+        (sub_agent(answering(""), next_phase="b"), "its handler Handler says 'completed' .got 'b'"),
+        (sub_agent(answering(""), phase="b"), "its handler Handler says 'initial_phase'"),
+    ],
+)
+async def test_phases_that_cannot_be_walked_are_refused_when_the_agent_is_built(
+    agent: Any, told: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        await agent.create()
+
+
+async def _stream():
+    yield "a stream"
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("text", "Handler returned str and no Response"),
+        (Response("  "), "Handler returned an empty text"),
+        (Response().set_stream(_stream()), "returned a stream, which only the main thread has"),
+        (Response("x").add_next_task(Task(name="x")), "returned a next task"),
+        (Response("x", phase_suggestion="nowhere"), "suggests 'nowhere'"),
+        (Response("x", meta={"message_update": {"message_id": "no"}}), "has a message 'no'"),
+    ],
+)
+async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
+    made: Any, told: str
+) -> None:
+    inner = sub_agent(answering(made))
+    repository = MemoryThreads()
+    response = await run_pipeline(pipelines.pipeline(inner), "hello", repository=repository)
+    assert told in str(response.failure)
+    thread = await stored(repository)
+    sub = thread.messages[1].meta["_thread"]
+    assert (sub.phase, len(sub.messages)) == ("initial_phase", 0)
+    assert told.split(",", maxsplit=1)[0] in thread.error
+
+
+async def test_a_unit_has_a_time_limit_and_a_sub_thread_a_bound_on_its_rounds() -> None:
+    async def hanging(*_: Any) -> Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    inner = sub_agent(answering(hanging), timeout=0.01)
+    response = await run_pipeline(pipelines.pipeline(inner), "hello")
+    assert "took more than 0.01 s" in str(response.failure)
+
+    async def again(*_: Any) -> Response:
+        return Response("more", phase_suggestion="initial_phase")
+
+    inner = sub_agent(answering(again, other_phases=("initial_phase",)))
+    inner.max_units = 3
+    repository = MemoryThreads()
+    response = await run_pipeline(pipelines.pipeline(inner), "hello", repository=repository)
+    assert "has had its 3 rounds" in str(response.failure)
+    thread = await stored(repository)
+    assert texts(thread.messages[1].meta["_thread"]) == ["more", "Continue."] * 3
+
+
+async def test_the_suggestion_of_a_handler_wins_and_one_that_was_cut_off_is_dropped() -> None:
+    class Judge(StateHandler):
+        async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
+            own = require_sub_thread(thread, task.sub_thread_path)
+            is_second = any(each.text == "judged" for each in own.messages)
+            await self._suggest_phase_update(task, thread, None if is_second else "draft")
+            return Response("judged")
+
+    inner = sub_agent(
+        answering(Response("draft"), phase="draft", next_phase="judge"),
+        Judge(phase="judge", other_phases=("draft",)),
+    )
+    agent = pipelines.pipeline(inner)
+    once = ["draft", "Continue.", "judged"]
+    for writes in range(30):
+        repository = MemoryThreads()
+        try:
+            await run_pipeline(agent, "hello", repository=KillingThreads(repository, writes))
+        except Killed:
+            await run_pipeline(agent, repository=repository)
+        else:
+            break
+        sub = (await stored(repository)).messages[1].meta["_thread"]
+        assert texts(sub) == [*once, "Continue.", *once], writes
+    assert writes > 10
+
+
+async def test_the_response_pipeline_has_one_order() -> None:
+    request = SubThreadRequest(meta_path="meta.outline", settings={"for": "outline"})
+    first = answering(
+        lambda *_: Response(
+            "one", meta={"note": 1}, phase_suggestion="second", sub_thread_request=request
+        ).add_next_task(Task(name="go", meta={"original_query": "q"})),
+        next_phase="second",
+    )
+
+    async def second(task: Task, thread: Thread, agent: BaseAgent, _: Any) -> Response:
+        update = MessageUpdate(message_id=str(task.meta["placeholder_id"]), meta={"done": True})
+        return Response("two", meta={"message_update": update})
+
+    agent = main_agent(first, answering(second, phase="second"))
+    repository = MemoryThreads()
+    response = await run_pipeline(agent, "hello", repository=repository)
+    thread = await stored(repository)
+    assert response.text == "two"
+    assert [each.text for each in thread.messages] == ["hello", "two"]
+    meta = thread.messages[1].meta
+    assert (meta["note"], meta["done"], meta["phase"]) == (1, True, "second")
+    assert meta["outline"].settings == {
+        "brief_status": {"phase": "initial_phase"},
+        "for": "outline",
+    }
+
+
+async def test_models_are_asked_through_the_adapter_with_a_line_that_says_who_asks() -> None:
+    inner = sub_agent(
+        ModelHandler(phase="draft", next_phase="critique"), ModelHandler(phase="critique")
+    )
+    agent = pipelines.pipeline(inner)
+    with ScriptedModel({"unit draft": ["A draft."], "unit critique": ["Good."]}) as model:
+        response = await run_pipeline(agent, "hello", model=model)
+    assert response.text == "Good."
+    told = model.calls[1].messages
+    assert told[0].text == (
+        'Do critique.\n\n<call node="unit" phase="critique" path="messages.1.meta._thread"/>'
+    )
+    with ScriptedModel({"unit draft": [""]}) as model:
+        response = await run_pipeline(agent, "hello", model=model)
+    assert isinstance(response.failure, PhaseError)
+    assert "the model said nothing" in str(response.failure)
+    assert "the pipeline has none" in str((await run_pipeline(agent, "hello")).failure)
+
+
+async def test_the_main_thread_can_stream_and_chat_pairs_are_answered() -> None:
+    async def streamed(task: Task, thread: Thread, agent: BaseAgent, _: Any) -> Response:
+        pieces = await agent.ai_adapter.chat(thread.messages, stream=True)
+        return Response().set_stream(pieces)
+
+    agent = main_agent(answering(streamed))
+    with ScriptedModel({"unit": ["In many pieces."]}) as model:
+        response = await run_pipeline(agent, "hello", model=model)
+    assert response.text == "In many pieces."
+    made = await agent.create()
+    pair = await made.execute_task(Task(name="chat_pair", meta={"bot": "Hi"}), Thread("t"))
+    assert (pair.text, await made.load_operations()) == ("Hi", [])
+
+
+async def test_a_thread_of_another_version_or_phase_is_refused_or_migrated() -> None:
+    repository = MemoryThreads()
+    agent = main_agent(answering(lambda task, *_: Response(task.message)))
+    await run_pipeline(agent, "hello", repository=repository)
+    agent.version = 2
+    with pytest.raises(
+        ThreadError, match="it is of version 1 of the pipeline, and Agent is of version 2"
+    ):
+        await run_pipeline(agent, "more", repository=repository)
+    assert (await stored(repository)).revision == 2
+
+    class Migrating(agent):
+        async def migrate(self, thread: Thread, version: int) -> bool:
+            return version == 1
+
+    response = await run_pipeline(Migrating, "more", repository=repository)
+    assert response.text == "more"
+    thread = await stored(repository)
+    thread.set_status(phase="unheard_of")
+    await repository.save_thread(thread)
+    with pytest.raises(PhaseError, match="in the phase 'unheard_of', Migrating has no handler"):
+        await run_pipeline(Migrating, "more", repository=repository)
+    with pytest.raises(ThreadError, match="there is nothing to do"):
+        await run_pipeline(agent, repository=MemoryThreads())
