@@ -14,11 +14,12 @@ from replan.events.types import BaseEvent, Event
 from replan.failures import describe
 from replan.models.chat import Chat
 from replan.ports.agent import TurnOptions, UserInput
-from replan.ports.ask_user import Asker, Waiting
+from replan.ports.ask_user import Waiting
 from replan.runs.stopping import put_an_end_to
 from replan.sessions.request import Said, read_input
 from replan.state.context import AgentContext, AgentResult, Message
 from replan.state.questions import Question
+from replan.steps.step_record import Asker
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils
