@@ -42,6 +42,8 @@ class House:
     body_seconds: float  # seconds in which the body of a request has to arrive
     # What settles the account of a run when it rests.
     settling: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    # What waits for runs to rest; one for each, however many follow it.
+    resting: dict[str, asyncio.Task[str]] = field(default_factory=dict[str, asyncio.Task[str]])
 
     def team_named(self, name: str) -> tuple[str, Runtime]:
         """A team by its name; the only one, if none is named."""
@@ -81,6 +83,19 @@ class House:
     def new_id(self) -> str:
         """A new id of a run."""
         return uuid4().hex
+
+    async def rest_of(self, record: RunRecord) -> str:
+        """Wait until no process works on a run, and give its outcome."""
+        run_id, runtime = record.run_id, self.runtime_of(record)
+
+        async def rested() -> str:
+            return (await runtime.rested(run_id)).outcome
+
+        if run_id not in self.resting:
+            task = self.resting[run_id] = asyncio.ensure_future(rested())
+            task.add_done_callback(lambda _: self.resting.pop(run_id))
+        # Who leaves does not take it from the others.
+        return await asyncio.shield(self.resting[run_id])
 
     def payer_of(self, record: RunRecord, who: Identity) -> Identity:
         """Whose allowance a run counts against: that of who began it."""

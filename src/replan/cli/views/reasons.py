@@ -1,5 +1,7 @@
 """Why a run ended, or stands as it does: the limit, the steps, the judgement, or who stopped it."""
 
+from typing import Any
+
 from replan.cli.views.cells import counted, one_line
 from replan.cli.views.history import moment
 from replan.runs.story import StepStory, Story
@@ -25,7 +27,7 @@ def ended_why(story: Story) -> str:
 def _rejected_why(story: Story) -> str:
     """Who rejected the plan, and why."""
     said = [e.details for e in story.run.events if e.type == "answer_given"]
-    last = next((each for each in reversed(said) if each.get("key") == "plan"), {})
+    last = next((e for e in reversed(said) if e.get("key") == "plan"), dict[str, Any]())
     by, why = (one_line(str(last.get(name) or "")) for name in ("by", "text"))
     return f"{by or 'a person'} rejected the plan{f': {why}' if why else ''}"
 

@@ -55,7 +55,7 @@ _FEW = 50
 _COLUMNS = ("id", "namespace", "key", "value", "created_at", "updated_at")
 _log = logging.getLogger(__name__)
 _items = table("replan_items", *map(column, _COLUMNS))
-_STATE = (func.count(), func.max(_items.c.id))
+_STATE = (func.count(), func.coalesce(func.max(_items.c.id), 0))
 _SAME = (_items.c.namespace == bindparam("of"), _items.c.key == bindparam("named"))
 _DELETED = delete(_items).where(*_SAME)
 
@@ -153,15 +153,16 @@ class SqlStore(BaseStore):
         words = self._in_memory.of(prefix)
 
         async def work(connection: AsyncConnection) -> tuple[State, set[int], Rows] | None:
-            count, newest = (await connection.execute(_below(prefix, *_STATE))).one()
-            if (count, newest or 0) == words.state:
+            counted = (await connection.execute(_below(prefix, *_STATE))).one()
+            state = cast("State", tuple(counted))
+            if state == words.state:
                 return None
             numbers = set((await connection.scalars(_below(prefix, _items.c.id))).all())
             new = numbers - words.numbers
             query = _below(prefix)
             query = query.where(_items.c.id.in_(new)) if len(new) <= _FEW else query
             rows = (await connection.execute(query)).all()
-            return (count, newest or 0), numbers, [row for row in rows if row.id in new]
+            return state, numbers, [row for row in rows if row.id in new]
 
         def update(state: State, numbers: set[int], rows: Rows) -> None:
             words.update(state, numbers, {row.id: self._open_row(row).words for row in rows})
