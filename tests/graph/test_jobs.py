@@ -6,7 +6,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command as Resume
 
-from replan import Host, Specialist, Team, build_graph, open_storage, run, waiting_for
+from replan import Host, Specialist, Team, build_graph, open_storage, run, stream, waiting_for
 from replan.cli.preview import team_of
 from replan.errors import TeamError
 from replan.jobs.action_spec import ActionSpec
@@ -92,6 +92,20 @@ async def test_a_job_asks_what_it_needs_and_acts_once():
     assert job["intermediate_results"][0]["success"]
     # The brief and one answer were read by the model, each once, however often the step was begun.
     assert results["1/booker"].retry_count == 0
+
+
+async def test_an_action_is_told_without_secrets():
+    plan = PLAN.partition("- [ ] 2")[0] + "\n  ```yaml\n  origin: Rome\n  target: Oslo\n  "
+    plan += 'pin: "4711"\n  ```\n'
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(spec_of([], effects="keyed"), model)
+        given = {"messages": [("user", "Go.")], "plan": plan}
+        told = [event async for event in stream(graph, given, config=CONFIG)]
+    [called] = [each for each in told if each.type == "tool_invoked"]
+    assert (called.tool, called.effects) == ("book_it", "keyed")
+    assert called.arguments == {"origin": "Rome", "target": "Oslo", "pin": "***"}
+    [ended] = [each for each in told if each.type == "tool_completed"]
+    assert (ended.status, ended.result) == ("success", '"booked Rome to Oslo"')
 
 
 async def test_parameters_fill_slots_and_a_cancelled_job_is_a_failed_step():
