@@ -118,6 +118,12 @@ class House:
         self.settling.add(task)
         task.add_done_callback(self.settling.discard)
 
+    async def settle_at_rest(self, lease: Lease) -> None:
+        """Give back what is left of a lease once its run rests, whoever began it."""
+        record = await self.storage.runs.get(lease.run_id)
+        if record is not None:
+            self.settle(Run(self.runtime_of(record), lease.run_id), lease)
+
     async def close(self) -> None:
         """Stop what is at work, so that it can be resumed."""
         await asyncio.gather(*(runtime.close() for runtime in self.runtimes.values()))
