@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -20,20 +20,28 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 class Stream(StreamingResponse):
     """Texts as they come, until nothing more comes, or the reader is gone or stuck."""
 
-    def __init__(self, told: AsyncGenerator[str], beat: float) -> None:
+    def __init__(
+        self, told: AsyncGenerator[str], beat: float, seat: AbstractContextManager[None]
+    ) -> None:
         """Prepare.
 
         Args:
             told: The texts; it is closed at the end, whatever ends it.
             beat: Seconds of silence after which a comment shows that the stream lives.
+            seat: Is held for as long as the stream lasts.
         """
         super().__init__(told, headers=_HEADERS, media_type="text/event-stream")
         self._told = told
+        self._seat = seat
         self._beat = beat
         self._sent_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
+        with self._seat:
+            await self._streamed(receive, send)
+
+    async def _streamed(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         works = [self._telling(send), self._beating(send), _gone(receive)]
         tasks = [asyncio.ensure_future(each) for each in works]
@@ -78,6 +86,7 @@ def event_stream(
     run_id: str,
     rest: Callable[[], Awaitable[str]],
     beat: float,
+    seat: AbstractContextManager[None],
 ) -> Stream:
     """Give the events of a run as they come, and at the end how it stands.
 
@@ -89,8 +98,9 @@ def event_stream(
         run_id: The run.
         rest: Waits until no process works on the run, and gives its outcome.
         beat: Seconds of silence after which a comment shows that the stream lives.
+        seat: Is held for as long as the stream lasts.
     """
-    return Stream(_told(events, run_id, rest), beat)
+    return Stream(_told(events, run_id, rest), beat, seat)
 
 
 async def _told(

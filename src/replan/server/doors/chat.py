@@ -54,10 +54,11 @@ async def complete(call: Call) -> ChatCompletion | Response:
     body.check()
     team = _team(call.house, body.model)
     turn = Turn(call.house, call.who, body, team, Conversations(call.house, call.who, team))
+    seat = call.house.seat_of(call.who) if body.stream else None
     begun = await turn.begun()
-    if not body.stream:
+    if seat is None:
         return await turn.completion(begun)
-    return Stream(turn.pieces(begun), call.house.beat)
+    return Stream(turn.pieces(begun), call.house.beat, seat)
 
 
 def _team(house: House, name: str) -> str:

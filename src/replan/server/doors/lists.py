@@ -66,7 +66,8 @@ async def events(call: Call) -> EventPage | Response:
         return Response(status_code=204)
     following = runtime.events(record.run_id, after=after, tokens=call.query.tokens)
     rest = partial(call.house.rest_of, record)
-    return event_stream(following, record.run_id, rest, call.house.beat)
+    seat = call.house.seat_of(call.who)
+    return event_stream(following, record.run_id, rest, call.house.beat, seat)
 
 
 def _after(call: Call) -> int:
