@@ -19,6 +19,7 @@ from replan import (
     open_storage,
 )
 from replan.adapters.threads.memory import MemoryThreads
+from replan.cli.preview import team_of
 from replan.pipelines import pipeline_agent, run_pipeline
 from replan.testing import ScriptedModel, always
 from replan.threads.interaction_unit import InteractionUnit
@@ -279,3 +280,10 @@ async def test_a_pipeline_is_an_agent_whose_questions_travel_with_the_context() 
     pipelines.failing.clear()
     again = await pipeline_agent(FourDeep).process(None, context)
     assert (again.response, again.metadata["outcome"]) == ("one/finish: more", "completed")
+
+
+async def test_the_outlook_counts_the_rounds_that_there_may_be() -> None:
+    asks = team_of(team(ASKED, writer={"unit_model": "offline"}))
+    rules = team_of(team(FourDeep))
+    # The preparation, and 20 rounds of the sub-thread; two calls for each reply.
+    assert (asks.per_try, rules.per_try) == ({"writer": 42}, {"writer": 0})

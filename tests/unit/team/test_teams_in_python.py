@@ -140,13 +140,13 @@ def test_the_rules_hold_for_a_new_kind_without_a_word():
         "specialists[2]",
     ]
     assert "with echo does not use this" in str(caught.value)
-    assert caught.value.mistakes[2].fix.endswith("run, use, echo.")
+    assert caught.value.mistakes[2].fix.endswith("run, pipeline, use, echo.")
 
 
 def test_the_schema_takes_exactly_one_kind():
     ways = team_schema()["$defs"]["Specialist"]["allOf"][1]["oneOf"]
 
-    assert len(ways) == len(Specialist.kinds()) == 4
+    assert len(ways) == len(Specialist.kinds()) == 5
 
 
 def test_a_ready_specialist_brings_its_card_in_python_too():
