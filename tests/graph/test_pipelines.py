@@ -1,17 +1,19 @@
 """Pipelines as specialists of a plan: the same messages, whatever happens in the middle."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import pipelines
-from pipelines import Asking, FourDeep, ModelHandler, texts
+from pipelines import Asking, FourDeep, KillingThreads, ModelHandler, texts
 from replan import (
     AgentContext,
     ConfigurationError,
     Host,
     Limits,
     Specialist,
+    StorageError,
     Team,
     build_agent,
     build_graph,
@@ -287,3 +289,23 @@ async def test_the_outlook_counts_the_rounds_that_there_may_be() -> None:
     rules = team_of(team(FourDeep))
     # The preparation, and 20 rounds of the sub-thread; two calls for each reply.
     assert (asks.per_try, rules.per_try) == ({"writer": 42}, {"writer": 0})
+
+
+async def test_a_run_whose_storage_fails_after_any_write_goes_on_from_there(tmp_path: Any) -> None:
+    whole = await alone_texts(FourDeep)
+    gone = StorageError("the storage", "It is gone.", "Bring it back.")
+    async with open_storage(tmp_path / "runs.db") as storage:
+        for writes in range(1, 30, 6):
+            pipelines.worked.clear()
+            killing: Any = KillingThreads(storage.threads, writes, gone)
+            failing = replace(storage, threads=killing)
+            config: Any = {"configurable": {"thread_id": f"t{writes}"}}
+            graph: Any = build_graph(team(FourDeep), storage=failing)
+            with pytest.raises(StorageError, match="It is gone"):
+                await graph.ainvoke(PLAN, config)
+            graph = build_graph(team(FourDeep), storage=storage)
+            state = await graph.ainvoke(None, config)
+            assert state["outcome"] == "completed", writes
+            thread = await thread_of(storage, state["run_id"])
+            assert texts(thread) == whole, writes
+            assert set(pipelines.worked.values()) == {1}, writes
