@@ -26,7 +26,7 @@ from replan.adapters.storage.stored_values.serializer import (
     saver_for,
     strict_serializer,
 )
-from replan.adapters.threads.memory import MemoryThreads
+from replan.adapters.threads.memory import MOST_CLOSED, MemoryThreads
 from replan.calling import TeamGraph
 from replan.errors import ConfigurationError
 from replan.events.callbacks import Hook
@@ -338,7 +338,7 @@ def services_of(
             if price_of(one.names, team.prices) is None
         }
         | _unpriced_embeddings(knowledge, team.prices),
-        threads=MemoryThreads(),
+        threads=MemoryThreads(most_closed=MOST_CLOSED),
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
 

@@ -1,17 +1,19 @@
 """Pipelines as specialists of a plan: the same messages, whatever happens in the middle."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import pipelines
-from pipelines import Asking, FourDeep, ModelHandler, texts
+from pipelines import Asking, FourDeep, KillingThreads, ModelHandler, texts
 from replan import (
     AgentContext,
     ConfigurationError,
     Host,
     Limits,
     Specialist,
+    StorageError,
     Team,
     build_agent,
     build_graph,
@@ -19,6 +21,7 @@ from replan import (
     open_storage,
 )
 from replan.adapters.threads.memory import MemoryThreads
+from replan.cli.preview import team_of
 from replan.pipelines import pipeline_agent, run_pipeline
 from replan.testing import ScriptedModel, always
 from replan.threads.interaction_unit import InteractionUnit
@@ -279,3 +282,30 @@ async def test_a_pipeline_is_an_agent_whose_questions_travel_with_the_context() 
     pipelines.failing.clear()
     again = await pipeline_agent(FourDeep).process(None, context)
     assert (again.response, again.metadata["outcome"]) == ("one/finish: more", "completed")
+
+
+async def test_the_outlook_counts_the_rounds_that_there_may_be() -> None:
+    asks = team_of(team(ASKED, writer={"unit_model": "offline"}))
+    rules = team_of(team(FourDeep))
+    # The preparation, and 20 rounds of the sub-thread; two calls for each reply.
+    assert (asks.per_try, rules.per_try) == ({"writer": 42}, {"writer": 0})
+
+
+async def test_a_run_whose_storage_fails_after_any_write_goes_on_from_there(tmp_path: Any) -> None:
+    whole = await alone_texts(FourDeep)
+    gone = StorageError("the storage", "It is gone.", "Bring it back.")
+    async with open_storage(tmp_path / "runs.db") as storage:
+        for writes in range(1, 30, 6):
+            pipelines.worked.clear()
+            killing: Any = KillingThreads(storage.threads, writes, gone)
+            failing = replace(storage, threads=killing)
+            config: Any = {"configurable": {"thread_id": f"t{writes}"}}
+            graph: Any = build_graph(team(FourDeep), storage=failing)
+            with pytest.raises(StorageError, match="It is gone"):
+                await graph.ainvoke(PLAN, config)
+            graph = build_graph(team(FourDeep), storage=storage)
+            state = await graph.ainvoke(None, config)
+            assert state["outcome"] == "completed", writes
+            thread = await thread_of(storage, state["run_id"])
+            assert texts(thread) == whole, writes
+            assert set(pipelines.worked.values()) == {1}, writes

@@ -38,6 +38,11 @@ class CallJournal:
 class CallThreads:
     """The threads of the call that is under way."""
 
+    @property
+    def own(self) -> MemoryThreads:
+        """Those of this call: two calls with the same run never meet."""
+        return _kept.get().threads
+
     def __getattr__(self, name: str) -> Any:
         return getattr(_kept.get().threads, name)
 

@@ -110,6 +110,9 @@ class SqlThreads(RowRepository):
 
         await self._database.write(work)
 
+    async def closed(self, run_id: str) -> None:
+        """Keep everything: the threads of a run stay until it is removed."""
+
     async def forget(self, run_id: str) -> None:
         """Remove all threads of a run."""
         statement = delete(_table).where(_table.c.run_id == run_id)
