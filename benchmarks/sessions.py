@@ -1,7 +1,8 @@
 """What a turn of a long session costs, and what is lost when workers are killed in their turns.
 
 A long session: its turns are simple requests, each one call of a model that takes 0.2 s. The turns
-about number 10 are compared with the last ones. Bytes are all that the process writes (Linux).
+about number 10 are compared with the last ones; those between are written into the store as they
+would be, without their runs. Bytes are all that the process writes (Linux).
 
 Killed workers: processes take the turns of many sessions from one database, and each is killed
 again and again, at a random moment of a turn. The turn is delivered again, to whoever is free. Each
@@ -20,6 +21,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
@@ -31,10 +33,12 @@ from replan import (
     Host,
     SessionBusyError,
     Specialist,
+    Storage,
     Team,
     build_agent,
     open_storage,
 )
+from replan.ports.session_store import SessionKey, SessionTurn
 from replan.testing import Reply, ScriptedModel, always
 
 LATENCY = 0.2
@@ -80,24 +84,21 @@ def main(args: Namespace) -> list[Row]:
 
 
 async def grown(where: str, key: str | None, turns: int) -> Row:
-    """Take the turns of a long session, and compare early ones with late ones."""
+    """Take turns at the beginning of a session and at its end, and compare them."""
     seconds, written = dict[int, float](), dict[int, int]()
-    slow = {*range(10 - MEASURED, 10 + MEASURED + 1), *range(turns - 2 * MEASURED, turns + 1)}
-    quickly, slowly = (
-        build_agent(team(ScriptedModel({"think": always(Reply(ANSWER, latency=latency))})))
-        for latency in (0.0, LATENCY)
-    )
+    model = ScriptedModel({"think": always(Reply(ANSWER, latency=LATENCY))})
+    early = range(10 - MEASURED, 10 + MEASURED + 1)
+    late = range(turns - 2 * MEASURED, turns + 1)
     async with open_storage(where, key=key) as storage:
-        quick, measured = (ClientAgentAdapter(storage, each) for each in (quickly, slowly))
-        for number in range(1, turns + 1):
-            client = measured if number in slow else quick
+        client = ClientAgentAdapter(storage, build_agent(team(model)))
+        for number in (*range(1, early.stop), *late):
+            if number == late.start:
+                await filled(storage, early.stop, late.start)
             began, before = time.perf_counter(), _written()
             result = await client.process("long", f"Request {number}: " + "and so on " * 20)
             seconds[number], written[number] = time.perf_counter() - began, _written() - before
             if not result.success:
                 raise RuntimeError(result.error)
-    early = [*range(10 - MEASURED, 10 + MEASURED + 1)]
-    late = [*range(turns - 2 * MEASURED, turns + 1)]
     return {
         "turns": turns,
         "bytes of a late turn by those of turn 10": _ratio(written, early, late),
@@ -108,7 +109,21 @@ async def grown(where: str, key: str | None, turns: int) -> Row:
     }
 
 
-def _ratio(values: dict[int, Any], early: list[int], late: list[int]) -> float:
+async def filled(storage: Storage, first: int, end: int) -> None:
+    """Append turns as the last one that was taken, without their runs."""
+    key = SessionKey("", "", "long")
+    kept = await storage.sessions.load(key)
+    before = await storage.sessions.load(key, first - 2)
+    if kept is None or before is None:
+        raise RuntimeError("The session has not begun.")
+    updates = before.context.updates_to(kept.context)
+    at = datetime.fromtimestamp(time.time(), UTC)
+    for number in range(first, end):
+        turn = SessionTurn(turn_id=str(number), at=at, given="a digest", updates=updates)
+        await storage.sessions.append(key, turn, number - 1)
+
+
+def _ratio(values: dict[int, Any], early: range, late: range) -> float:
     before = statistics.median(values[each] for each in early)
     return float(statistics.median(values[each] for each in late) / before)
 

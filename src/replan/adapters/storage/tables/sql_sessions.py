@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from itertools import count
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ from sqlalchemy import Insert, Table, Update, and_, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
-from replan.adapters.storage.faults import readable
+from replan.adapters.storage.faults import Place, readable
 from replan.adapters.storage.stored_values.places import (
     of_message,
     of_part,
@@ -50,6 +51,12 @@ from replan.values import restored
 _PLAIN = ("turn_id", "at", "given", "run_id", "takes_back")
 """What stands of a turn in columns of its own, in the clear."""
 
+_MOST_OPEN = 10_000
+"""Values of encrypted storage that stay decrypted in memory, as they were written."""
+
+_LONGEST = 2_000
+"""Bytes of a value that does."""
+
 _SAID, _CALLED = HISTORIES
 _KINDS: dict[str, Any] = {_SAID: tuple[Message, ...], _CALLED: tuple[ToolExecution, ...]}
 
@@ -60,6 +67,8 @@ class SqlSessions:
     def __init__(self, database: Database, seal: Seal) -> None:
         self._database = database
         self._seal = seal
+        # Each turn reads a session from its beginning, and decryption takes the most time of it.
+        self._decrypted = seal.cipher and lru_cache(_MOST_OPEN)(seal.cipher.open)
 
     async def load(self, key: SessionKey, version: int | None = None) -> KeptSession | None:
         async def work(connection: AsyncConnection) -> KeptSession | None:
@@ -235,10 +244,15 @@ class SqlSessions:
 
     def _opened(self, key: SessionKey, history: str, rows: Sequence[Any]) -> tuple[Any, ...]:
         values = [
-            self._seal.open(row.value, *of_message(key, history, row.turn, row.place))
+            self._value(bytes(row.value), of_message(key, history, row.turn, row.place))
             for row in rows
         ]
         return restored(_KINDS[history], values)
+
+    def _value(self, data: bytes, place: Place) -> Any:
+        if self._decrypted is None or len(data) > _LONGEST:
+            return self._seal.open(data, *place)
+        return json.loads(self._decrypted(data, place))
 
     def _record(self, row: Any) -> SessionRecord:
         key = SessionKey(row.tenant, row.user_id, row.session_id)
