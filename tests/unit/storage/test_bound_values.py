@@ -9,13 +9,15 @@ from langchain_core.messages import AIMessage
 from sqlalchemy import MetaData, inspect, select, text, update
 
 from old_storage import FORMATS, KINDS, changing, lay_out, picture
-from replan import StorageError, open_storage
+from replan import AgentContext, Message, StorageError, ToolExecution, open_storage
 from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.stored_values.sealing import UNPLACED, cipher_of
 from replan.adapters.storage.tables import formats
 from replan.ports.journal import Attempt
 from replan.ports.run_book import KeptText, Request, RunRecord
+from replan.ports.session_store import SessionKey, SessionTurn
 from replan.state.results import SpecialistResult
+from replan.state.threads import Thread, ThreadMessage
 from upgrade_kills import killed, open_it
 
 KEY = "a key"
@@ -36,6 +38,10 @@ async def two_runs(where):
         for run in ("mine", "yours"):
             await storage.journal.note(run, "decision/1", run)
             await storage.store.aput(("facts", run), "k", {"text": run})
+            await a_session(storage.sessions, run)
+            thread = Thread(run, settings={"run": run})
+            thread.add(ThreadMessage(id=run, sender="bot", text=run, timestamp=NOW))
+            await storage.threads.save_thread(thread)
             attempt = Attempt(
                 run_id=run, step_id=1, specialist="a", number=1, key="k", started_at=NOW
             )
@@ -73,6 +79,30 @@ async def two_runs(where):
                 await saver.aput_writes(written, [("a", run), ("b", name)], f"task {name}")
 
 
+async def a_session(sessions, user):
+    """Two turns of a session, with all that a turn may hold."""
+    key, before = SessionKey("", user, "s"), AgentContext(session_id="s")
+    for number in range(2):
+        said = Message(role="user", content=f"{user} {number}", timestamp=NOW.isoformat())
+        tool = ToolExecution(id=f"{user} {number}", tool_name="t", success=True)
+        after = before.replace(
+            dialogue_history=(*before.dialogue_history, said),
+            project_state={"plan": f"{user} {number}"},
+            tool_execution_history=(*before.tool_execution_history, tool),
+        )
+        turn = SessionTurn(
+            turn_id=str(number),
+            at=NOW,
+            given="digest",
+            title=f"{user} {number}",
+            stage=f"{user} {number}",
+            updates=before.updates_to(after),
+            result={"response": f"{user} {number}"},
+        )
+        await sessions.append(key, turn, number)
+        before = after
+
+
 async def all_read(where):
     async with open_storage(where, key=KEY) as storage:
         return await read(storage)
@@ -98,6 +128,10 @@ async def read(storage):
             await runs.requests([run]),
             [await runs.text(run, ref) for ref in ("1", "2")],
             await storage.store.asearch(("facts", run)),
+            [await storage.sessions.load(SessionKey("", run, "s"), each) for each in (None, 1)],
+            await storage.sessions.recent("", run, 9),
+            [await storage.sessions.turn(SessionKey("", run, "s"), each) for each in "01"],
+            await storage.threads.get_thread(run),
         ]
     return found
 
@@ -133,10 +167,11 @@ async def test_a_value_that_was_copied_to_another_place_is_refused_and_says_wher
     async with open_storage(where, key=KEY) as storage:
         with changing(where) as connection:
             columns = list(sealed_columns(connection))
-        assert len(columns) == 11
+        assert len(columns) == 17
         for name, column in columns:
             with changing(where) as connection:
                 table, rows = rows_of(connection, name)
+            assert len(rows) > 1
             kept = [column, *({"type"} & set(table.c.keys()))]
             for to, other in pairwise(rows):
                 same = [each == getattr(to, each.name) for each in table.primary_key]
@@ -272,4 +307,4 @@ def test_a_process_killed_while_it_binds_leaves_the_old_format_whole(where):
     assert picture(where) == before
     open_it(where, KINDS["encrypted"])
     assert unbound(where)[0] == 0
-    assert formats.FORMAT == 7
+    assert formats.FORMAT == 9
